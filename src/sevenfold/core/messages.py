@@ -1,0 +1,102 @@
+"""Messages and their blocks, as values.
+
+They hold exactly what the Messages API sends and takes (`core/wire.py` converts), nothing about where a
+message is stored or when it came: identity is the store's concern, equality is content.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NewType, TypeAlias
+
+from sevenfold.core.json import EMPTY, JsonObject
+
+ToolUseId = NewType("ToolUseId", str)
+Role: TypeAlias = Literal["user", "assistant", "system"]
+"""`system` is a message in mid-conversation, not the system prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+    extra: JsonObject = EMPTY
+    """Every field this class does not name (citations, cache_control, …), kept as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    thinking: str
+    signature: str | None = None
+    extra: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedThinking:
+    data: str
+    extra: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    id: ToolUseId
+    name: str
+    input: JsonObject
+    extra: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    tool_use_id: ToolUseId
+    content: str | tuple[Block, ...] | None
+    """Absent on the wire when None: some clients omit an empty result's content."""
+    is_error: bool | None = None
+    extra: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    source: JsonObject
+    extra: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    source: JsonObject
+    extra: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    content: str | None
+    """None is a compaction that failed: it travels on as a no-op."""
+    extra: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A block of a type we do not know, or know and cannot read: carried through untouched."""
+
+    wire: JsonObject
+
+    @property
+    def type(self) -> str:
+        kind = self.wire.get("type")
+        return kind if isinstance(kind, str) else ""
+
+
+Block: TypeAlias = (
+    Text | Thinking | RedactedThinking | ToolUse | ToolResult | Image | Document | Compaction | Opaque
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    role: Role
+    content: str | tuple[Block, ...]
+    """Text alone, or blocks; the API takes both and the difference is kept."""
+    extra: JsonObject = EMPTY
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The content as blocks, whichever way it was written."""
+        return (Text(self.content),) if isinstance(self.content, str) else self.content

@@ -1,0 +1,192 @@
+"""Messages to and from the wire form of the Messages API, losing nothing.
+
+A block is read as its own class only when writing it back gives the same JSON; anything else (an unknown
+type, a known one with a field of the wrong kind) is carried as `Opaque`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import EMPTY, Json, JsonObject, freeze, thaw
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Role,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+
+ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def read_message(wire: object) -> Message:
+    """A message from its wire form: plain dicts, an SDK's dump, or frozen JSON."""
+    frozen = freeze(wire)
+    if not isinstance(frozen, JsonObject):
+        raise WireError(f"a message must be an object, not {type(wire).__name__}")
+    named = frozen.get("role")
+    role = ROLES.get(named) if isinstance(named, str) else None
+    if role is None:
+        raise WireError(f"message role {named!r} is unknown; expected one of {', '.join(ROLES)}")
+    content = frozen.get("content")
+    extra = frozen.without("role", "content")
+    if isinstance(content, str):
+        return Message(role, content, extra)
+    if isinstance(content, tuple):
+        return Message(role, tuple(_read_item(item, index) for index, item in enumerate(content)), extra)
+    raise WireError(f"message content must be text or a list of blocks, not {type(content).__name__}")
+
+
+def write_message(message: Message) -> dict[str, object]:
+    """The wire form, ready for an SDK: fresh dicts and lists that share nothing with the value."""
+    content = message.content
+    wire: dict[str, object] = {
+        "role": message.role,
+        "content": content if isinstance(content, str) else [write_block(block) for block in content],
+    }
+    return _with_extra(wire, message.extra)
+
+
+def read_block(wire: object) -> Block:
+    """A block from its wire form; what is not understood becomes `Opaque`, never an error."""
+    frozen = freeze(wire)
+    if not isinstance(frozen, JsonObject):
+        raise WireError(f"a content block must be an object, not {type(wire).__name__}")
+    kind = frozen.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    block = reader(frozen) if reader else None
+    return block if block is not None else Opaque(frozen)
+
+
+def write_block(block: Block) -> dict[str, object]:
+    """The wire form of one block."""
+    return _with_extra(_named_fields(block), EMPTY if isinstance(block, Opaque) else block.extra)
+
+
+def _named_fields(block: Block) -> dict[str, object]:  # noqa: PLR0911 - one return a block type is the table
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text}
+        case Thinking():
+            return _present("thinking", {"thinking": block.thinking, "signature": block.signature})
+        case RedactedThinking():
+            return {"type": "redacted_thinking", "data": block.data}
+        case ToolUse():
+            return {"type": "tool_use", "id": block.id, "name": block.name, "input": thaw(block.input)}
+        case ToolResult():
+            content = block.content
+            inner = [write_block(item) for item in content] if isinstance(content, tuple) else content
+            fields = {"tool_use_id": block.tool_use_id, "content": inner, "is_error": block.is_error}
+            return _present("tool_result", fields)
+        case Image():
+            return {"type": "image", "source": thaw(block.source)}
+        case Document():
+            return {"type": "document", "source": thaw(block.source)}
+        case Compaction():
+            return {"type": "compaction", "content": block.content}
+        case Opaque():
+            return {key: thaw(item) for key, item in block.wire.items()}
+
+
+def _present(kind: str, fields: Mapping[str, object]) -> dict[str, object]:
+    return {"type": kind} | {key: value for key, value in fields.items() if value is not None}
+
+
+def _with_extra(wire: dict[str, object], extra: JsonObject) -> dict[str, object]:
+    for key, value in extra.items():
+        wire[key] = thaw(value)
+    return wire
+
+
+def _read_item(item: Json, index: int) -> Block:
+    try:
+        return read_block(item)
+    except WireError as error:
+        raise WireError(f"content[{index}]: {error}") from error
+
+
+def _read_text(wire: JsonObject) -> Block | None:
+    text = wire.get("text")
+    return Text(text, wire.without("type", "text")) if isinstance(text, str) else None
+
+
+def _read_thinking(wire: JsonObject) -> Block | None:
+    thinking, signature = wire.get("thinking"), wire.get("signature")
+    if not isinstance(thinking, str) or not _optional(wire, "signature", str):
+        return None
+    text = signature if isinstance(signature, str) else None
+    return Thinking(thinking, text, wire.without("type", "thinking", "signature"))
+
+
+def _read_redacted(wire: JsonObject) -> Block | None:
+    data = wire.get("data")
+    return RedactedThinking(data, wire.without("type", "data")) if isinstance(data, str) else None
+
+
+def _read_tool_use(wire: JsonObject) -> Block | None:
+    id, name, input = wire.get("id"), wire.get("name"), wire.get("input")  # noqa: A001 - the wire's own names
+    if not (isinstance(id, str) and isinstance(name, str) and isinstance(input, JsonObject)):
+        return None
+    return ToolUse(ToolUseId(id), name, input, wire.without("type", "id", "name", "input"))
+
+
+def _read_tool_result(wire: JsonObject) -> Block | None:
+    id, content, failed = wire.get("tool_use_id"), wire.get("content"), wire.get("is_error")  # noqa: A001
+    if not isinstance(id, str) or not _optional(wire, "is_error", bool):
+        return None
+    if not _optional(wire, "content", (str, tuple)):
+        return None
+    if isinstance(content, tuple):
+        if not all(isinstance(item, JsonObject) for item in content):
+            return None
+        content = tuple(read_block(item) for item in content)
+    return ToolResult(
+        ToolUseId(id),
+        content if isinstance(content, (str, tuple)) else None,
+        failed if isinstance(failed, bool) else None,
+        wire.without("type", "tool_use_id", "content", "is_error"),
+    )
+
+
+def _read_image(wire: JsonObject) -> Block | None:
+    source = wire.get("source")
+    return Image(source, wire.without("type", "source")) if isinstance(source, JsonObject) else None
+
+
+def _read_document(wire: JsonObject) -> Block | None:
+    source = wire.get("source")
+    return Document(source, wire.without("type", "source")) if isinstance(source, JsonObject) else None
+
+
+def _read_compaction(wire: JsonObject) -> Block | None:
+    content = wire.get("content")
+    if "content" not in wire or not (content is None or isinstance(content, str)):
+        return None
+    return Compaction(content, wire.without("type", "content"))
+
+
+def _optional(wire: JsonObject, key: str, kind: type | tuple[type, ...]) -> bool:
+    """Absent, or there with the right kind; an explicit null is neither and would be lost on the way back."""
+    return key not in wire or isinstance(wire.get(key), kind)
+
+
+_READERS: Mapping[str, Callable[[JsonObject], Block | None]] = {
+    "text": _read_text,
+    "thinking": _read_thinking,
+    "redacted_thinking": _read_redacted,
+    "tool_use": _read_tool_use,
+    "tool_result": _read_tool_result,
+    "image": _read_image,
+    "document": _read_document,
+    "compaction": _read_compaction,
+}

@@ -1,0 +1,1 @@
+"""The disk. Everything durable goes through `disk.Disk`, every name through `folder.Folder`."""
