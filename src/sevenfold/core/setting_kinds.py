@@ -1,0 +1,311 @@
+"""The kinds a setting can be: what each takes, from a file or from the environment, and what a file that came
+with a repository may do to it.
+
+`read` takes what TOML or a caller gives, `read_text` what the environment gives; both answer None for a value
+that is not allowed, and `allowed` says in words what is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import PurePath
+from typing import Protocol, TypeAlias, cast, final
+
+Value: TypeAlias = "bool | int | Decimal | str | PurePath | tuple[str, ...] | Limits"
+"""What a setting can hold, apart from None for one that is not set."""
+
+TRUE = frozenset({"1", "true", "yes", "on"})
+FALSE = frozenset({"0", "false", "no", "off"})
+
+MAX_WHOLE = 10**12
+"""Past any window, file or count we could meet: a slip of the finger is caught before it is believed."""
+
+MAX_TEXT = 4096
+"""PATH_MAX on Linux: nothing a setting holds is longer."""
+
+_DIGITS = re.compile(r"-?[0-9](?:_?[0-9])*")
+
+
+@final
+class Limits(Mapping[str, int]):
+    """An immutable table of names and numbers, such as a size for each tool."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, int] | None = None) -> None:
+        self._items: dict[str, int] = dict(items) if items else {}
+
+    def __getitem__(self, key: str) -> int:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"Limits({self._items!r})"
+
+
+class Kind(Protocol):
+    """What a setting takes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def allowed(self) -> str:
+        """In words, as the end of "expected …"."""
+        ...
+
+    def read(self, raw: object) -> Value | None:
+        """A value from a file or a caller; None when it is not allowed."""
+        ...
+
+    def read_text(self, text: str) -> Value | None:
+        """A value from the environment; None when it is not allowed."""
+        ...
+
+    def objection(self, value: Value, default: Value | None, /) -> str | None:
+        """Why a committed file may not set this value, or None when it may."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """On or off. A committed file may turn it off."""
+
+    name: str = "switch"
+
+    @property
+    def allowed(self) -> str:
+        return "true or false"
+
+    def read(self, raw: object) -> Value | None:
+        return raw if isinstance(raw, bool) else None
+
+    def read_text(self, text: str) -> Value | None:
+        word = text.strip().lower()
+        return word in TRUE if word in TRUE | FALSE else None
+
+    def objection(self, value: Value, default: Value | None, /) -> str | None:
+        return "a committed file may switch things off, not on" if value and not default else None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number. `lowerable` says that less of it is safer, so that a committed file may lower it."""
+
+    at_least: int
+    at_most: int
+    lowerable: bool
+
+    @property
+    def name(self) -> str:
+        return "limit" if self.lowerable else "amount"
+
+    @property
+    def allowed(self) -> str:
+        top = f" to {self.at_most:,}" if self.at_most != MAX_WHOLE else " up"
+        return f"a whole number from {self.at_least:,}{top}"
+
+    def read(self, raw: object) -> Value | None:
+        if isinstance(raw, bool) or not isinstance(raw, int):
+            return None
+        return raw if self.at_least <= raw <= self.at_most else None
+
+    def read_text(self, text: str) -> Value | None:
+        word = text.strip()
+        return self.read(int(word)) if len(word) < 32 and _DIGITS.fullmatch(word) else None
+
+    def objection(self, value: Value, default: Value | None, /) -> str | None:
+        if not self.lowerable:
+            return "a committed file may lower limits, and this number is none"
+        return _not_lower(value, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Percent:
+    """More than 0, at most 100."""
+
+    name: str = "percent"
+
+    @property
+    def allowed(self) -> str:
+        return "a number above 0, up to 100"
+
+    def read(self, raw: object) -> Value | None:
+        number = _number(raw)
+        return number if number is not None and 0 < number <= 100 else None
+
+    def read_text(self, text: str) -> Value | None:
+        return self.read(_decimal(text))
+
+    def objection(self, value: Value, default: Value | None, /) -> str | None:
+        return _not_lower(value, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    name: str = "price"
+
+    @property
+    def allowed(self) -> str:
+        return "US dollars per million tokens: a number from 0 to 1,000,000 with at most 9 decimals"
+
+    def read(self, raw: object) -> Value | None:
+        number = _number(raw)
+        if number is None or not 0 <= number <= 1_000_000:
+            return None
+        exponent = number.normalize().as_tuple().exponent
+        return number if isinstance(exponent, int) and exponent >= -9 else None
+
+    def read_text(self, text: str) -> Value | None:
+        return self.read(_decimal(text))
+
+    def objection(self, _value: Value, _default: Value | None, /) -> str | None:
+        return "a committed file never sets a price"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path, absolute or under the user's own folder: a relative one means something else in each shell."""
+
+    name: str = "place"
+
+    @property
+    def allowed(self) -> str:
+        return "an absolute path, or one that starts with ~/"
+
+    def read(self, raw: object) -> Value | None:
+        text = str(raw) if isinstance(raw, PurePath) else raw
+        if not isinstance(text, str) or not 0 < len(text) <= MAX_TEXT or not text.isprintable():
+            return None
+        path = PurePath(text)
+        is_ours = path.is_absolute() or path.parts[:1] == ("~",)
+        return path if is_ours and ".." not in path.parts else None
+
+    def read_text(self, text: str) -> Value | None:
+        return self.read(text)
+
+    def objection(self, _value: Value, _default: Value | None, /) -> str | None:
+        return "a committed file never sets a path"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One word of a few."""
+
+    words: tuple[str, ...]
+    name: str = "choice"
+
+    @property
+    def allowed(self) -> str:
+        return "one of " + ", ".join(self.words)
+
+    def read(self, raw: object) -> Value | None:
+        return raw if isinstance(raw, str) and raw in self.words else None
+
+    def read_text(self, text: str) -> Value | None:
+        return self.read(text.strip())
+
+    def objection(self, value: Value, default: Value | None, /) -> str | None:
+        return None if value == default else "a committed file may switch things off and lower limits only"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A list of names; the environment separates them by commas."""
+
+    name: str = "names"
+
+    @property
+    def allowed(self) -> str:
+        return "a list of names"
+
+    def read(self, raw: object) -> Value | None:
+        if not isinstance(raw, (list, tuple)):
+            return None
+        items = tuple(cast("list[object]", raw))
+        names = tuple(item for item in items if isinstance(item, str) and is_name(item))
+        return names if len(names) == len(items) else None
+
+    def read_text(self, text: str) -> Value | None:
+        return self.read([part.strip() for part in text.split(",")])
+
+    def objection(self, value: Value, default: Value | None, /) -> str | None:
+        return None if value == default else "a committed file may switch things off and lower limits only"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A number for each name. Sources add to one another, name by name."""
+
+    at_least: int
+    ceiling: int
+    """What a name that is not in the table gets by default: a committed file may only go below it."""
+    name: str = "table of limits"
+
+    @property
+    def allowed(self) -> str:
+        return f"a table of names, each with a whole number from {self.at_least:,} up"
+
+    def read(self, raw: object) -> Value | None:
+        if not isinstance(raw, Mapping):
+            return None
+        number = Whole(self.at_least, MAX_WHOLE, lowerable=True)
+        table: dict[str, int] = {}
+        for key, item in cast("Mapping[object, object]", raw).items():
+            value = number.read(item)
+            if not (isinstance(key, str) and is_name(key) and isinstance(value, int)):
+                return None
+            table[key] = value
+        return Limits(table)
+
+    def read_text(self, text: str) -> Value | None:
+        parts = [part.partition("=") for part in text.split(",")]
+        number = Whole(self.at_least, MAX_WHOLE, lowerable=True)
+        return self.read({name.strip(): number.read_text(size) for name, _, size in parts})
+
+    def objection(self, value: Value, _default: Value | None, /) -> str | None:
+        sizes = value.values() if isinstance(value, Limits) else ()
+        if all(size <= self.ceiling for size in sizes):
+            return None
+        return f"a committed file may lower limits, not raise them (the default is {self.ceiling:,})"
+
+
+def is_name(text: str) -> bool:
+    """A tool's or a model's name: printable, without the blanks and commas that separate names."""
+    return 0 < len(text) <= 200 and text.isprintable() and not set(text) & set(" ,=")
+
+
+def _not_lower(value: Value, default: Value | None) -> str | None:
+    if not isinstance(default, (int, Decimal)) or not isinstance(value, (int, Decimal)):
+        return "a committed file may lower limits, and there is none by default"
+    if value <= default:
+        return None
+    return f"a committed file may lower limits, not raise them (the default is {default:,})"
+
+
+def _number(raw: object) -> Decimal | None:
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, Decimal)):
+        return None
+    # str() first: 0.1 means the price somebody typed, not the binary fraction nearest to it.
+    return _decimal(str(raw))
+
+
+def _decimal(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text.strip()) if len(text) < 64 else None
+    except InvalidOperation:
+        return None
+    return number if number is not None and number.is_finite() else None

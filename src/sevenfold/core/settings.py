@@ -1,0 +1,261 @@
+"""Settings as values: how a layer declares them, and what they are once all sources were heard.
+
+A section is one frozen dataclass, in the module of the layer or room that reads it:
+
+    @dataclass(frozen=True, slots=True)
+    class ToolResultSettings:
+        SECTION: ClassVar[str] = "tool_results"
+
+        limit_chars: int = limit(50_000, at_least=1)
+        \"\"\"Why this number.\"\"\"
+
+`core/setting_merge.py` merges the sources, `store/settings_files.py` reads the files. Nothing here knows
+which sections exist: the caller at the edge hands them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import Field, dataclass, field, fields
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
+from typing import Any, ClassVar, Protocol, TypeVar, cast
+
+from sevenfold.core.errors import SettingsError
+from sevenfold.core.events import SettingRefused
+from sevenfold.core.setting_kinds import (
+    MAX_WHOLE,
+    Choice,
+    Kind,
+    Limits,
+    Names,
+    Percent,
+    Place,
+    Price,
+    Switch,
+    Table,
+    Value,
+    Whole,
+)
+
+PREFIX = "SEVENFOLD_"
+
+
+class Source(Enum):
+    """Where a value can come from, weakest first."""
+
+    DEFAULT = "default"
+    COMMITTED = "committed project file"
+    USER = "user file"
+    LOCAL = "project-local file"
+    ENVIRONMENT = "environment"
+    ARGUMENT = "keyword argument"
+    SWITCH = "environment off switch"
+    """DISABLE_COMPACT and its like: SPEC A8 ranks them over every setting but the managed policy."""
+    MANAGED = "managed policy"
+
+
+class Section(Protocol):
+    """One frozen dataclass of settings."""
+
+    SECTION: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+class NamedSection(Section, Protocol):
+    """Settings of which there is one set a name: `[models."my-model"]`."""
+
+    EACH: ClassVar[str]
+    """What one of them is, in a word: `model`."""
+
+
+S = TypeVar("S", bound=Section)
+N = TypeVar("N", bound=NamedSection)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What a field's metadata holds."""
+
+    kind: Kind
+    alias: str | None = None
+    off_by: str | None = None
+    never_from: tuple[Source, ...] = ()
+    never_because: str = ""
+
+
+def switch(default: bool, *, off_by: str | None = None) -> bool:
+    """On or off. `off_by` names a variable of the environment that turns it off whatever settings say."""
+    return _declared(default, _Rule(Switch(), off_by=off_by))
+
+
+def limit(default: T, *, at_least: int = 0, at_most: int = MAX_WHOLE) -> T:
+    """A number of which less is safer: a committed file may lower it."""
+    return _declared(default, _Rule(Whole(at_least, at_most, lowerable=True)))
+
+
+def amount(default: T, *, at_least: int = 0, at_most: int = MAX_WHOLE) -> T:
+    """A number of which less is not safer, such as a margin: no committed file may touch it."""
+    return _declared(default, _Rule(Whole(at_least, at_most, lowerable=False)))
+
+
+def percent(default: Decimal | None, *, alias: str | None = None) -> Decimal | None:
+    """More than 0, at most 100."""
+    return _declared(default, _Rule(Percent(), alias=alias))
+
+
+def price(default: Decimal | None) -> Decimal | None:
+    """US dollars for a million tokens."""
+    return _declared(default, _Rule(Price()))
+
+
+def place(
+    default: PurePath | None,
+    *,
+    alias: str | None = None,
+    never_from: tuple[Source, ...] = (),
+    never_because: str = "",
+) -> PurePath | None:
+    """A path. `never_from` lists sources that cannot set it, and `never_because` says why."""
+    return _declared(default, _Rule(Place(), alias, None, never_from, never_because))
+
+
+def choice(default: str, *words: str) -> str:
+    """One word of a few."""
+    return _declared(default, _Rule(Choice(words)))
+
+
+def names(default: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of names."""
+    return _declared(default, _Rule(Names()))
+
+
+def limits(default: Limits, *, at_least: int, ceiling: int) -> Limits:
+    """A number for each name; `ceiling` is what holds for a name that is not in it."""
+    return _declared(default, _Rule(Table(at_least, ceiling)))
+
+
+def _declared(default: T, rule: _Rule) -> T:
+    # The dataclass decorator takes the Field; the type checker sees what the field will hold.
+    return field(default=default, metadata={"rule": rule})
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One setting, as declared."""
+
+    section: type[Section]
+    name: str
+    kind: Kind
+    default: Value | None
+    alias: str | None
+    off_by: str | None
+    never_from: tuple[Source, ...]
+    never_because: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.section.SECTION}.{self.name}"
+
+    @property
+    def is_named(self) -> bool:
+        return is_named(self.section)
+
+    @property
+    def variable(self) -> str | None:
+        """Its name in the environment; what exists once a name has none."""
+        return None if self.is_named else f"{PREFIX}{self.section.SECTION}_{self.name}".upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from."""
+
+    source: Source
+    where: str = ""
+    """The file or the variable; empty for a default or an argument."""
+
+    def __str__(self) -> str:
+        return f"{self.source.value} ({self.where})" if self.where else self.source.value
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One setting, as it came out."""
+
+    key: str
+    spec: Spec
+    value: Value | None
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One of the sections that exist once a name."""
+
+    name: str
+    section: Section
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every section, resolved; with where each value came from and what was refused on the way."""
+
+    sections: tuple[Section, ...]
+    named: tuple[Named, ...]
+    chosen: tuple[Chosen, ...]
+    refused: tuple[SettingRefused, ...]
+
+    def of(self, section: type[S]) -> S:
+        """The one section of this class."""
+        for item in self.sections:
+            if isinstance(item, section):
+                return item
+        raise SettingsError(f"{section.__name__} was not among the sections that were resolved; hand it in")
+
+    def each(self, section: type[N]) -> dict[str, N]:
+        """The sections of this class, by name."""
+        return {item.name: item.section for item in self.named if isinstance(item.section, section)}
+
+    def origin(self, key: str) -> Origin:
+        """Where the value of `section.name` came from."""
+        for item in self.chosen:
+            if item.key == key:
+                return item.origin
+        raise SettingsError(f"no setting is called {key!r}; `sevenfold settings` lists them")
+
+
+def is_named(section: type[Section]) -> bool:
+    return hasattr(section, "EACH")
+
+
+def declare(sections: Iterable[type[Section]]) -> tuple[Spec, ...]:
+    """Every setting of these sections; a mistake in a declaration is the programmer's, and a TypeError."""
+    specs = tuple(_spec(section, item) for section in sections for item in fields(section))
+    spoken: dict[str, str] = {}
+    for spec in specs:
+        for variable in (spec.variable, spec.alias, spec.off_by):
+            if variable and spoken.setdefault(variable, spec.key) != spec.key:
+                raise TypeError(f"{variable} would set both {spoken[variable]} and {spec.key}")
+    return specs
+
+
+def _spec(section: type[Section], item: Field[Any]) -> Spec:
+    rule = item.metadata.get("rule")
+    if not isinstance(rule, _Rule):
+        raise TypeError(
+            f"{section.__name__}.{item.name} is declared without a kind, such as limit() or switch()"
+        )
+    default = cast("Value | None", item.default)
+    return Spec(
+        section,
+        item.name,
+        rule.kind,
+        default,
+        rule.alias,
+        rule.off_by,
+        rule.never_from,
+        rule.never_because,
+    )
