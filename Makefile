@@ -1,0 +1,62 @@
+# Everything a developer runs. It needs Python 3.11 or newer, git and make; the rest goes into .venv.
+
+PYTHON ?= python3
+DATA ?= ../shared/data
+JOBS ?= auto
+MOST_JOBS ?= 4
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --maxprocesses $(MOST_JOBS) --dist worksteal
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TOOLS := $(VENV)/.tools-installed
+READY := $(VENV)/.package-installed
+UV := uv==0.13.7
+
+.DEFAULT_GOAL := help
+.PHONY: help test check format torture bench constraints clean
+
+help:  ## say what there is
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+test: $(READY)  ## run every test and gate
+	$(PYTEST)
+
+check: $(READY)  ## run the gates alone: style, types, imports, sizes, docs
+	$(PYTEST) -m gate
+
+format: $(READY)  ## put the code into its one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+torture: $(READY)  ## kill, starve and race the store for as long as it takes
+	$(BIN)/python -m tests.torture --long
+
+bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions)
+	$(BIN)/python bench/tokens.py --data $(DATA)
+	$(BIN)/python bench/transcript.py
+	$(BIN)/python bench/counting.py
+
+constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
+	$(PYTHON) -m venv --clear .venv.lock
+	.venv.lock/bin/python -m pip --disable-pip-version-check --quiet install '$(UV)'
+	.venv.lock/bin/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+	  --no-annotate --no-header --quiet $(if $(UPGRADE),--upgrade) --output-file constraints.txt
+	rm -rf .venv.lock
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .venv.lock .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# From scratch whenever a pin changes: a package left over from yesterday hides a missing pin.
+$(TOOLS): constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "error: Sevenfold needs Python 3.11 or newer, and '$(PYTHON)' is not one." \
+	    "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "setting up $(VENV) with the tools pinned in constraints.txt"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --require-hashes --requirement constraints.txt
+	@touch $@
+
+$(READY): $(TOOLS) pyproject.toml
+	@$(PIP) install --no-deps --no-build-isolation --no-index --editable .
+	@touch $@

@@ -1,0 +1,54 @@
+"""What holds for every test: nobody's home is touched, and in CI a skipped test is a failed one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import TypeVar
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+NO_SKIP = "SEVENFOLD_NO_SKIP"
+FOREIGN = ("SEVENFOLD_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "DISABLE_", "GIT_")
+"""Settings of the person who runs the tests; a test that wants one sets it."""
+
+# A busy machine is not a slow program, so time is judged by benchmarks, never by a property.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_surroundings(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """A home of its own, an identity for git, and none of the caller's settings."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(FOREIGN) and name != NO_SKIP]:
+            patch.delenv(name)
+        patch.setenv("HOME", str(home))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        for who in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{who}_NAME", "A Tester")
+            patch.setenv(f"GIT_{who}_EMAIL", "tester@example.invalid")
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _unskipped((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _unskipped((yield))
+
+
+def _unskipped(report: Report) -> Report:
+    # An expected failure is reported as skipped too, and is none.
+    if os.environ.get(NO_SKIP) and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.longrepr = f"skipped where nothing may be skipped ({NO_SKIP}): {reason}"
+    return report

@@ -1,0 +1,105 @@
+"""`import sevenfold` is light, quiet and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+pytestmark = pytest.mark.gate
+
+YARDSTICK = "json, dataclasses, pathlib, asyncio"
+RUNS = 9
+MOST_TIMES = 2
+
+WATCHED = """
+import json, sys
+before, touched = set(sys.modules), []
+CHANGING = (
+    "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.truncate",
+    "os.system", "os.exec", "os.fork", "os.posix_spawn", "subprocess.Popen", "socket.__new__", "socket.connect",
+)
+WRITING = 1 | 2 | 64  # O_WRONLY, O_RDWR, O_CREAT
+def watch(event, arguments):
+    if event in CHANGING or (event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING):
+        touched.append([event, *map(str, arguments)])
+sys.addaudithook(watch)
+{code}
+touched += ["thread"] * (len(sys._current_frames()) - 1)
+sys.stderr.write(json.dumps({{"touched": touched, "loaded": sorted(set(sys.modules) - before)}}))
+"""
+
+EVERYTHING = """
+import importlib, pkgutil, sevenfold
+for module in pkgutil.walk_packages(sevenfold.__path__, "sevenfold."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
+
+def child(code: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run code in a new interpreter that has an empty home and writes no byte code."""
+    places = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), str(cwd))
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        cwd=cwd,
+        env={**os.environ, **places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def strangers(loaded: list[str]) -> list[str]:
+    return [name for name in loaded if name.partition(".")[0] not in {"sevenfold", *sys.stdlib_module_names}]
+
+
+@pytest.mark.parametrize("code", ["import sevenfold", EVERYTHING], ids=["import sevenfold", "every module"])
+def test_import_loads_no_library_makes_no_file_and_prints_nothing(tmp_path: Path, code: str) -> None:
+    done = child(WATCHED.format(code=code), tmp_path)
+    seen = cast("dict[str, list[str]]", json.loads(done.stderr))
+    assert done.stdout == ""
+    assert "sevenfold" in seen["loaded"]
+    assert strangers(seen["loaded"]) == []
+    assert seen["touched"] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('x', 'w')",
+        "import os; os.mkdir('x')",
+        "import socket; socket.socket()",
+        "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()",
+    ],
+    ids=["file", "folder", "socket", "thread"],
+)
+def test_an_import_that_touches_something_is_found(tmp_path: Path, code: str) -> None:
+    done = child(WATCHED.format(code=code), tmp_path)
+    assert json.loads(done.stderr)["touched"] != []
+
+
+def test_a_library_among_the_loaded_modules_is_found(tmp_path: Path) -> None:
+    done = child(WATCHED.format(code="import pytest"), tmp_path)
+    loaded = cast("list[str]", json.loads(done.stderr)["loaded"])
+    assert "pytest" in strangers(loaded)
+
+
+def test_import_takes_less_than_twice_the_time_of_four_standard_modules(tmp_path: Path) -> None:
+    def seconds(modules: str) -> float:
+        timed = f"import time; t = time.perf_counter(); import {modules}; print(time.perf_counter() - t)"
+        return float(child(timed, tmp_path).stdout)
+
+    # Turn about, so that a machine that slows down slows both.
+    pairs = [(seconds("sevenfold"), seconds(YARDSTICK)) for _ in range(RUNS)]
+    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+    assert ours < MOST_TIMES * theirs, f"{ours * 1e3:.1f} ms against {theirs * 1e3:.1f} ms"

@@ -1,0 +1,187 @@
+"""The contracts of `[tool.importlinter]` hold, and each of them can be broken."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.contracts.house import ROOT, run
+
+pytestmark = pytest.mark.gate
+
+DOWN = "Imports go down, never up and never sideways"
+PURE = "Layers do not act"
+OUTSIDE = "Each outside library stays in the rooms named for it"
+SERVER = "The server knows the protocol, not the engine"
+ACYCLIC = "No module imports itself by a detour"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    code: int
+    broken: frozenset[str]
+    text: str
+
+
+def lint(house: Path) -> Verdict:
+    """What import-linter says of the package in `house`, whichever package is installed."""
+    done = run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as go; go()", "--no-cache"],
+        cwd=house,
+        env={"PYTHONPATH": f"{house / 'src'}:{ROOT}", "PYTHONSAFEPATH": "1"},
+    )
+    text = done.stdout + done.stderr
+    return Verdict(done.returncode, frozenset(re.findall(r"^(.+) BROKEN$", text, re.MULTILINE)), text)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package and its contracts, free to be spoiled."""
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def plant(house: Path, module: str, code: str) -> None:
+    """Write a module, making the packages it stands in."""
+    path = house / "src" / "sevenfold" / module
+    for folder in reversed(path.relative_to(house / "src" / "sevenfold").parents[:-1]):
+        package = house / "src" / "sevenfold" / folder
+        package.mkdir(exist_ok=True)
+        (package / "__init__.py").touch()
+    path.write_text(code, encoding="utf-8")
+
+
+def test_every_contract_is_kept() -> None:
+    verdict = lint(ROOT)
+    assert verdict.code == 0, verdict.text
+    for name in (DOWN, PURE, OUTSIDE, SERVER, ACYCLIC):
+        assert f"{name} KEPT" in verdict.text
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sevenfold.store\n",
+        "def later() -> None:\n    import sevenfold.store\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sevenfold.store\n",
+        "from .. import store\n",
+    ],
+    ids=["plain", "deferred", "type-checking", "relative"],
+)
+def test_an_import_upwards_breaks_the_build(copy: Path, code: str) -> None:
+    plant(copy, "core/planted.py", code)
+    verdict = lint(copy)
+    assert verdict.code != 0
+    assert verdict.broken == {DOWN}
+    assert "sevenfold.core.planted -> sevenfold.store" in verdict.text
+
+
+def test_an_import_sideways_breaks_the_build(copy: Path) -> None:
+    plant(copy, "proxy/planted.py", "import sevenfold.agent.planted\n")
+    plant(copy, "agent/planted.py", "")
+    verdict = lint(copy)
+    assert verdict.broken == {DOWN}, verdict.text
+
+
+@pytest.mark.parametrize("room", ["utils/things.py", "helpers.py"])
+def test_a_room_that_nobody_planned_breaks_the_build(copy: Path, room: str) -> None:
+    plant(copy, room, "")
+    verdict = lint(copy)
+    assert verdict.broken == {DOWN}
+    assert "not listed as layers" in verdict.text
+    assert f"sevenfold.{room.partition('/')[0].removesuffix('.py')}" in verdict.text
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["os", "pathlib", "time", "asyncio", "http.client", "socket", "io", "random", "importlib", "sqlite3"],
+)
+def test_a_layer_that_could_act_breaks_the_build(copy: Path, module: str) -> None:
+    plant(copy, "layers/planted.py", f"def decide() -> None:\n    import {module}\n")
+    verdict = lint(copy)
+    assert verdict.broken == {PURE}, verdict.text
+    assert f"sevenfold.layers.planted -> {module.partition('.')[0]} (line 2)" in verdict.text
+
+
+@pytest.mark.parametrize("library", ["httpx2", "anthropic", "openai"])
+def test_a_layer_that_knows_a_provider_breaks_two_contracts(copy: Path, library: str) -> None:
+    plant(copy, "layers/planted.py", f"import {library}\n")
+    assert lint(copy).broken == {PURE, OUTSIDE}
+
+
+def test_a_layer_that_reads_the_clock_breaks_the_build(copy: Path) -> None:
+    plant(copy, "layers/planted.py", "from sevenfold.core.clock import SystemClock\n")
+    assert lint(copy).broken == {PURE}
+
+
+def test_a_library_outside_its_rooms_breaks_the_build(copy: Path) -> None:
+    plant(copy, "providers/planted.py", "import anthropic\n")
+    assert lint(copy).broken == frozenset()
+    plant(copy, "store/planted.py", "import anthropic.types\n")
+    verdict = lint(copy)
+    assert verdict.broken == {OUTSIDE}
+    assert "sevenfold.store.planted -> anthropic" in verdict.text
+    assert "sevenfold.providers.planted" not in verdict.text
+
+
+def test_a_library_that_the_table_does_not_name_breaks_the_build(copy: Path) -> None:
+    plant(copy, "store/planted.py", "def later() -> None:\n    import yaml\n")
+    verdict = lint(copy)
+    assert verdict.broken == {OUTSIDE}
+    assert "sevenfold.store.planted -> yaml (line 2)" in verdict.text
+
+
+@pytest.mark.parametrize("room", ["engine", "request", "background", "run", "providers"])
+def test_a_server_that_knows_the_engine_breaks_the_build(copy: Path, room: str) -> None:
+    plant(copy, f"{room}/planted.py", "")
+    plant(copy, "server/planted.py", f"import sevenfold.{room}.planted\n")
+    verdict = lint(copy)
+    assert verdict.broken == {SERVER}
+    assert f"sevenfold.server.planted -> sevenfold.{room}.planted" in verdict.text
+
+
+def test_a_server_that_reaches_the_engine_through_a_friend_breaks_the_build(copy: Path) -> None:
+    plant(copy, "run/planted.py", "")
+    plant(copy, "sync/protocol.py", "")
+    plant(copy, "server/planted.py", "import sevenfold.sync.protocol\n")
+    assert lint(copy).broken == frozenset(), "the protocol itself is free to be known"
+    plant(copy, "sync/protocol.py", "import sevenfold.run.planted\n")
+    assert lint(copy).broken == {SERVER}
+
+
+def test_a_cycle_through_a_deferred_import_breaks_the_build(copy: Path) -> None:
+    plant(copy, "core/planted.py", "import sevenfold.core.sown\n")
+    plant(copy, "core/sown.py", "def later() -> None:\n    import sevenfold.core.planted\n")
+    verdict = lint(copy)
+    assert verdict.broken == {ACYCLIC}
+    assert "sevenfold.core.planted -> sevenfold.core.sown -> sevenfold.core.planted" in verdict.text
+
+
+def test_the_table_of_libraries_names_only_rooms_of_the_house() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = cast("list[dict[str, object]]", config["tool"]["importlinter"]["contracts"])
+    by_name = {contract["name"]: contract for contract in contracts}
+    layers = " ".join(cast("list[str]", by_name[DOWN]["layers"]))
+    rooms = set(re.findall(r"\w+", layers))
+    table = cast("dict[str, list[str]]", by_name[OUTSIDE]["libraries"])
+    assert {room for row in table.values() for room in row} <= rooms
+
+
+def test_a_room_that_is_built_stands_in_the_list_without_brackets() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    planned = set(re.findall(r"\((\w+)\)", text))
+    package = ROOT / "src" / "sevenfold"
+    built = {
+        room
+        for room in planned
+        if any((package / file).exists() for file in (f"{room}/__init__.py", f"{room}.py"))
+    }
+    assert built == set(), "take the brackets off these rooms in [tool.importlinter]"
