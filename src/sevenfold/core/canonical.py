@@ -8,12 +8,10 @@ so that any text a provider can send has bytes.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
-from decimal import Decimal
 from typing import NewType
 
-from sevenfold.core.json import Json, JsonObject, freeze, thaw
+from sevenfold.core.json import Json, JsonObject, freeze, write_json
 from sevenfold.core.messages import Message
 from sevenfold.core.wire import write_block
 
@@ -29,7 +27,7 @@ MARKER = "cache_control"
 
 def canonical(value: object) -> bytes:
     """The bytes of a JSON value: equal values give equal bytes, in any process, for ever."""
-    return _dump(freeze(value))
+    return write_json(freeze(value), sort_keys=True)
 
 
 def digest(data: bytes) -> Digest:
@@ -70,24 +68,3 @@ def prefix_digests(messages: Iterable[Message], start: Digest = START) -> Iterat
 
 def _unmarked_item(item: Json) -> Json:
     return item.without(MARKER) if isinstance(item, JsonObject) else item
-
-
-def _dump(value: Json) -> bytes:
-    try:
-        text = json.dumps(
-            thaw(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
-        )
-    except TypeError:
-        text = _spell(value)
-    return text.encode("utf-8", "backslashreplace")
-
-
-def _spell(value: Json) -> str:
-    """The slow way, for the rare number that only a `Decimal` can hold and `json` cannot write."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, JsonObject):
-        return "{" + ",".join(f"{_spell(key)}:{_spell(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, tuple):
-        return "[" + ",".join(_spell(item) for item in value) + "]"
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -34,6 +34,15 @@ class LineQuarantined:
 
 
 @dataclass(frozen=True, slots=True)
+class LockRebuilt:
+    """A lock's record could not be read and was started anew, above any token it can have held."""
+
+    lock: str
+    token: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class MailQuarantined:
     """A message in a mailbox could not be trusted: moved aside, not shown to the agent."""
 
@@ -104,6 +113,7 @@ class WorktreeDisowned:
 Event: TypeAlias = (
     LeaseReclaimed
     | LineQuarantined
+    | LockRebuilt
     | MailQuarantined
     | ModelUnknown
     | ResultSpilled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TypeAlias, cast, final
@@ -16,8 +17,12 @@ Json: TypeAlias = "Scalar | JsonObject | tuple[Json, ...]"
 JsonInput: TypeAlias = "Scalar | Mapping[str, JsonInput] | list[JsonInput] | tuple[JsonInput, ...]"
 """What `freeze` takes: anything `json.loads` or an SDK's `model_dump` returns."""
 
-INT_DIGITS = 4300
-"""CPython refuses longer decimal strings as `int`; they are kept as `Decimal` instead of failing."""
+INT_DIGITS = 600
+"""Longer integers are kept as `Decimal`: 640 digits is the least that CPython may be told to stop at."""
+
+NESTING = 200
+"""How deep a value may be. Real messages have a dozen levels; unbounded ones would exhaust the stack, at a depth
+that depends on who calls."""
 
 
 @final
@@ -58,15 +63,7 @@ EMPTY = JsonObject()
 
 def freeze(value: object) -> Json:
     """A deep, immutable copy of plain JSON data; a value that is no JSON is refused by its type."""
-    if value is None or isinstance(value, (str, bool, int, Decimal, JsonObject)):
-        return value
-    if isinstance(value, float):
-        return _finite(value)
-    if isinstance(value, Mapping):
-        return JsonObject({_text(k): freeze(v) for k, v in cast("Mapping[object, object]", value).items()})
-    if isinstance(value, (list, tuple)):
-        return tuple(freeze(item) for item in cast("list[object]", value))
-    raise WireError(f"a {type(value).__name__} is no JSON value; expected text, number, list or object")
+    return _freeze(value, NESTING)
 
 
 def thaw(value: Json) -> object:
@@ -84,8 +81,10 @@ def read_json(data: bytes | str) -> Json:
         parsed: object = json.loads(
             data, parse_float=_parse_float, parse_int=_parse_int, parse_constant=_refuse_constant
         )
-    except (ValueError, RecursionError) as error:
-        raise WireError(f"not JSON: {error}") from error
+    except RecursionError as error:
+        raise WireError(_TOO_DEEP) from error
+    except (ValueError, ArithmeticError) as error:
+        raise WireError(f"not JSON that can be read: {error or type(error).__name__}") from error
     return freeze(parsed)
 
 
@@ -97,16 +96,74 @@ def read_object(data: bytes | str) -> JsonObject:
     return value
 
 
-def _text(key: object) -> str:
+def write_json(value: Json, *, sort_keys: bool = False) -> bytes:
+    """Compact UTF-8 on one line. A lone surrogate, which UTF-8 cannot hold, is written as its escape."""
+    try:
+        text = json.dumps(
+            thaw(value), ensure_ascii=False, sort_keys=sort_keys, separators=(",", ":"), allow_nan=False
+        )
+    except TypeError:
+        text = _spell(value, sort_keys=sort_keys)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _spell(value: Json, *, sort_keys: bool) -> str:
+    """The slow way, for the rare number that only a `Decimal` can hold and `json` cannot write."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, JsonObject):
+        keys = sorted(value) if sort_keys else value
+        pairs = (
+            f"{json.dumps(key, ensure_ascii=False)}:{_spell(value[key], sort_keys=sort_keys)}" for key in keys
+        )
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(value, tuple):
+        return "[" + ",".join(_spell(item, sort_keys=sort_keys) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+_TOO_DEEP = f"JSON nested deeper than {NESTING} levels; flatten it, or send it as text"
+_TOO_LONG = 10**INT_DIGITS
+
+
+def _freeze(value: object, levels: int) -> Json:
+    if value is None or isinstance(value, (bool, JsonObject)):
+        return value
+    if isinstance(value, str):
+        return _freeze_text(value)
+    if isinstance(value, (int, float, Decimal)):
+        return _freeze_number(value)
+    if levels == 0:
+        raise WireError(_TOO_DEEP)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return JsonObject({_freeze_key(key): _freeze(item, levels - 1) for key, item in items})
+    if isinstance(value, (list, tuple)):
+        return tuple([_freeze(item, levels - 1) for item in cast("list[object]", value)])
+    raise WireError(f"a {type(value).__name__} is no JSON value; expected text, number, list or object")
+
+
+def _freeze_text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Two halves of a pair are written as two escapes, and those are read back as one character.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return text if type(text) is str else str.__str__(text)
+
+
+def _freeze_number(value: float | Decimal) -> int | float | Decimal:
+    if isinstance(value, int):
+        return int(value) if -_TOO_LONG < value < _TOO_LONG else Decimal(value)
+    if not math.isfinite(value):
+        raise WireError(f"{value!r} has no JSON form; send a finite number or null")
+    return value if isinstance(value, Decimal) else float(value)
+
+
+def _freeze_key(key: object) -> str:
     if not isinstance(key, str):
         raise WireError(f"a JSON object's key must be text, not {key!r}")
-    return key
-
-
-def _finite(value: float) -> float:
-    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN is what differs from itself
-        raise WireError(f"{value!r} has no JSON form; send a finite number or null")
-    return value
+    return _freeze_text(key)
 
 
 def _parse_float(text: str) -> float | Decimal:
@@ -116,7 +173,7 @@ def _parse_float(text: str) -> float | Decimal:
 
 
 def _parse_int(text: str) -> int | Decimal:
-    return int(text) if len(text) < INT_DIGITS else Decimal(text)
+    return int(text) if len(text) <= INT_DIGITS else Decimal(text)
 
 
 def _refuse_constant(name: str) -> float:
@@ -129,4 +186,5 @@ def _key(value: Json) -> object:
         return frozenset((name, _key(item)) for name, item in value.items())
     if isinstance(value, tuple):
         return tuple(_key(item) for item in value)
-    return (type(value), value)
+    # A number by its spelling: 0.0 and -0.0 are equal in Python too, and so are 1E+400 and 10E+399.
+    return (type(value), repr(value) if isinstance(value, (float, Decimal)) else value)

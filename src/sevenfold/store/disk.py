@@ -1,0 +1,283 @@
+"""The fs port: every operation that must outlive the process goes through a `Disk`, and nothing else does.
+
+`SystemDisk` is the kernel. `faults.FaultyDisk` is the same with an accident at a chosen operation; the
+torture runs put one at every operation in turn. Names are always relative to an open directory, so that what
+was checked is what is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol
+
+from sevenfold.core.errors import (
+    AccessDenied,
+    DiskFault,
+    DiskFull,
+    FileExists,
+    FileMissing,
+    KeyRefused,
+    NotRegular,
+    SevenfoldError,
+)
+
+
+class Disk(Protocol):
+    """The operations there are. Each raises `OSError`; `mapped_errors` turns that into our own tree."""
+
+    def open(self, name: str, flags: int, *, dir_fd: int | None = None) -> int: ...
+    def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        """Open a relative path that has to stay below `root_fd` and may meet no symbolic link."""
+        ...
+
+    def close(self, fd: int) -> None: ...
+    def read(self, fd: int, size: int, offset: int) -> bytes: ...
+    def write(self, fd: int, data: memoryview) -> int: ...
+    def fsync(self, fd: int) -> None: ...
+    def rename(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None: ...
+    def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        """Rename, and fail with EEXIST rather than replace anything."""
+        ...
+
+    def unlink(self, name: str, *, dir_fd: int) -> None: ...
+    def mkdir(self, name: str, *, dir_fd: int | None = None) -> None: ...
+    def flock(self, fd: int, operation: int) -> None: ...
+    def set_times(self, fd: int, modified_ns: int) -> None: ...
+    def stat(self, fd: int) -> os.stat_result: ...
+    def names(self, fd: int) -> list[str]: ...
+
+
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+"""Conversations and memories are nobody else's business."""
+
+NEVER_INHERIT = os.O_CLOEXEC | os.O_NOFOLLOW
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | NEVER_INHERIT
+READ_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | NEVER_INHERIT
+"""Non-blocking, so that opening a FIFO returns and can be refused instead of waiting for its writer."""
+
+
+class SystemDisk:
+    """The kernel's own file system calls."""
+
+    def open(self, name: str, flags: int, *, dir_fd: int | None = None) -> int:
+        return os.open(name, flags, FILE_MODE, dir_fd=dir_fd)
+
+    def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        if _OPENAT2.here(root_fd):
+            return _OPENAT2.open(root_fd, path, flags)
+        return self.walk_beneath(root_fd, path, flags)
+
+    def walk_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        """The portable way: one component at a time, following nothing, the last handle deciding."""
+        *folders, last = path.split("/")
+        if not last or ".." in folders or last == "..":
+            raise OSError(errno.EXDEV, "path leaves its folder", path)
+        current = os.dup(root_fd)
+        try:
+            for name in folders:
+                below = os.open(name, FOLDER_FLAGS, dir_fd=current)
+                os.close(current)
+                current = below
+            return os.open(last, flags | NEVER_INHERIT, FILE_MODE, dir_fd=current)
+        finally:
+            os.close(current)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        return os.pread(fd, size, offset)
+
+    def write(self, fd: int, data: memoryview) -> int:
+        return os.write(fd, data)
+
+    def fsync(self, fd: int) -> None:
+        if sys.platform == "darwin":
+            # Plain fsync on macOS stops at the drive's own cache.
+            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
+            return
+        os.fsync(fd)
+
+    def rename(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        os.rename(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd)
+
+    def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        if not _rename_no_replace(old, new, old_fd, new_fd):
+            # Two steps where the kernel has no single one: both names exist for a moment, none is ever lost.
+            os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd, follow_symlinks=False)
+            os.unlink(old, dir_fd=old_fd)
+
+    def unlink(self, name: str, *, dir_fd: int) -> None:
+        os.unlink(name, dir_fd=dir_fd)
+
+    def mkdir(self, name: str, *, dir_fd: int | None = None) -> None:
+        os.mkdir(name, FOLDER_MODE, dir_fd=dir_fd)
+
+    def flock(self, fd: int, operation: int) -> None:
+        # flock, not lockf: a POSIX lock vanishes when any handle of the file is closed in the process.
+        fcntl.flock(fd, operation)
+
+    def set_times(self, fd: int, modified_ns: int) -> None:
+        os.utime(fd, ns=(modified_ns, modified_ns))
+
+    def stat(self, fd: int) -> os.stat_result:
+        return os.fstat(fd)
+
+    def names(self, fd: int) -> list[str]:
+        return os.listdir(fd)
+
+
+SYSTEM_DISK = SystemDisk()
+
+
+def write_all(disk: Disk, fd: int, data: bytes) -> None:
+    """Write every byte, however few the kernel takes at a time."""
+    left = memoryview(data)
+    while left:
+        try:
+            taken = disk.write(fd, left)
+        except InterruptedError:
+            continue
+        if taken == 0:
+            raise OSError(errno.EIO, "the device took no byte and gave no reason")
+        left = left[taken:]
+
+
+def read_all(disk: Disk, fd: int, size: int, offset: int = 0) -> bytes:
+    """Up to `size` bytes from `offset`; fewer only at the end of the file."""
+    parts: list[bytes] = []
+    while size > 0:
+        try:
+            part = disk.read(fd, size, offset)
+        except InterruptedError:
+            continue
+        if not part:
+            break
+        parts.append(part)
+        size -= len(part)
+        offset += len(part)
+    return b"".join(parts)
+
+
+@contextmanager
+def mapped_errors(doing: str) -> Generator[None]:
+    """The one place where the system's errors become ours; `doing` says what was being attempted."""
+    try:
+        yield
+    except OSError as error:
+        raise map_error(error, doing) from error
+
+
+def map_error(error: OSError, doing: str) -> SevenfoldError:
+    kind, advice = _KINDS.get(error.errno or 0, (DiskFault, "check the device and the system log"))
+    reason = error.strerror or str(error) or type(error).__name__
+    return kind(f"cannot {doing}: {reason}; {advice}")
+
+
+_FREE = (DiskFull, "free some space, then try again; nothing was lost")
+_RIGHTS = (AccessDenied, "check the owner and mode of the folder")
+_MISSING = (FileMissing, "check the name")
+_ODD = (NotRegular, "only plain files in plain folders are used here")
+_KINDS: dict[int, tuple[type[SevenfoldError], str]] = {
+    errno.ENOSPC: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.EFBIG: _FREE,
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS,
+    errno.ENOENT: _MISSING,
+    errno.EEXIST: (FileExists, "choose another name, or remove what is there"),
+    errno.ENOTEMPTY: (FileExists, "choose another name, or remove what is there"),
+    errno.ELOOP: _ODD,
+    errno.ENOTDIR: _ODD,
+    errno.EISDIR: _ODD,
+    errno.ENXIO: _ODD,
+    errno.EXDEV: (KeyRefused, "a name has to stay inside its folder"),
+    errno.ENAMETOOLONG: (KeyRefused, "use a shorter name"),
+    errno.EINVAL: (KeyRefused, "use letters, digits, '.', '_' and '-'"),
+}
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+class _OpenAt2:
+    """Linux's openat2, which Python does not wrap: the kernel itself refuses to leave the folder."""
+
+    NUMBER = 437
+    BENEATH_NO_LINKS = 0x08 | 0x04 | 0x02 | 0x01
+    """RESOLVE_BENEATH, NO_SYMLINKS, NO_MAGICLINKS, NO_XDEV."""
+
+    def __init__(self) -> None:
+        self._works: bool | None = None
+
+    def here(self, root_fd: int) -> bool:
+        """Old kernels lack the call and some sandboxes deny it; asked once."""
+        if self._works is None:
+            try:
+                os.close(self.open(root_fd, ".", FOLDER_FLAGS))
+                self._works = True
+            except OSError as error:
+                if error.errno not in (errno.ENOSYS, errno.EPERM, errno.EINVAL):
+                    raise
+                self._works = False
+        return self._works
+
+    def open(self, root_fd: int, path: str, flags: int) -> int:
+        if not sys.platform.startswith("linux"):
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), path)
+        mode = FILE_MODE if flags & os.O_CREAT else 0
+        how = _OpenHow(flags | NEVER_INHERIT, mode, self.BENEATH_NO_LINKS)
+        return _checked(
+            _libc().syscall(
+                ctypes.c_long(self.NUMBER),
+                ctypes.c_int(root_fd),
+                ctypes.c_char_p(os.fsencode(path)),
+                ctypes.byref(how),
+                ctypes.c_size_t(ctypes.sizeof(how)),
+            ),
+            path,
+        )
+
+
+_OPENAT2 = _OpenAt2()
+
+
+def _rename_no_replace(old: str, new: str, old_fd: int, new_fd: int) -> bool:
+    """One atomic step on Linux and macOS. False: this system or file system has none."""
+    source, target = ctypes.c_char_p(os.fsencode(old)), ctypes.c_char_p(os.fsencode(new))
+    call = getattr(_libc(), "renameatx_np" if sys.platform == "darwin" else "renameat2", None)
+    if call is None:
+        return False
+    exclusive = 0x4 if sys.platform == "darwin" else 0x1
+    try:
+        _checked(call(old_fd, source, new_fd, target, ctypes.c_uint(exclusive)), new)
+    except OSError as error:
+        if error.errno in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+            return False
+        raise
+    return True
+
+
+def _checked(result: int, name: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), name)
+    return result
+
+
+_LIBC: list[ctypes.CDLL] = []
+
+
+def _libc() -> ctypes.CDLL:
+    if not _LIBC:
+        _LIBC.append(ctypes.CDLL(None, use_errno=True))
+    return _LIBC[0]

@@ -1,0 +1,48 @@
+"""The names that files of ours may have: a grammar with no room for tricks.
+
+ASCII only, so there are no Unicode twins, direction marks or encodings to tell apart; what is left to go
+wrong (two names that differ in case, devices of other systems) is refused here or by the folder.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sevenfold.core.errors import KeyRefused
+
+PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
+"""No leading dot or dash, and room for a suffix below the 255 bytes that file systems allow."""
+
+RESERVED = frozenset(
+    ["con", "prn", "aux", "nul"] + [f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)]
+)
+"""Devices on Windows, whatever follows the first dot: a synced folder must stay usable there."""
+
+MAX_PARTS = 8
+
+
+def is_part(name: str) -> bool:
+    """Whether one name between slashes fits the grammar."""
+    return bool(PART.fullmatch(name)) and not name.endswith(".") and not _is_device(name)
+
+
+def check_key(key: str, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """The parts of a key, or `KeyRefused` with the reason. `own` names are ours and may start with a dot."""
+    parts = tuple(key.split("/"))
+    if len(parts) > MAX_PARTS:
+        raise KeyRefused(f"key {key[:80]!r} has {len(parts)} parts; at most {MAX_PARTS} are allowed")
+    for part in parts:
+        if part in own:
+            continue
+        if _is_device(part):
+            raise KeyRefused(f"key {key[:80]!r} is refused: {part[:80]!r} is a device's name on some systems")
+        if not is_part(part):
+            raise KeyRefused(
+                f"key {key[:80]!r} is refused for its part {part[:80]!r}: use 1 to 200 letters, digits, "
+                "'.', '_' and '-', starting with none of '.' and '-' and not ending with '.'"
+            )
+    return parts
+
+
+def _is_device(name: str) -> bool:
+    return name.partition(".")[0].lower() in RESERVED

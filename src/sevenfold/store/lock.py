@@ -1,0 +1,183 @@
+"""The lock over long work (a dream): a lease with a fencing token, renewed while the work goes on.
+
+A mutex alone will not do: the work talks to a model for minutes, and its process may be stopped, put to sleep
+or killed meanwhile. So the mutex only guards a small record of who holds the lease and until when. The truth
+is the token in it, which grows with every holder and is checked again, under the mutex, at the moment of
+publishing: a holder that was away too long finds its token out of date and publishes nothing.
+
+`last_success` is written when work is published and at no other time: a crash counts for nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import FileMissing, InputError, LeaseLost, LockBusy
+from sevenfold.core.events import Emit, LeaseReclaimed, LockRebuilt, ignore
+from sevenfold.core.json import freeze, read_object, write_json
+from sevenfold.store.folder import Folder
+from sevenfold.store.lock_face import LockFace, outside_success, refuse_foreign_holder, stamp
+from sevenfold.store.lock_state import FaceStamp, Holder, LockState, boot_id, read_state, write_state
+from sevenfold.store.mutex import mutex
+
+LEASE = timedelta(minutes=2)
+"""How long a dead holder keeps others out (SPEC G2); renewed every third of it, so that two may fail."""
+
+LONGEST_HOLD = timedelta(minutes=60)
+"""A live holder is cut off here: work that takes longer has gone wrong (SPEC G2)."""
+
+_MAX_STATE_BYTES = 64 * 1024
+
+
+class Lease:
+    """The right to publish, as long as it lasts."""
+
+    def __init__(self, lock: Lock, token: int) -> None:
+        self._lock = lock
+        self.token = token
+
+    def renew(self) -> None:
+        """Say that the work goes on. `LeaseLost`: it was taken over or lasted too long; stop the work."""
+        self._lock.renew(self.token)
+
+    def publish(self, commit: Callable[[], None]) -> None:
+        """Run `commit` while nobody can take over, then record the success and let go."""
+        self._lock.publish(self.token, commit)
+
+    def give_up(self) -> None:
+        """Let go without a success. Harmless when the lease is lost already."""
+        self._lock.give_up(self.token)
+
+
+class Lock:
+    """A named lock whose record lives in `control`, a folder that no agent can write to."""
+
+    def __init__(
+        self,
+        control: Folder,
+        name: str,
+        *,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
+        face: LockFace | None = None,
+        lease: timedelta = LEASE,
+        longest_hold: timedelta = LONGEST_HOLD,
+    ) -> None:
+        self._control = control
+        self._name = name
+        self._clock = clock or SystemClock()
+        self._emit = emit
+        self._face = face
+        self._lease = lease
+        self._longest = longest_hold
+
+    def read_state(self) -> LockState:
+        """What the record says now. A consolidation by another program, seen on the face, counts too."""
+        return self._with_outside_success(self._read(), self._read_face())
+
+    def acquire(self) -> Lease:
+        """Take the lock, or `LockBusy` at once: nobody waits minutes for somebody else's dream."""
+        with mutex(self._control, self._name):
+            face = self._read_face()
+            state = self._with_outside_success(self._read(), face)
+            reason = self._why_free(state)
+            now, up = self._clock.now(), self._clock.uptime()
+            refuse_foreign_holder(face, state.faces, now)
+            token = state.token + 1
+            taken = replace(
+                state,
+                token=token,
+                holder=Holder(os.getpid(), boot_id(), now, up, now + self._lease, up + self._lease),
+                last_attempt=now,
+                # A holder still in the record means that the attempt before us ended in a crash.
+                strikes=state.strikes + (state.holder is not None),
+            )
+            self._write(taken, stamp(now))
+            if state.holder:
+                self._emit(LeaseReclaimed(self._name, state.token, token, reason))
+        return Lease(self, token)
+
+    def renew(self, token: int) -> None:
+        """See `Lease.renew`."""
+        with mutex(self._control, self._name):
+            state = self._owned(token)
+            now, up = self._clock.now(), self._clock.uptime()
+            if state.holder and state.holder.held_for(now, up) > self._longest:
+                raise LeaseLost(
+                    f"lock {self._name!r} was held for over {self._longest}; stop and start again"
+                )
+            self._write(state.renewed(now, up, self._lease), None)
+
+    def publish(self, token: int, commit: Callable[[], None]) -> None:
+        """See `Lease.publish`."""
+        with mutex(self._control, self._name):
+            state = self._owned(token)
+            commit()
+            now = self._clock.now()
+            self._write(replace(state, holder=None, last_success=now, strikes=0), stamp(now))
+
+    def give_up(self, token: int) -> None:
+        """See `Lease.give_up`."""
+        with mutex(self._control, self._name):
+            state = self._read()
+            if state.token == token and state.holder:
+                given_up = replace(state, holder=None, strikes=state.strikes + 1)
+                self._write(given_up, stamp(state.last_success))
+
+    def _owned(self, token: int) -> LockState:
+        state = self._read()
+        if state.token != token or state.holder is None:
+            raise LeaseLost(
+                f"lock {self._name!r} was taken over (our token {token}, now {state.token}); "
+                "nothing was published, start the work again"
+            )
+        return state
+
+    def _why_free(self, state: LockState) -> str:
+        """Why the lock may be taken; `LockBusy` when it may not."""
+        holder = state.holder
+        if holder is None:
+            return "nobody holds it"
+        now, up = self._clock.now(), self._clock.uptime()
+        if holder.has_lapsed(now, up, self._lease):
+            return f"process {holder.pid} stopped renewing it"
+        if holder.held_for(now, up) > self._longest:
+            return f"process {holder.pid} held it for over {self._longest}"
+        raise LockBusy(
+            f"lock {self._name!r} is held by process {holder.pid} until {holder.until.isoformat()}"
+        )
+
+    def _with_outside_success(self, state: LockState, face: FaceStamp | None) -> LockState:
+        outside = outside_success(face, state.faces, self._clock.now())
+        if outside and (state.last_success is None or outside > state.last_success):
+            return replace(state, last_success=outside)
+        return state
+
+    def _read_face(self) -> FaceStamp | None:
+        return self._face.read() if self._face else None
+
+    def _read(self) -> LockState:
+        try:
+            data = self._control.read(f"{self._name}.lock.json", max_bytes=_MAX_STATE_BYTES)
+        except FileMissing:
+            return LockState()
+        try:
+            return read_state(read_object(data))
+        except InputError as error:
+            # The token must never go back: microseconds since 1970 are beyond any count of holders.
+            token = int(self._clock.now().timestamp() * 1_000_000)
+            self._emit(LockRebuilt(self._name, token, str(error)))
+            return LockState(token=token)
+
+    def _write(self, state: LockState, face: FaceStamp | None) -> None:
+        """The record first, naming every mark we may leave: any other on the face is not ours."""
+        if self._face and face:
+            seen = self._face.read()
+            state = replace(state, faces=tuple(mark for mark in (seen, face) if mark))
+        self._control.replace(f"{self._name}.lock.json", write_json(freeze(write_state(state))) + b"\n")
+        if self._face and face:
+            self._face.write(face)

@@ -1,0 +1,143 @@
+"""The record behind a lock, and what can be told from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.json import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds the lock. The PID is for people to read: PIDs are reused, exclusion does not rest on them."""
+
+    pid: int
+    boot: str
+    started: datetime
+    started_up: timedelta
+    until: datetime
+    until_up: timedelta
+
+    def has_lapsed(self, now: datetime, up: timedelta, lease: timedelta) -> bool:
+        if self.boot == boot_id():
+            return up >= self.until_up
+        # Another machine, or this one before a restart: only the wall clock is shared. A stamp further ahead
+        # than a lease can reach comes from a clock that was wrong.
+        left = self.until - now
+        return left <= timedelta(0) or left > lease
+
+    def held_for(self, now: datetime, up: timedelta) -> timedelta:
+        return up - self.started_up if self.boot == boot_id() else now - self.started
+
+
+@dataclass(frozen=True, slots=True)
+class FaceStamp:
+    """The visible lock file of SPEC G2, as one value: its body and its time."""
+
+    pid: int
+    modified_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LockState:
+    token: int = 0
+    """Grows with every holder and never goes back."""
+    holder: Holder | None = None
+    last_success: datetime | None = None
+    last_attempt: datetime | None = None
+    strikes: int = 0
+    """Attempts in a row that ended in failure or a crash; persisted, so that a crash loop cannot hide."""
+    faces: tuple[FaceStamp, ...] = ()
+    """What we may have left on the face; anything else there is another program's doing."""
+
+    def renewed(self, now: datetime, up: timedelta, lease: timedelta) -> LockState:
+        holder = self.holder
+        return replace(self, holder=holder and replace(holder, until=now + lease, until_up=up + lease))
+
+
+@cache
+def boot_id() -> str:
+    """Which run of which machine this is; empty where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def write_state(state: LockState) -> dict[str, object]:
+    holder = state.holder
+    return {
+        "token": state.token,
+        "holder": holder
+        and {
+            "pid": holder.pid,
+            "boot": holder.boot,
+            "started": holder.started.isoformat(),
+            "started_up": holder.started_up.total_seconds(),
+            "until": holder.until.isoformat(),
+            "until_up": holder.until_up.total_seconds(),
+        },
+        "last_success": state.last_success and state.last_success.isoformat(),
+        "last_attempt": state.last_attempt and state.last_attempt.isoformat(),
+        "strikes": state.strikes,
+        "faces": [{"pid": face.pid, "modified_ns": face.modified_ns} for face in state.faces],
+    }
+
+
+def read_state(wire: JsonObject) -> LockState:
+    """The record from its file; `InputError` when it is not one."""
+    holder, faces = wire.get("holder"), wire.get("faces")
+    return LockState(
+        _whole(wire, "token"),
+        _read_holder(holder) if isinstance(holder, JsonObject) else None,
+        _when(wire, "last_success"),
+        _when(wire, "last_attempt"),
+        _whole(wire, "strikes"),
+        tuple(_read_face(face) for face in faces) if isinstance(faces, tuple) else (),
+    )
+
+
+def _read_holder(wire: JsonObject) -> Holder:
+    boot, started, until = wire.get("boot"), _when(wire, "started"), _when(wire, "until")
+    if not isinstance(boot, str) or started is None or until is None:
+        raise InputError("the lock's record names a holder without its times")
+    return Holder(
+        _whole(wire, "pid"), boot, started, _span(wire, "started_up"), until, _span(wire, "until_up")
+    )
+
+
+def _read_face(wire: Json) -> FaceStamp:
+    if not isinstance(wire, JsonObject):
+        raise InputError("the lock's record has a face that is no object")
+    return FaceStamp(_whole(wire, "pid"), _whole(wire, "modified_ns"))
+
+
+def _whole(wire: JsonObject, key: str) -> int:
+    value = wire.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InputError(f"the lock's record has {key} = {value!r}; expected a whole number")
+    return value
+
+
+def _span(wire: JsonObject, key: str) -> timedelta:
+    value = wire.get(key)
+    if not isinstance(value, (int, float)):
+        raise InputError(f"the lock's record has {key} = {value!r}; expected seconds")
+    return timedelta(seconds=value)
+
+
+def _when(wire: JsonObject, key: str) -> datetime | None:
+    value = wire.get(key)
+    if value is None:
+        return None
+    try:
+        when = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        when = None
+    if when is None or when.tzinfo is None:
+        raise InputError(f"the lock's record has {key} = {value!r}; expected a time with its zone")
+    return when

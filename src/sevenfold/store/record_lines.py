@@ -1,0 +1,205 @@
+"""Records as lines of a transcript, and back.
+
+A line is a JSON object that starts with a checksum of the rest of itself,
+
+    {"c":"9f0c2a61","k":"message","id":"…","at":"2026-11-15T09:30:00+00:00","v":{…}}
+
+so that it can be told whole without being parsed, and a boundary can be found by its bytes alone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from sevenfold.core.canonical import Digest
+from sevenfold.core.errors import InputError, WireError
+from sevenfold.core.json import Json, JsonObject, freeze, read_object, thaw, write_json
+from sevenfold.core.messages import ToolUseId
+from sevenfold.core.wire import read_message, write_message
+from sevenfold.store.records import (
+    Body,
+    BoundaryRecord,
+    CutRecord,
+    DecisionRecord,
+    MessageRecord,
+    Record,
+    RecordId,
+    Segment,
+    UnknownRecord,
+    UsageRecord,
+)
+
+HEAD = b'{"c":"'
+HEAD_BYTES = len(HEAD) + 8 + len(b'",')
+BOUNDARY_MARK = b'","k":"boundary",'
+"""Inside a JSON string the quotes would be escaped, so only an object can hold these bytes."""
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""Twice the largest request the API takes (32 MB), to leave room for escapes."""
+
+
+def write_line(record: Record) -> bytes:
+    """The line with its newline; `InputError` when it is too long to be read back."""
+    kind, fields = _write_body(record.body)
+    wire = {"k": kind, "id": record.id, "at": record.at.isoformat(), "v": fields}
+    rest = write_json(freeze(wire))[1:]
+    if len(rest) > MAX_LINE_BYTES:
+        raise InputError(
+            f"a {kind} record of {len(rest):,} bytes is over the limit of {MAX_LINE_BYTES:,}; "
+            "store large content as a spill first"
+        )
+    return HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest + b"\n"
+
+
+def is_whole(line: bytes) -> bool:
+    """Whether a line, without its newline, is exactly what was written."""
+    return (
+        line.startswith(HEAD)
+        and line[HEAD_BYTES - 2 : HEAD_BYTES] == b'",'
+        and line[len(HEAD) : HEAD_BYTES - 2] == b"%08x" % zlib.crc32(line[HEAD_BYTES:])
+    )
+
+
+def is_boundary(line: bytes) -> bool:
+    """Whether the line says it is a boundary; whether it is whole is another question."""
+    return line[HEAD_BYTES - 2 : HEAD_BYTES - 2 + len(BOUNDARY_MARK)] == BOUNDARY_MARK
+
+
+def read_line(line: bytes) -> Record:
+    """The record of a line; `WireError` when it is damaged or makes no sense."""
+    if not is_whole(line):
+        raise WireError("its checksum does not fit")
+    wire = read_object(line)
+    kind, when, value = _text(wire, "k"), _text(wire, "at"), wire.get("v")
+    try:
+        at = datetime.fromisoformat(when)
+    except ValueError as error:
+        raise WireError(f"its time {when!r} is none") from error
+    reader = _READERS.get(kind)
+    body = reader(value) if reader and isinstance(value, JsonObject) else UnknownRecord(kind, value)
+    return Record(body, at, RecordId(_text(wire, "id")))
+
+
+def _write_body(body: Body) -> tuple[str, object]:
+    """The kind's name and the value's fields."""
+    match body:
+        case MessageRecord():
+            return "message", write_message(body.message)
+        case DecisionRecord():
+            return "decision", {
+                "tool_use_id": body.tool_use_id,
+                "preview": body.preview,
+                "spill": body.spill,
+                "digest": body.digest,
+                "size_bytes": body.size_bytes,
+            }
+        case CutRecord():
+            detail = thaw(body.detail)
+            return "cut", {"layer": body.layer, "reason": body.reason, "first": body.first, "detail": detail}
+        case BoundaryRecord():
+            return "boundary", {
+                "trigger": body.trigger,
+                "tokens_before": body.tokens_before,
+                "last_message": body.last_message,
+                "tools": list(body.tools),
+                "kept": _write_segment(body.kept),
+            }
+        case UsageRecord():
+            wire = thaw(body.wire)
+            return "usage", {"model": body.model, "who": body.who, "dialect": body.dialect, "wire": wire}
+        case UnknownRecord():
+            return body.kind, thaw(body.wire)
+
+
+def _write_segment(kept: Segment | None) -> dict[str, object] | None:
+    if kept is None:
+        return None
+    return {"head": kept.head, "anchor": kept.anchor, "tail": kept.tail, "offset": kept.offset}
+
+
+def _read_decision(wire: JsonObject) -> Body:
+    digest = _maybe_text(wire, "digest")
+    return DecisionRecord(
+        ToolUseId(_text(wire, "tool_use_id")),
+        _maybe_text(wire, "preview"),
+        _maybe_text(wire, "spill"),
+        None if digest is None else Digest(digest),
+        _whole(wire, "size_bytes"),
+    )
+
+
+def _read_cut(wire: JsonObject) -> Body:
+    first, detail = _maybe_text(wire, "first"), wire.get("detail")
+    if not isinstance(detail, JsonObject):
+        raise WireError("its detail is no object")
+    id = None if first is None else RecordId(first)  # noqa: A001 - what it is
+    return CutRecord(_whole(wire, "layer"), _text(wire, "reason"), id, detail)
+
+
+def _read_boundary(wire: JsonObject) -> Body:
+    trigger, last, tools = wire.get("trigger"), _maybe_text(wire, "last_message"), wire.get("tools")
+    if trigger not in ("auto", "manual"):
+        raise WireError(f"its trigger {trigger!r} is neither auto nor manual")
+    if not isinstance(tools, tuple):
+        raise WireError("its tools are no list")
+    return BoundaryRecord(
+        "auto" if trigger == "auto" else "manual",
+        _whole(wire, "tokens_before"),
+        None if last is None else RecordId(last),
+        tuple(str(tool) for tool in tools),
+        _read_segment(wire.get("kept")),
+    )
+
+
+def _read_segment(wire: Json) -> Segment | None:
+    if wire is None:
+        return None
+    if not isinstance(wire, JsonObject):
+        raise WireError("its kept segment is no object")
+    return Segment(
+        RecordId(_text(wire, "head")),
+        RecordId(_text(wire, "anchor")),
+        RecordId(_text(wire, "tail")),
+        _whole(wire, "offset"),
+    )
+
+
+def _read_usage(wire: JsonObject) -> Body:
+    usage, dialect = wire.get("wire"), wire.get("dialect")
+    if not isinstance(usage, JsonObject) or dialect not in ("anthropic", "openai"):
+        raise WireError("its usage is none")
+    spoken = "anthropic" if dialect == "anthropic" else "openai"
+    return UsageRecord(_text(wire, "model"), _text(wire, "who"), usage, spoken)
+
+
+def _read_message_record(wire: JsonObject) -> Body:
+    return MessageRecord(read_message(wire))
+
+
+def _text(wire: JsonObject, key: str) -> str:
+    value = wire.get(key)
+    if not isinstance(value, str):
+        raise WireError(f"its {key} is {value!r}; expected text")
+    return value
+
+
+def _maybe_text(wire: JsonObject, key: str) -> str | None:
+    return None if wire.get(key) is None else _text(wire, key)
+
+
+def _whole(wire: JsonObject, key: str) -> int:
+    value = wire.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise WireError(f"its {key} is {value!r}; expected a whole number")
+    return value
+
+
+_READERS: Mapping[str, Callable[[JsonObject], Body]] = {
+    "message": _read_message_record,
+    "decision": _read_decision,
+    "cut": _read_cut,
+    "boundary": _read_boundary,
+    "usage": _read_usage,
+}

@@ -1,0 +1,102 @@
+"""What a transcript holds, as values; `record_lines` makes lines of them and reads them back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NewType, TypeAlias
+from uuid import uuid4
+
+from sevenfold.core.canonical import Digest
+from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.core.messages import Message, ToolUseId
+
+RecordId = NewType("RecordId", str)
+"""Unique in a transcript: a record written twice, because the first try was in doubt, counts once."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRecord:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """What layer 1 decided for a tool result, once and for all (SPEC B4)."""
+
+    tool_use_id: ToolUseId
+    preview: str | None
+    """The exact text that stands in for the result from now on; None: it was left alone."""
+    spill: str | None = None
+    """Where the whole result is, relative to the session's folder."""
+    digest: Digest | None = None
+    """Of the stored bytes, so that a changed or exchanged spill is noticed."""
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CutRecord:
+    """A change to a prefix that was sent before, announced so that nobody takes it for an accident."""
+
+    layer: int
+    reason: str
+    first: RecordId | None
+    """The first record whose bytes differ from what was sent."""
+    detail: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Messages from before a boundary that stay in the view after it."""
+
+    head: RecordId
+    anchor: RecordId
+    """The message after which they are shown: the summary."""
+    tail: RecordId
+    offset: int
+    """Where the head's line starts, so that resuming need not look for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryRecord:
+    """Compaction cut here (SPEC E4): resuming starts at the last of these."""
+
+    trigger: Literal["auto", "manual"]
+    tokens_before: int
+    last_message: RecordId | None
+    tools: tuple[str, ...] = ()
+    """Tools whose schemas were discovered before it, to be declared again."""
+    kept: Segment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRecord:
+    """What one model call was billed, as the provider said it."""
+
+    model: str
+    who: str
+    """`main`, or the kind of fork that called."""
+    wire: JsonObject
+    dialect: Literal["anthropic", "openai"] = "anthropic"
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownRecord:
+    """A kind that a newer version wrote: kept, so that nothing is lost by reading with an older one."""
+
+    kind: str
+    wire: Json
+
+
+Body: TypeAlias = MessageRecord | DecisionRecord | CutRecord | BoundaryRecord | UsageRecord | UnknownRecord
+
+
+def new_id() -> RecordId:
+    return RecordId(uuid4().hex)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    body: Body
+    at: datetime
+    id: RecordId = field(default_factory=new_id)

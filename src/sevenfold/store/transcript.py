@@ -1,0 +1,137 @@
+"""A session's transcript: append-only lines, in the order they happened. File order is the truth.
+
+Appending: under the file's own lock, close off a torn tail if somebody died in mid-line, write the whole
+line, fsync, and only then acknowledge. Nothing written is ever changed, so a reader needs no lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from sevenfold.core.errors import FileMissing, StoreError, WriterBroken
+from sevenfold.core.events import Emit, TailSealed, ignore
+from sevenfold.store.disk import mapped_errors, read_all, write_all
+from sevenfold.store.folder import Folder
+from sevenfold.store.inherited import forget_in_children
+from sevenfold.store.mutex import WAIT, take_flock
+from sevenfold.store.record_lines import write_line
+from sevenfold.store.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record stands in its transcript."""
+
+    offset: int
+    length_bytes: int
+
+
+class Transcript:
+    """The writing end. Any number may be open on one file, in threads and processes; lines never mix."""
+
+    def __init__(self, folder: Folder, key: str, fd: int, emit: Emit) -> None:
+        self._folder = folder
+        self._disk = folder.disk
+        self._key = key
+        self._fd = fd
+        self._emit = emit
+        self._thread_lock = threading.Lock()
+        self._clean_end = -1
+        self._broken: str | None = None
+        self._pid = os.getpid()
+        self._exits = ExitStack()
+        self._exits.enter_context(forget_in_children(fd))
+
+    @classmethod
+    def open(cls, folder: Folder, session: str, *, emit: Emit = ignore) -> Self:
+        """The transcript `<session>.jsonl`, made if it is not there."""
+        key = f"{session}.jsonl"
+        flags = os.O_RDWR | os.O_APPEND
+        try:
+            fd = folder.open_file(key, flags)
+        except FileMissing:
+            fd = folder.open_file(key, flags | os.O_CREAT)
+        return cls(folder, key, fd, emit)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._exits.close()
+            if self._pid == os.getpid():
+                self._disk.close(self._fd)
+            self._fd = -1
+
+    def append(self, record: Record, *, durable: bool = True) -> Place:
+        """Add one record; on return it is on the disk, or with `durable=False` in the kernel's hands."""
+        return self.append_all((record,), durable=durable)[0]
+
+    def append_all(self, records: Sequence[Record], *, durable: bool = True) -> list[Place]:
+        """Add records in one go, with one fsync for all."""
+        lines = [write_line(record) for record in records]
+        with self._thread_lock, mapped_errors(f"append to {self._folder.path}/{self._key}"):
+            self._refuse_if_unusable()
+            take_flock(self._disk, self._fd, WAIT, f"{self._folder.path}/{self._key}")
+            try:
+                start = self._seal_tail()
+                self._write(b"".join(lines), durable=durable)
+            finally:
+                self._disk.flock(self._fd, fcntl.LOCK_UN)
+        places: list[Place] = []
+        for line in lines:
+            places.append(Place(start, len(line)))
+            start += len(line)
+        return places
+
+    def sync(self) -> None:
+        """Make durable what was appended without."""
+        with self._thread_lock, mapped_errors(f"sync {self._folder.path}/{self._key}"):
+            self._refuse_if_unusable()
+            self._fsync()
+
+    def _write(self, data: bytes, *, durable: bool) -> None:
+        self._clean_end = -1
+        write_all(self._disk, self._fd, data)
+        if durable:
+            self._fsync()
+        self._clean_end = self._disk.stat(self._fd).st_size
+
+    def _fsync(self) -> None:
+        try:
+            self._disk.fsync(self._fd)
+        except OSError as error:
+            # The kernel may have dropped the pages and would report success next time: never ask twice.
+            self._broken = str(error)
+            raise
+
+    def _seal_tail(self) -> int:
+        """Where the next line starts; a fragment without a newline is closed off, so that it spoils nothing."""
+        end = self._disk.stat(self._fd).st_size
+        if end in (0, self._clean_end) or self._last_byte(end) == b"\n":
+            return end
+        write_all(self._disk, self._fd, b"\n")
+        self._emit(TailSealed(self._key, end))
+        return end + 1
+
+    def _last_byte(self, end: int) -> bytes:
+        return read_all(self._disk, self._fd, 1, end - 1)
+
+    def _refuse_if_unusable(self) -> None:
+        if self._fd < 0:
+            raise StoreError(f"transcript {self._key} is closed; open it again to write")
+        if self._pid != os.getpid():
+            raise StoreError(f"transcript {self._key} was opened by the parent process; open it here as well")
+        if self._broken:
+            raise WriterBroken(
+                f"an fsync of {self._key} failed ({self._broken}), so later ones prove nothing; open it again"
+            )
