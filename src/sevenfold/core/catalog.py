@@ -1,0 +1,172 @@
+"""Finding a model by any name it goes by, and laying a user's own models and prices over the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import ClassVar
+
+from sevenfold.core.errors import SettingsError
+from sevenfold.core.events import Emit, ModelUnknown, ignore
+from sevenfold.core.models import MODELS, Model, Prices, Tariff, stand_in
+from sevenfold.core.settings import limit, price
+
+LONG_SUFFIX = "[1m]"
+LONG_WINDOW_TOKENS = 1_000_000
+
+_PROVIDER = re.compile(
+    r"(?:(?:anthropic|bedrock|converse|openrouter|vertex_ai|vertex|azure_ai)/)*"  # gateways' routes
+    r"(?:arn:aws[a-z-]*:bedrock:[^/]{1,80}/)?"
+    r"(?:(?:[a-z]{2,6}|us-gov)\.)?(?:anthropic\.)?"  # us.anthropic.…, global.anthropic.…
+)
+_RELEASE = re.compile(r"(?:[-@][0-9]{8}|@default|-latest)?(?:-v[0-9]{1,2}(?::[0-9]{1,2}[a-z]?)?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """One `[models."name"]`: a model of your own, or a correction to one in the table."""
+
+    SECTION: ClassVar[str] = "models"
+    EACH: ClassVar[str] = "model"
+
+    window_tokens: int | None = limit(None, at_least=1_000)
+    """As in the table, else 200,000: the smallest window still sold, so that a guess never overflows."""
+
+    max_output_tokens: int | None = limit(None, at_least=1)
+    """As in the table, else 20,000: the reserve that SPEC A6 keeps free for an answer."""
+
+    cache_min_tokens: int | None = limit(None)
+    """As in the table, else 4,096: the largest minimum known, so that no saving is promised in vain."""
+
+    input_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009 - a field, not a call
+    """As in the table. A new model needs this and the output price, or its cost stays unknown: never zero."""
+
+    output_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    """As in the table. See the input price."""
+
+    cache_read_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    """As in the table, else the input price: a provider that says nothing of caching gives no discount."""
+
+    cache_write_5m_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    """As in the table, else the input price: without a cache nothing is written, and nothing costs extra."""
+
+    cache_write_1h_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    """As in the table, else the input price, for the same reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    models: tuple[Model, ...] = MODELS
+
+    def find(self, name: str, emit: Emit = ignore) -> Model:
+        """The model of that name, in any spelling; for an unknown one a cautious stand-in, and an event."""
+        table = {model.name: model for model in self.models}
+        is_long = has_long_suffix(name)
+        found = next((table[spelling] for spelling in spellings(name) if spelling in table), None)
+        if found is None:
+            found = stand_in(name)
+        if is_long:
+            found = replace(found, window_tokens=LONG_WINDOW_TOKENS)
+        if not found.is_known:
+            emit(ModelUnknown(name, found.window_tokens))
+        return found
+
+    def with_overrides(self, overrides: Mapping[str, ModelSettings]) -> Catalog:
+        """This table with a user's models and prices laid over it."""
+        table = {model.name: model for model in self.models}
+        for name, settings in overrides.items():
+            table[name] = _overridden(name, self.find(name), settings)
+        return Catalog(tuple(table.values()))
+
+
+CATALOG = Catalog()
+
+
+def has_long_suffix(name: str) -> bool:
+    return name.endswith(LONG_SUFFIX)
+
+
+def spellings(name: str) -> Iterator[str]:
+    """The names to look for, the most exact first: as given, then less suffix, provider, date, version."""
+    yield name
+    plain = name.removesuffix(LONG_SUFFIX)
+    yield plain
+    if len(plain) > 200:
+        return
+    prefix = _PROVIDER.match(plain)
+    bare = plain[prefix.end() :] if prefix else plain
+    # Some gateways write claude-opus-4.5, and some say mythos-5-2 without the family's name.
+    for candidate in (bare, bare.replace(".", "-")):
+        yield candidate
+        yield from _undated(candidate)
+        yield f"claude-{candidate}"
+
+
+def _undated(name: str) -> Iterator[str]:
+    for cut in range(len(name) - 1, 0, -1):
+        if name[cut] in "-@" and _RELEASE.fullmatch(name, cut):
+            yield name[:cut]
+
+
+def _overridden(name: str, base: Model, settings: ModelSettings) -> Model:
+    return replace(
+        base,
+        name=name,
+        window_tokens=settings.window_tokens or base.window_tokens,
+        max_output_tokens=settings.max_output_tokens or base.max_output_tokens,
+        cache_min_tokens=base.cache_min_tokens
+        if settings.cache_min_tokens is None
+        else settings.cache_min_tokens,
+        tariffs=_overridden_tariffs(name, base, settings),
+        is_known=True,
+    )
+
+
+def _overridden_tariffs(name: str, base: Model, settings: ModelSettings) -> tuple[Tariff, ...]:
+    if base.tariffs:
+        # A user's price holds on every day and for every prompt size: it is what they say they pay.
+        return tuple(
+            replace(
+                tariff,
+                prices=_overridden_prices(tariff.prices, settings),
+                long_prices=tariff.long_prices and _overridden_prices(tariff.long_prices, settings),
+            )
+            for tariff in base.tariffs
+        )
+    fresh, output = settings.input_usd_per_mtok, settings.output_usd_per_mtok
+    if fresh is not None and output is not None:
+        return (Tariff(_overridden_prices(Prices(fresh, fresh, fresh, fresh, output), settings)),)
+    if _has_price(settings):
+        raise SettingsError(
+            f"models.{name}: no table knows this model, so a price for it needs both input_usd_per_mtok and "
+            "output_usd_per_mtok; give both, or none"
+        )
+    return ()
+
+
+def _overridden_prices(base: Prices, settings: ModelSettings) -> Prices:
+    def chosen(own: Decimal | None, listed: Decimal) -> Decimal:
+        return listed if own is None else own
+
+    return Prices(
+        chosen(settings.input_usd_per_mtok, base.fresh),
+        chosen(settings.cache_write_5m_usd_per_mtok, base.written_5m),
+        chosen(settings.cache_write_1h_usd_per_mtok, base.written_1h),
+        chosen(settings.cache_read_usd_per_mtok, base.read),
+        chosen(settings.output_usd_per_mtok, base.output),
+    )
+
+
+def _has_price(settings: ModelSettings) -> bool:
+    return any(
+        value is not None
+        for value in (
+            settings.input_usd_per_mtok,
+            settings.output_usd_per_mtok,
+            settings.cache_read_usd_per_mtok,
+            settings.cache_write_5m_usd_per_mtok,
+            settings.cache_write_1h_usd_per_mtok,
+        )
+    )

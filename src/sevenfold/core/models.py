@@ -1,0 +1,183 @@
+"""Every model we know, as data: its window, its prices over time, and what it accepts.
+
+Figures are the provider's list prices (API.md §1.6, 1.7, 1.10). `core/catalog.py` finds a model by any of the
+names it goes by, `core/prices.py` says what a request cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+Tokenizer: TypeAlias = Literal["older", "newer"]
+"""The newer one (4.7 and all of 5) counts about 30% more tokens for the same text."""
+
+ONE = Decimal(1)
+US_FACTOR = Decimal("1.1")
+"""What `inference_geo: "us"` does to every price, on the models that take it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars for a million tokens, by what became of them."""
+
+    fresh: Decimal
+    written_5m: Decimal
+    written_1h: Decimal
+    read: Decimal
+    output: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """What a model costs from one day on."""
+
+    prices: Prices
+    since: date | None = None
+    """The day, in UTC, from which it holds; None for the first one."""
+    long_above_tokens: int | None = None
+    """A prompt of more tokens than this (read, written and fresh together) pays `long_prices` for it all."""
+    long_prices: Prices | None = None
+
+    def for_prompt(self, tokens: int) -> Prices:
+        """The prices of a request whose prompt has this many tokens."""
+        if self.long_prices is None or self.long_above_tokens is None or tokens <= self.long_above_tokens:
+            return self.prices
+        return self.long_prices
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    name: str
+    window_tokens: int
+    max_output_tokens: int
+    cache_min_tokens: int
+    """A prefix shorter than this is not cached, and nothing says so."""
+    tariffs: tuple[Tariff, ...]
+    """Oldest first. Empty: what it costs cannot be told."""
+    fast_factor: Decimal | None = None
+    """What `speed: "fast"` does to every price; None: no fast price is known. The provider gives it for input
+    and output; that cache reads and writes scale alike is an assumption."""
+    us_factor: Decimal = US_FACTOR
+    has_preserved_thinking: bool = False
+    """Its thinking blocks are signed over everything before them: rewriting an old turn breaks them."""
+    enforces_prefix: bool = False
+    """For every account, whatever its age."""
+    takes_system_role: bool = False
+    """Accepts `role: "system"` messages in mid-conversation."""
+    tokenizer: Tokenizer = "newer"
+    is_known: bool = True
+    """False for the cautious stand-in of a model that no table knows."""
+
+    def prices_at(self, when: date | None = None) -> Tariff | None:
+        """What held on that day (UTC), or what holds now; None when no price is known."""
+        day = _day(when)
+        past = [item for item in self.tariffs if item.since is None or day is None or item.since <= day]
+        return past[-1] if past else None
+
+
+def _day(when: date | None) -> date | None:
+    if isinstance(when, datetime):
+        return (when.astimezone(UTC) if when.tzinfo else when).date()
+    return when
+
+
+def _prices(*usd: str) -> Prices:
+    return Prices(*(Decimal(item) for item in usd))
+
+
+def _tariff(*usd: str, since: date | None = None) -> Tariff:
+    return Tariff(_prices(*usd), since)
+
+
+_LARGE = (1_000_000, 128_000)
+_SMALL = (200_000, 64_000)
+
+_FABLE_5_2 = (_tariff("8", "10", "16", "0.20", "40"),)
+_FABLE_5_1 = (_tariff("10", "12.5", "20", "0.25", "50"),)
+_FABLE_5 = (_tariff("10", "12.5", "20", "1", "50"),)
+_OPUS_5_5 = (_tariff("4", "5", "8", "0.20", "20"),)
+_OPUS = (_tariff("5", "6.25", "10", "0.50", "25"),)
+_SONNET_5_5 = (
+    _tariff("2", "2.5", "4", "0.20", "10"),
+    _tariff("2", "2.5", "4", "0.10", "10", since=date(2026, 10, 7)),
+)
+_SONNET_5 = (_tariff("2", "2.5", "4", "0.20", "10"),)
+_SONNET_4 = (_tariff("3", "3.75", "6", "0.30", "15"),)
+_HAIKU_5_5 = (
+    Tariff(
+        _prices("0.10", "0.125", "0.20", "0.01", "0.50"),
+        long_above_tokens=100_000,
+        long_prices=_prices("0.50", "0.625", "1", "0.05", "2.50"),
+    ),
+)
+_HAIKU_4_5 = (_tariff("1", "1.25", "2", "0.10", "5"),)
+
+
+def _signed(
+    name: str, tariffs: tuple[Tariff, ...], *, fast: Decimal | None = None, all_: bool = False
+) -> Model:
+    """The models with preserved thinking: they share everything but price and how strictly it is checked."""
+    return Model(
+        name,
+        *_LARGE,
+        512,
+        tariffs,
+        fast,
+        has_preserved_thinking=True,
+        enforces_prefix=all_,
+        takes_system_role=True,
+    )
+
+
+def _unsigned(
+    name: str, cache_min_tokens: int, tariffs: tuple[Tariff, ...], *, system: bool = False
+) -> Model:
+    return Model(name, *_LARGE, cache_min_tokens, tariffs, takes_system_role=system)
+
+
+def _older(
+    name: str, size: tuple[int, int], cache_min_tokens: int, tariffs: tuple[Tariff, ...], us: Decimal = ONE
+) -> Model:
+    """Before 4.7: the older tokenizer, no mid-conversation system message; a US price from 4.6 on only."""
+    return Model(name, *size, cache_min_tokens, tariffs, us_factor=us, tokenizer="older")
+
+
+MODELS: tuple[Model, ...] = (
+    _signed("claude-fable-5-2", _FABLE_5_2, all_=True),
+    _signed("claude-mythos-5-2", _FABLE_5_2, all_=True),
+    _signed("claude-fable-5-1", _FABLE_5_1),
+    _signed("claude-mythos-5-1", _FABLE_5_1, all_=True),
+    _signed("claude-opus-5-5", _OPUS_5_5, fast=Decimal(2)),
+    _signed("claude-sonnet-5-5", _SONNET_5_5),
+    _signed("claude-haiku-5-5", _HAIKU_5_5),
+    _unsigned("claude-fable-5", 512, _FABLE_5, system=True),
+    _unsigned("claude-mythos-5", 512, _FABLE_5, system=True),
+    _unsigned("claude-opus-5", 512, _OPUS, system=True),
+    _unsigned("claude-opus-4-8", 1024, _OPUS, system=True),
+    _unsigned("claude-opus-4-7", 2048, _OPUS),
+    _unsigned("claude-sonnet-5", 1024, _SONNET_5),
+    _older("claude-opus-4-6", _LARGE, 4096, _OPUS, US_FACTOR),
+    _older("claude-sonnet-4-6", _LARGE, 1024, _SONNET_4, US_FACTOR),
+    _older("claude-opus-4-5", _SMALL, 4096, _OPUS),
+    _older("claude-sonnet-4-5", _SMALL, 1024, _SONNET_4),
+    _older("claude-haiku-4-5", _SMALL, 4096, _HAIKU_4_5),
+)
+
+
+def stand_in(name: str, window_tokens: int = 200_000) -> Model:
+    """What we assume of a model we do not know: every choice is the one that costs least when it is wrong."""
+    return Model(
+        name,
+        window_tokens,
+        # The whole output reserve (SPEC A6) is kept free, and no request asks for more than most models give.
+        max_output_tokens=20_000,
+        cache_min_tokens=4_096,
+        tariffs=(),
+        us_factor=ONE,
+        has_preserved_thinking=True,
+        enforces_prefix=True,
+        is_known=False,
+    )

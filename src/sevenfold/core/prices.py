@@ -1,0 +1,156 @@
+"""What a request cost, by part, exactly.
+
+Money is `Decimal`, under a context that refuses to round: integer nano-dollars would not do, since a batch of
+haiku's cache reads under the US factor costs 5.5 of them a token, and a user's own price can be finer still.
+Only tokens are priced: web searches and the like are billed apart and not counted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow, localcontext
+
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.errors import InputError
+from sevenfold.core.models import ONE, Model, Prices
+from sevenfold.core.usage import Counts, Usage
+
+BATCH_FACTOR = Decimal("0.5")
+_PER_TOKEN = Decimal("0.000001")
+_ZERO = Decimal(0)
+
+# 13 digits of tokens times 16 of a price times the factors is under 40; the rest is room for long sums.
+_EXACT = Context(prec=80, traps=[Inexact, InvalidOperation, Overflow, DivisionByZero])
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars, by what became of the tokens."""
+
+    read: Decimal = _ZERO
+    written_5m: Decimal = _ZERO
+    written_1h: Decimal = _ZERO
+    fresh: Decimal = _ZERO
+    output: Decimal = _ZERO
+
+    @property
+    def total(self) -> Decimal:
+        with localcontext(_EXACT):
+            return self.read + self.written_5m + self.written_1h + self.fresh + self.output
+
+    def __add__(self, other: Cost) -> Cost:
+        with localcontext(_EXACT):
+            return Cost(
+                self.read + other.read,
+                self.written_5m + other.written_5m,
+                self.written_1h + other.written_1h,
+                self.fresh + other.fresh,
+                self.output + other.output,
+            )
+
+
+NO_COST = Cost()
+"""Where a sum starts. Never what stands for an unknown price: that is None."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """How a request was billed, apart from its model."""
+
+    when: date | None
+    batch: bool
+    geo: str | None
+    speed: str | None
+
+
+def cost(
+    usage: Usage,
+    model: Model,
+    *,
+    when: date | None = None,
+    batch: bool | None = None,
+    geo: str | None = None,
+    speed: str | None = None,
+    catalog: Catalog = CATALOG,
+) -> Cost | None:
+    """What one request cost, runs beside its totals (compaction) included; None when a price is not known.
+
+    `when` is the day it ran (today's prices, if None). `batch`, `geo` and `speed` are the usage's own unless
+    given. `catalog` prices a run that was made on another model.
+    """
+    if usage.requests != 1:
+        raise InputError(
+            f"a sum of {usage.requests} requests has no price: tiers and multipliers hold for each alone; "
+            "price each one and add the costs"
+        )
+    is_batch = usage.service_tier == "batch" if batch is None else batch
+    terms = _Terms(when, is_batch, geo or usage.geo, speed or usage.speed)
+    parts = [_run_cost(usage, model, terms)]
+    for item in usage.beside:
+        own = catalog.find(item.model) if item.model else model
+        parts.append(_run_cost(item, own, terms))
+    return add_costs(parts)
+
+
+def cost_without_caching(
+    usage: Usage,
+    model: Model,
+    *,
+    when: date | None = None,
+    batch: bool | None = None,
+    geo: str | None = None,
+    speed: str | None = None,
+    catalog: Catalog = CATALOG,
+) -> Cost | None:
+    """What the same request would have cost with no prompt cache: every prompt token fresh."""
+    bare = replace(
+        usage,
+        **_uncached(usage),
+        iterations=tuple(replace(item, **_uncached(item)) for item in usage.iterations),
+    )
+    return cost(bare, model, when=when, batch=batch, geo=geo, speed=speed, catalog=catalog)
+
+
+def add_costs(costs: Iterable[Cost | None]) -> Cost | None:
+    """All of them together; None when one of them is not known, since a part is no total."""
+    total = NO_COST
+    for item in costs:
+        if item is None:
+            return None
+        total += item
+    return total
+
+
+def _uncached(counts: Counts) -> dict[str, int]:
+    return {"fresh": counts.prompt, "read": 0, "written_5m": 0, "written_1h": 0}
+
+
+def _run_cost(counts: Counts, model: Model, terms: _Terms) -> Cost | None:
+    tariff, factor = model.prices_at(terms.when), _factor(model, terms)
+    if tariff is None or factor is None:
+        return None
+    return _priced(counts, tariff.for_prompt(counts.prompt), factor)
+
+
+def _factor(model: Model, terms: _Terms) -> Decimal | None:
+    """All multipliers together; None when the model has no price for that speed."""
+    speed = model.fast_factor if terms.speed == "fast" else ONE
+    if speed is None:
+        return None
+    with localcontext(_EXACT):
+        region = model.us_factor if terms.geo == "us" else ONE
+        return speed * region * (BATCH_FACTOR if terms.batch else ONE)
+
+
+def _priced(counts: Counts, prices: Prices, factor: Decimal) -> Cost:
+    with localcontext(_EXACT):
+        scale = factor * _PER_TOKEN
+        return Cost(
+            counts.read * prices.read * scale,
+            counts.written_5m * prices.written_5m * scale,
+            counts.written_1h * prices.written_1h * scale,
+            counts.fresh * prices.fresh * scale,
+            counts.output * prices.output * scale,
+        )

@@ -1,0 +1,114 @@
+"""How large the window is, and where in it things happen (SPEC A5–A8). Pure arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import ClassVar, Literal
+
+from sevenfold.core.catalog import LONG_WINDOW_TOKENS, has_long_suffix
+from sevenfold.core.models import Model
+from sevenfold.core.settings import amount
+
+DEFAULT_WINDOW_TOKENS = 200_000
+"""The smallest window still sold: too small a guess compacts early, too large a one overflows."""
+
+LONG_BETA = "context-1m-"
+"""How the header that grants a window of 1M begins; its date changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSettings:
+    SECTION: ClassVar[str] = "window"
+
+    tokens: int | None = amount(None, at_least=1_000)
+    """The window of a model that no table knows (SPEC A5); for a known one use `[models."name"]`. Without it,
+    200,000."""
+
+    output_reserve_tokens: int = amount(20_000)
+    """Kept free for the answer, or the model's own maximum if that is less: longer answers are rare."""
+
+    auto_compact_margin_tokens: int = amount(13_000)
+    """Below the effective window: one large round still fits while the summary is being written."""
+
+    warning_margin_tokens: int = amount(20_000)
+    """Below the effective window: early enough for a person to finish a thought before compaction."""
+
+    blocking_margin_tokens: int = amount(3_000)
+    """Below the effective window: what `/compact` itself needs in order to still work."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    window_tokens: int
+    max_output_tokens: int
+    is_automatic: bool = True
+    """Whether automatic compaction is on, all switches considered (A8)."""
+    auto_compact_pct: Decimal | None = None
+    """Lowers the point of automatic compaction to this share of the effective window (A7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Points in the window, in tokens. None is below zero: in a tiny window everything is due at once."""
+
+    effective: int
+    auto_compact: int
+    """Where automatic compaction would act; whether it does is `is_automatic`."""
+    warning: int
+    blocking: int
+    is_automatic: bool
+
+    @property
+    def limit(self) -> int:
+        """What `percent_left` counts down to."""
+        return self.auto_compact if self.is_automatic else self.effective
+
+    @property
+    def is_cramped(self) -> bool:
+        """The margins leave nothing of the window: smaller ones must be set before it can be used."""
+        return min(self.auto_compact, self.warning, self.blocking) <= 0
+
+    def percent_left(self, current_tokens: int) -> float:
+        """0 to 100; 0 when nothing is left, however far past the limit."""
+        if self.limit <= 0:
+            return 0.0
+        return max(0.0, (self.limit - current_tokens) / self.limit * 100)
+
+    def is_compact_due(self, current_tokens: int) -> bool:
+        return self.is_automatic and current_tokens >= self.auto_compact
+
+    def level(self, current_tokens: int) -> Literal["fine", "warning", "blocked"]:
+        """What to tell the user: `blocked` refuses new input, compaction by hand still works."""
+        if current_tokens >= self.blocking:
+            return "blocked"
+        return "warning" if current_tokens >= self.warning else "fine"
+
+
+def choose_window(name: str, model: Model, betas: tuple[str, ...], settings: WindowSettings) -> int:
+    """The window in tokens, from the first that answers (A5): the name's `[1m]`, the table, a beta header in
+    force, the setting, 200,000."""
+    if has_long_suffix(name):
+        return LONG_WINDOW_TOKENS
+    if model.is_known:
+        return model.window_tokens
+    if any(beta.startswith(LONG_BETA) for beta in betas):
+        return LONG_WINDOW_TOKENS
+    return settings.tokens or DEFAULT_WINDOW_TOKENS
+
+
+def plan_thresholds(facts: WindowFacts, settings: WindowSettings) -> Thresholds:
+    """Where warning, automatic compaction and blocking lie (A6, A7)."""
+    reserve = min(facts.max_output_tokens, settings.output_reserve_tokens)
+    effective = max(0, facts.window_tokens - reserve)
+    auto_compact = effective - settings.auto_compact_margin_tokens
+    if facts.auto_compact_pct is not None:
+        # Decimal: 57% of 100 in binary floats is 56.99…, one token short.
+        auto_compact = min(auto_compact, int(effective * facts.auto_compact_pct / 100))
+    return Thresholds(
+        effective,
+        max(0, auto_compact),
+        max(0, effective - settings.warning_margin_tokens),
+        max(0, effective - settings.blocking_margin_tokens),
+        facts.is_automatic,
+    )

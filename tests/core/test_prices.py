@@ -1,0 +1,182 @@
+"""What a request cost, to the last fraction of a cent."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import ROUND_DOWN, Context, Decimal, localcontext
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.core.catalog import CATALOG, ModelSettings
+from sevenfold.core.errors import InputError
+from sevenfold.core.models import MODELS, Model, stand_in
+from sevenfold.core.prices import NO_COST, Cost, add_costs, cost, cost_without_caching
+from sevenfold.core.usage import Iteration, Usage, read_usage
+
+MILLION = 1_000_000
+ONE_OF_EACH = Usage(MILLION, MILLION, MILLION, MILLION, MILLION)
+
+
+def priced(
+    usage: Usage, name: str, *, batch: bool | None = None, geo: str | None = None, speed: str | None = None
+) -> Cost:
+    found = cost(usage, CATALOG.find(name), batch=batch, geo=geo, speed=speed)
+    assert found is not None
+    return found
+
+
+def test_a_million_tokens_of_each_part_cost_the_list_price() -> None:
+    assert priced(ONE_OF_EACH, "claude-opus-5-5") == Cost(
+        read=Decimal("0.20"),
+        written_5m=Decimal(5),
+        written_1h=Decimal(8),
+        fresh=Decimal(4),
+        output=Decimal(20),
+    )
+    assert priced(ONE_OF_EACH, "claude-opus-5-5").total == Decimal("37.20")
+
+
+def test_haiku_costs_by_the_size_of_the_whole_prompt() -> None:
+    below = Usage(fresh=1, read=99_998, written_5m=1, output=MILLION)
+    above = Usage(fresh=1, read=99_999, written_5m=1, output=MILLION)
+    assert below.prompt == 100_000
+    assert priced(below, "claude-haiku-5-5").output == Decimal("0.50")
+    assert priced(above, "claude-haiku-5-5").output == Decimal("2.50")
+    assert priced(above, "claude-haiku-5-5").read == Decimal("0.05") * 99_999 / MILLION
+
+
+def test_fast_mode_doubles_every_part_of_opus() -> None:
+    fast, plain = priced(ONE_OF_EACH, "claude-opus-5-5", speed="fast"), priced(ONE_OF_EACH, "claude-opus-5-5")
+    assert (fast.fresh, fast.output) == (8, 40)
+    assert (fast.read, fast.written_5m, fast.written_1h) == (plain.read * 2, 10, 16)
+
+
+def test_a_speed_without_a_price_has_no_cost() -> None:
+    assert cost(ONE_OF_EACH, CATALOG.find("claude-sonnet-5"), speed="fast") is None
+
+
+def test_multipliers_stack() -> None:
+    cheap = priced(ONE_OF_EACH, "claude-opus-5-5", batch=True, geo="us", speed="fast")
+    assert cheap.fresh == Decimal("4") * 2 * Decimal("0.5") * Decimal("1.1")
+    assert priced(ONE_OF_EACH, "claude-opus-5-5", batch=True).total == Decimal("18.60")
+
+
+def test_the_us_factor_spares_models_before_4_6() -> None:
+    assert priced(ONE_OF_EACH, "claude-opus-4-6", geo="us").fresh == Decimal("5.5")
+    assert priced(ONE_OF_EACH, "claude-opus-4-5", geo="us").fresh == 5
+    assert priced(ONE_OF_EACH, "claude-opus-4-6", geo="global").fresh == 5
+
+
+def test_terms_come_from_the_usage_unless_they_are_given() -> None:
+    usage = read_usage(
+        {"input_tokens": MILLION, "service_tier": "batch", "speed": "fast", "inference_geo": "us"}
+    )
+    assert priced(usage, "claude-opus-5-5").fresh == Decimal("4.4")
+    assert priced(usage, "claude-opus-5-5", batch=False, geo="eu", speed="standard").fresh == 4
+
+
+def test_an_old_session_is_priced_as_it_was() -> None:
+    sonnet, usage = CATALOG.find("claude-sonnet-5-5"), Usage(read=MILLION)
+    before, after = cost(usage, sonnet, when=date(2026, 10, 6)), cost(usage, sonnet, when=date(2026, 10, 7))
+    assert before is not None
+    assert after is not None
+    assert (before.read, after.read) == (Decimal("0.20"), Decimal("0.10"))
+
+
+def test_an_unknown_model_costs_none_and_not_nothing() -> None:
+    assert cost(Usage(), stand_in("some-model")) is None
+    assert cost_without_caching(Usage(), stand_in("some-model")) is None
+
+
+def test_a_compaction_is_paid_on_top_of_the_totals() -> None:
+    compaction = Iteration(fresh=MILLION, output=MILLION, kind="compaction")
+    message = Iteration(fresh=1, kind="message")
+    usage = Usage(fresh=MILLION, iterations=(compaction, message))
+    assert priced(usage, "claude-opus-5").total == 5 + 5 + 25
+
+
+def test_a_compaction_has_a_tier_of_its_own() -> None:
+    usage = Usage(fresh=100_000, iterations=(Iteration(fresh=100_001, kind="compaction"),))
+    expected = (Decimal("0.10") * 100_000 + Decimal("0.50") * 100_001) / MILLION
+    assert priced(usage, "claude-haiku-5-5").total == expected
+
+
+def test_an_advisor_is_paid_at_the_price_of_its_own_model() -> None:
+    advisor = Iteration(output=MILLION, kind="advisor_message", model="claude-fable-5-2")
+    usage = Usage(output=MILLION, iterations=(advisor,))
+    assert priced(usage, "claude-haiku-4-5").output == 5 + 40
+    stranger = Usage(iterations=(Iteration(output=1, kind="advisor_message", model="stranger"),))
+    assert cost(stranger, CATALOG.find("claude-haiku-4-5")) is None
+    price = ModelSettings(input_usd_per_mtok=Decimal(1), output_usd_per_mtok=Decimal(MILLION))
+    ours = CATALOG.with_overrides({"stranger": price})
+    known = cost(stranger, CATALOG.find("claude-haiku-4-5"), catalog=ours)
+    assert known == Cost(output=Decimal(1))
+
+
+def test_without_caching_every_prompt_token_is_fresh() -> None:
+    usage = Usage(
+        fresh=1, read=MILLION, written_5m=2, written_1h=3, iterations=(Iteration(read=4, kind="compaction"),)
+    )
+    bare = cost_without_caching(usage, CATALOG.find("claude-opus-5"))
+    assert bare == Cost(fresh=Decimal(5) * (MILLION + 10) / MILLION)
+
+
+def test_a_sum_of_requests_has_no_price() -> None:
+    with pytest.raises(InputError, match="a sum of 2 requests has no price"):
+        cost(Usage() + Usage(), CATALOG.find("claude-haiku-5-5"))
+
+
+def test_one_unknown_part_makes_the_total_unknown() -> None:
+    assert add_costs([Cost(fresh=Decimal(1)), None]) is None
+    assert add_costs([]) == NO_COST
+    assert add_costs([Cost(fresh=Decimal(1)), Cost(output=Decimal(2))]) == Cost(
+        fresh=Decimal(1), output=Decimal(2)
+    )
+
+
+COUNT = st.integers(0, 10**12)
+PRICED = st.sampled_from(MODELS)
+
+
+@given(COUNT, COUNT, COUNT, COUNT, COUNT, PRICED, st.booleans(), st.sampled_from([None, "us"]))
+def test_costs_are_exact_and_add_up(
+    fresh: int, read: int, short: int, long: int, out: int, model: Model, batch: bool, geo: str | None
+) -> None:
+    usage = Usage(fresh, read, short, long, out)
+    found = cost(usage, model, batch=batch, geo=geo)
+    tariff = model.prices_at()
+    assert found is not None
+    assert tariff is not None
+    prices = tariff.for_prompt(usage.prompt)
+    factor = Fraction(1, 2 if batch else 1) * Fraction(model.us_factor if geo else 1)
+    expected = factor * (
+        fresh * Fraction(prices.fresh)
+        + read * Fraction(prices.read)
+        + short * Fraction(prices.written_5m)
+        + long * Fraction(prices.written_1h)
+        + out * Fraction(prices.output)
+    )
+    assert Fraction(found.total) == expected / MILLION
+    assert (found + found).total == found.total * 2
+
+
+@given(COUNT, COUNT, COUNT, PRICED)
+def test_reading_from_the_cache_never_costs_more_than_not_caching(
+    fresh: int, read: int, out: int, model: Model
+) -> None:
+    usage = Usage(fresh=fresh, read=read, output=out)
+    with_cache, without = cost(usage, model), cost_without_caching(usage, model)
+    assert with_cache is not None
+    assert without is not None
+    assert with_cache.total <= without.total
+
+
+def test_a_caller_with_a_coarse_context_of_its_own_gets_exact_costs_all_the_same() -> None:
+    usage = Usage(fresh=123_456_789)
+    exact = priced(usage, "claude-opus-5").total
+    with localcontext(Context(prec=3, rounding=ROUND_DOWN)):
+        assert priced(usage, "claude-opus-5").total == exact
+    assert exact == Decimal("617.283945")
