@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from sevenfold.core.canonical import Digest
+from sevenfold.core.messages import Text, ToolResult, ToolUseId
 from sevenfold.core.setting_kinds import Limits
 from sevenfold.core.settings import limit, limits, names, switch
+from sevenfold.core.text import cut_lines
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResultSettings:
     SECTION: ClassVar[str] = "tool_results"
 
-    enabled: bool = switch(True)
+    """Some 12,500 tokens, which 75 of 21,205 real results exceeded: rare enough, and large enough to pay."""
     """On: a spill costs one file write and loses nothing, since the whole result can be read back."""
 
     limit_chars: int = limit(50_000, at_least=1)
-    """12,500 tokens and up, by density: of 21,205 real results 75 were larger, and those filled the window."""
+    """12,500 tokens at 4 bytes each, 17,000 at the real 2.9 of tool output: 75 of 21,205 results were larger."""
 
     round_limit_chars: int = limit(200_000, at_least=1)
     """Four results at their own limit: parallel calls must not fill a 200,000-token window in one round."""
@@ -25,8 +29,61 @@ class ToolResultSettings:
     preview_bytes: int = limit(2_000, at_least=1)
     """Some 30 lines: enough to see whether the rest is worth reading back, small enough to keep for ever."""
 
+    session_quota_bytes: int = limit(1024**3, at_least=0)
+    """A gigabyte of results in one session means that something runs away; the disk is not ours to fill."""
+
     limits: Limits = limits(Limits(), at_least=1, ceiling=50_000)  # noqa: RUF009 - a field, not a call
     """By tool, in characters, in place of `limit_chars`. Empty: no tool was measured to need its own."""
 
     opted_out: tuple[str, ...] = names(("Read",))
-    """Tools without a limit, whatever `limits` says. Read brings spills back: storing that goes in circles."""
+    """Tools with no limit, whatever `limits` says. Read brings spills back: storing that goes in circles."""
+
+
+EMPTY_RESULT = "[the tool returned no output]"
+"""Instead of an empty string, which models read as a failure of the harness (SPEC B3)."""
+
+OPENING, CLOSING = "<persisted-output>", "</persisted-output>"
+_TAGS = re.compile(r"<(/?\s*persisted-output)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of one tool result: made when it first enters a prompt, the same ever after (SPEC B4)."""
+
+    tool_use_id: ToolUseId
+    preview: str | None = None
+    """The exact text that stands in for the result; None: it was left alone."""
+    spill: str | None = None
+    """The file that holds all of it, relative to the session's folder."""
+    digest: Digest | None = None
+    """Of the stored bytes, so that a changed or exchanged spill is noticed."""
+    size_bytes: int = 0
+
+
+def render_preview(text: str, path: str, size_bytes: int, settings: ToolResultSettings) -> str:
+    """The block that stands in for a spilled result: how large it is, where it is, how it begins."""
+    start = cut_lines(text, settings.preview_bytes)
+    # A result that holds our own tags must not be able to speak from outside the block.
+    shown = _TAGS.sub(r"<\\\1", start).rstrip("\n")
+    more = "" if len(start) == len(text) else "\n…"
+    return (
+        f"{OPENING}\n{size_bytes:,} bytes of output are kept in a file, to be read whole or by range:\n"
+        f"{path}\nIt begins:\n\n{shown}{more}\n{CLOSING}"
+    )
+
+
+def is_empty(result: ToolResult) -> bool:
+    """Whether there is nothing in it for a model to read."""
+    content = result.content
+    return not content or (
+        isinstance(content, tuple) and all(isinstance(item, Text) and not item.text for item in content)
+    )
+
+
+def apply_decision(result: ToolResult, decision: Decision) -> ToolResult:
+    """The result as it is sent: replaced by its preview, marked as empty, or as it came."""
+    if decision.preview is not None:
+        return replace(result, content=decision.preview)
+    if is_empty(result):
+        return replace(result, content=EMPTY_RESULT)
+    return result

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import datetime
 
 from sevenfold.core.canonical import Digest
@@ -18,6 +19,7 @@ from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import Json, JsonObject, freeze, read_object, thaw, write_json
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.wire import read_message, write_message
+from sevenfold.layers.tool_results import Decision
 from sevenfold.store.records import (
     Body,
     BoundaryRecord,
@@ -88,13 +90,7 @@ def _write_body(body: Body) -> tuple[str, object]:
         case MessageRecord():
             return "message", write_message(body.message)
         case DecisionRecord():
-            return "decision", {
-                "tool_use_id": body.tool_use_id,
-                "preview": body.preview,
-                "spill": body.spill,
-                "digest": body.digest,
-                "size_bytes": body.size_bytes,
-            }
+            return "decision", asdict(body.decision)
         case CutRecord():
             detail = thaw(body.detail)
             return "cut", {"layer": body.layer, "reason": body.reason, "first": body.first, "detail": detail}
@@ -122,11 +118,13 @@ def _write_segment(kept: Segment | None) -> dict[str, object] | None:
 def _read_decision(wire: JsonObject) -> Body:
     digest = _maybe_text(wire, "digest")
     return DecisionRecord(
-        ToolUseId(_text(wire, "tool_use_id")),
-        _maybe_text(wire, "preview"),
-        _maybe_text(wire, "spill"),
-        None if digest is None else Digest(digest),
-        _whole(wire, "size_bytes"),
+        Decision(
+            ToolUseId(_text(wire, "tool_use_id")),
+            _maybe_text(wire, "preview"),
+            _maybe_text(wire, "spill"),
+            None if digest is None else Digest(digest),
+            _whole(wire, "size_bytes"),
+        )
     )
 
 

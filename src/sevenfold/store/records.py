@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Literal, NewType, TypeAlias
 from uuid import uuid4
 
-from sevenfold.core.canonical import Digest
 from sevenfold.core.json import EMPTY, Json, JsonObject
-from sevenfold.core.messages import Message, ToolUseId
+from sevenfold.core.messages import Message
+from sevenfold.layers.tool_results import Decision
 
 RecordId = NewType("RecordId", str)
 """Unique in a transcript: a record written twice, because the first try was in doubt, counts once."""
@@ -24,14 +24,7 @@ class MessageRecord:
 class DecisionRecord:
     """What layer 1 decided for a tool result, once and for all (SPEC B4)."""
 
-    tool_use_id: ToolUseId
-    preview: str | None
-    """The exact text that stands in for the result from now on; None: it was left alone."""
-    spill: str | None = None
-    """Where the whole result is, relative to the session's folder."""
-    digest: Digest | None = None
-    """Of the stored bytes, so that a changed or exchanged spill is noticed."""
-    size_bytes: int = 0
+    decision: Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class Transcript:
             raise
 
     def _seal_tail(self) -> int:
-        """Where the next line starts; a fragment without a newline is closed off, so that it spoils nothing."""
+        """Where the next line starts. A fragment before it is closed off with a newline of its own."""
         end = self._disk.stat(self._fd).st_size
         if end in (0, self._clean_end) or self._last_byte(end) == b"\n":
             return end

@@ -1,0 +1,24 @@
+"""Cutting text to a number of bytes without cutting a character in two."""
+
+from __future__ import annotations
+
+
+def cut_bytes(text: str, max_bytes: int) -> str:
+    """As much of the beginning of `text` as fits in `max_bytes` of UTF-8."""
+    # No character takes less than a byte, so what lies beyond cannot fit and need not be encoded.
+    data = text[:max_bytes].encode("utf-8", "surrogatepass")
+    if len(data) <= max_bytes:
+        return text[:max_bytes]
+    end = max_bytes
+    while end > 0 and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end].decode("utf-8", "surrogatepass")
+
+
+def cut_lines(text: str, max_bytes: int) -> str:
+    """The same, ending with a whole line unless that would lose half of what fits."""
+    kept = cut_bytes(text, max_bytes)
+    if len(kept) == len(text):
+        return text
+    end = kept.rfind("\n")
+    return kept[: end + 1] if end + 1 > len(kept) // 2 else kept

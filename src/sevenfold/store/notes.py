@@ -1,0 +1,59 @@
+"""A session's running notes (layer 3) as a file: whole or absent, and a mark while an update is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.store.folder import Folder
+
+NOTES = "notes.md"
+UPDATING = "notes.updating"
+MAX_NOTES_BYTES = 256 * 1024
+"""Five times the 12,000 tokens that notes may have (SPEC D3): the loader truncates, the disk only guards."""
+
+UPDATE_LIFE = timedelta(minutes=2)
+"""An older mark was left by a writer that died; nobody waits for it."""
+
+
+class NotesFile:
+    def __init__(self, session: Folder, *, clock: Clock | None = None) -> None:
+        self._folder = session
+        self._clock = clock or SystemClock()
+
+    def read(self) -> str | None:
+        """The notes, or None where none were written yet."""
+        try:
+            return self._folder.read(NOTES, max_bytes=MAX_NOTES_BYTES).decode("utf-8", "replace")
+        except FileMissing:
+            return None
+
+    def write(self, text: str) -> None:
+        """Replace the notes: all of them or none."""
+        data = text.encode("utf-8", "backslashreplace")
+        if len(data) > MAX_NOTES_BYTES:
+            raise InputError(
+                f"notes of {len(data):,} bytes are over the limit of {MAX_NOTES_BYTES:,}; condense them"
+            )
+        self._folder.replace(NOTES, data)
+
+    @contextmanager
+    def updating(self) -> Generator[None]:
+        """Show, for the block, that an update is in flight (SPEC D5)."""
+        self._folder.replace(UPDATING, self._clock.now().isoformat().encode())
+        try:
+            yield
+        finally:
+            with suppress(FileMissing):
+                self._folder.remove(UPDATING)
+
+    def is_updating(self) -> bool:
+        """Whether somebody is at it now."""
+        try:
+            since = datetime.fromisoformat(self._folder.read(UPDATING, max_bytes=100).decode("ascii"))
+        except (FileMissing, ValueError):
+            return False
+        return timedelta(0) <= self._clock.now() - since < UPDATE_LIFE

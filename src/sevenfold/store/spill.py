@@ -1,0 +1,129 @@
+"""Spills: whole tool results on disk, so that a preview can stand in for them (SPEC B2–B5).
+
+The file is durable before the preview exists, so no prompt can point at a result that is not there. A result
+that cannot be stored stays in the context whole, and an event says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sevenfold.core.canonical import digest
+from sevenfold.core.errors import DiskFull, FileDamaged, FileExists, FileMissing, KeyRefused, SevenfoldError
+from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore
+from sevenfold.core.json import freeze, write_json
+from sevenfold.core.messages import Text, ToolResult, ToolUseId
+from sevenfold.core.wire import write_block
+from sevenfold.layers.tool_results import Decision, ToolResultSettings, render_preview
+from sevenfold.store.folder import Folder
+
+FOLDER = "tool-results"
+MAX_SPILL_BYTES = 256 * 1024 * 1024
+"""Beyond what a tool returns by accident; a larger result has to be cut by the tool itself."""
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,128}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A result in the form it is stored in, and the text that its preview is cut from."""
+
+    text: str
+    data: bytes
+    suffix: str
+
+
+class Spills:
+    """The spills of one session, in its folder."""
+
+    def __init__(self, session: Folder, settings: ToolResultSettings, *, emit: Emit = ignore) -> None:
+        self._folder = session.subfolder(FOLDER)
+        self._settings = settings
+        self._emit = emit
+        entries = (self._folder.entry(name) for name in self._folder.names())
+        self._used_bytes = sum(entry.size_bytes for entry in entries if entry)
+
+    def close(self) -> None:
+        self._folder.close()
+
+    def store(self, result: ToolResult) -> Decision:
+        """Store the result and decide for its preview; where storing fails, decide to leave it alone."""
+        content = _stored_form(result)
+        size = len(content.data)
+        try:
+            name = self._write(result.tool_use_id, content)
+        except SevenfoldError as error:
+            self._emit(SpillFailed(result.tool_use_id, size, str(error)))
+            return Decision(result.tool_use_id)
+        path = f"{self._folder.path}/{name}"
+        self._emit(ResultSpilled(result.tool_use_id, path, size))
+        preview = render_preview(content.text, path, size, self._settings)
+        return Decision(result.tool_use_id, preview, f"{FOLDER}/{name}", digest(content.data), size)
+
+    def read(self, decision: Decision) -> bytes:
+        """The whole result again, checked against what was stored."""
+        name = _name_of(decision)
+        data = self._folder.read(name, max_bytes=MAX_SPILL_BYTES)
+        if digest(data) != decision.digest:
+            raise FileDamaged(
+                f"{self._folder.path}/{name} is no longer what was stored for {decision.tool_use_id}; "
+                "run the tool again"
+            )
+        return data
+
+    def read_range(self, decision: Decision, start: int, size: int) -> bytes:
+        """A part of it. Unchecked: the digest covers the whole."""
+        return self._folder.read_range(_name_of(decision), start, size)
+
+    def _write(self, use: ToolUseId, content: _Content) -> str:
+        size = len(content.data)
+        if size > MAX_SPILL_BYTES:
+            raise DiskFull(f"a result of {size:,} bytes is over the limit of {MAX_SPILL_BYTES:,}")
+        for name in _candidates(use, content):
+            if self._has_same(name, content.data):
+                return name
+            if self._used_bytes + size > self._settings.session_quota_bytes:
+                raise DiskFull(
+                    f"{size:,} bytes on top of {self._used_bytes:,} are over the session's quota of "
+                    f"{self._settings.session_quota_bytes:,}; raise tool_results.session_quota_bytes"
+                )
+            try:
+                self._folder.create(name, content.data)
+            except (FileExists, KeyRefused):
+                continue
+            self._used_bytes += size
+            return name
+        raise FileExists(f"other results are stored under every name for {use!r}")
+
+    def _has_same(self, name: str, data: bytes) -> bool:
+        """Whether an earlier try, or a retry of the same request, has stored exactly this."""
+        try:
+            entry = self._folder.entry(name)
+            if entry is None or entry.size_bytes != len(data):
+                return False
+            return self._folder.read(name, max_bytes=len(data)) == data
+        except (FileMissing, KeyRefused):
+            return False
+
+
+def _candidates(use: ToolUseId, content: _Content) -> tuple[str, ...]:
+    """Names to try: the id itself, then one that no other id or content can have."""
+    unique = f"id-{digest(use.encode('utf-8', 'surrogatepass') + b'/' + content.data)[:32]}{content.suffix}"
+    return (f"{use}{content.suffix}", unique) if _PLAIN_ID.fullmatch(use) else (unique,)
+
+
+def _stored_form(result: ToolResult) -> _Content:
+    content = result.content
+    if isinstance(content, tuple):
+        text = "\n".join(item.text for item in content if isinstance(item, Text))
+        return _Content(text, write_json(freeze([write_block(item) for item in content])), ".json")
+    text = content or ""
+    # A lone surrogate has no UTF-8; its escape keeps the rest of the result readable.
+    return _Content(text, text.encode("utf-8", "backslashreplace"), ".txt")
+
+
+def _name_of(decision: Decision) -> str:
+    if decision.spill is None:
+        raise FileMissing(f"the result of {decision.tool_use_id} was left in the context, not stored")
+    return decision.spill.removeprefix(f"{FOLDER}/")
