@@ -6,7 +6,7 @@ JOBS ?= auto
 MOST_JOBS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --maxprocesses $(MOST_JOBS) --dist worksteal
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --maxprocesses $(MOST_JOBS) --dist worksteal --inline-snapshot=disable
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.package-installed

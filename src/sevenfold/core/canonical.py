@@ -40,16 +40,16 @@ def chain(previous: Digest, data: bytes) -> Digest:
 
 
 def unmarked(value: Json) -> Json:
-    """A block, tool or system part without its cache markers, on itself and on what it directly holds."""
+    """A block, tool or system part, or a list of them, without cache markers on itself or on blocks it holds.
+
+    What a tool is called with and what its schema says are never looked into: a key of that name is theirs.
+    """
     if isinstance(value, tuple):
-        return tuple(unmarked(item) for item in value)
+        return tuple([unmarked(item) for item in value])
     if not isinstance(value, JsonObject):
         return value
-    plain = value.without(MARKER)
-    content = plain.get("content")
-    if not isinstance(content, tuple):
-        return plain
-    return JsonObject({**plain, "content": tuple(_unmarked_item(item) for item in content)})
+    plain = {key: _unmarked_field(key, item) for key, item in value.items() if key != MARKER}
+    return JsonObject(plain)
 
 
 def block_bytes(role: str, block: object) -> bytes:
@@ -58,7 +58,11 @@ def block_bytes(role: str, block: object) -> bytes:
 
 
 def prefix_digests(messages: Iterable[Message], start: Digest = START) -> Iterator[Digest]:
-    """The chained hash after each block, in order. Feed only the new messages and the last hash to go on."""
+    """The chained hash after each block, in order. Feed only the new messages and the last hash to go on.
+
+    As in the provider's cache, neither the split of one role's blocks into messages counts, nor a message's
+    own fields such as an id.
+    """
     current = start
     for message in messages:
         for block in message.blocks:
@@ -66,5 +70,9 @@ def prefix_digests(messages: Iterable[Message], start: Digest = START) -> Iterat
             yield current
 
 
-def _unmarked_item(item: Json) -> Json:
-    return item.without(MARKER) if isinstance(item, JsonObject) else item
+def _unmarked_field(key: str, value: Json) -> Json:
+    if key == "content" and isinstance(value, tuple):
+        return unmarked(value)
+    if key == "source" and isinstance(value, JsonObject) and isinstance(value.get("content"), tuple):
+        return JsonObject({name: _unmarked_field(name, item) for name, item in value.items()})
+    return value

@@ -21,8 +21,8 @@ INT_DIGITS = 600
 """Longer integers are kept as `Decimal`: 640 digits is the least that CPython may be told to stop at."""
 
 NESTING = 200
-"""How deep a value may be. Real messages have a dozen levels; unbounded ones would exhaust the stack, at a depth
-that depends on who calls."""
+"""How deep a value may be. Real messages have a dozen levels; with no bound a hostile one exhausts the stack,
+at a depth that depends on who calls."""
 
 
 @final
@@ -73,6 +73,18 @@ def thaw(value: Json) -> object:
     if isinstance(value, tuple):
         return [thaw(item) for item in value]
     return value
+
+
+def nesting(value: Json) -> int:
+    """How deep a frozen value is: 0 for a scalar, 1 for a list or object of scalars."""
+    deepest, waiting = 0, [(value, 0)]
+    while waiting:
+        item, level = waiting.pop()
+        if isinstance(item, (JsonObject, tuple)):
+            level += 1
+            deepest = max(deepest, level)
+            waiting += [(held, level) for held in (item.values() if isinstance(item, JsonObject) else item)]
+    return deepest
 
 
 def read_json(data: bytes | str) -> Json:
@@ -155,7 +167,7 @@ def _freeze_text(text: str) -> str:
 def _freeze_number(value: float | Decimal) -> int | float | Decimal:
     if isinstance(value, int):
         return int(value) if -_TOO_LONG < value < _TOO_LONG else Decimal(value)
-    if not math.isfinite(value):
+    if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
         raise WireError(f"{value!r} has no JSON form; send a finite number or null")
     return value if isinstance(value, Decimal) else float(value)
 
@@ -173,7 +185,7 @@ def _parse_float(text: str) -> float | Decimal:
 
 
 def _parse_int(text: str) -> int | Decimal:
-    return int(text) if len(text) <= INT_DIGITS else Decimal(text)
+    return int(text) if len(text.lstrip("-")) <= INT_DIGITS else Decimal(text)
 
 
 def _refuse_constant(name: str) -> float:

@@ -48,7 +48,7 @@ class ToolUse:
 class ToolResult:
     tool_use_id: ToolUseId
     content: str | tuple[Block, ...] | None
-    """Absent on the wire when None: some clients omit an empty result's content."""
+    """None when there was none on the wire: some clients leave out an empty result's content."""
     is_error: bool | None = None
     extra: JsonObject = EMPTY
 

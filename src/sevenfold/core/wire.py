@@ -1,7 +1,8 @@
 """Messages to and from the wire form of the Messages API, losing nothing.
 
 A block is read as its own class only when writing it back gives the same JSON; anything else (an unknown
-type, a known one with a field of the wrong kind) is carried as `Opaque`.
+type, a known one with a field of the wrong kind) is carried as `Opaque`. An explicit null where a field may
+be absent is neither the field nor its absence: it stays in `extra`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import EMPTY, Json, JsonObject, freeze, thaw
+from sevenfold.core.json import EMPTY, NESTING, Json, JsonObject, freeze, nesting, thaw
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -26,12 +27,15 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 
+MESSAGE_NESTING = NESTING - 50
+"""Less than JSON itself may have, so that a message stays readable inside the record that stores it."""
+
 ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
 def read_message(wire: object) -> Message:
     """A message from its wire form: plain dicts, an SDK's dump, or frozen JSON."""
-    frozen = freeze(wire)
+    frozen = _freeze_shallow(wire)
     if not isinstance(frozen, JsonObject):
         raise WireError(f"a message must be an object, not {type(wire).__name__}")
     named = frozen.get("role")
@@ -59,13 +63,10 @@ def write_message(message: Message) -> dict[str, object]:
 
 def read_block(wire: object) -> Block:
     """A block from its wire form; what is not understood becomes `Opaque`, never an error."""
-    frozen = freeze(wire)
+    frozen = _freeze_shallow(wire)
     if not isinstance(frozen, JsonObject):
         raise WireError(f"a content block must be an object, not {type(wire).__name__}")
-    kind = frozen.get("type")
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
-    block = reader(frozen) if reader else None
-    return block if block is not None else Opaque(frozen)
+    return _read_object(frozen)
 
 
 def write_block(block: Block) -> dict[str, object]:
@@ -104,15 +105,36 @@ def _present(kind: str, fields: Mapping[str, object]) -> dict[str, object]:
 
 def _with_extra(wire: dict[str, object], extra: JsonObject) -> dict[str, object]:
     for key, value in extra.items():
-        wire[key] = thaw(value)
+        # A field that was null on the wire and has a value since keeps the value.
+        wire.setdefault(key, thaw(value))
     return wire
 
 
+def _extra(wire: JsonObject, *named: str) -> JsonObject:
+    return JsonObject({key: value for key, value in wire.items() if key not in named or value is None})
+
+
+def _freeze_shallow(wire: object) -> Json:
+    frozen = freeze(wire)
+    depth = nesting(frozen)
+    if depth > MESSAGE_NESTING:
+        raise WireError(
+            f"a message {depth} levels deep cannot be kept; at most {MESSAGE_NESTING} are allowed"
+        )
+    return frozen
+
+
 def _read_item(item: Json, index: int) -> Block:
-    try:
-        return read_block(item)
-    except WireError as error:
-        raise WireError(f"content[{index}]: {error}") from error
+    if not isinstance(item, JsonObject):
+        raise WireError(f"content[{index}]: a content block must be an object, not {type(item).__name__}")
+    return _read_object(item)
+
+
+def _read_object(wire: JsonObject) -> Block:
+    kind = wire.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    block = reader(wire) if reader else None
+    return block if block is not None else Opaque(wire)
 
 
 def _read_text(wire: JsonObject) -> Block | None:
@@ -125,7 +147,7 @@ def _read_thinking(wire: JsonObject) -> Block | None:
     if not isinstance(thinking, str) or not _optional(wire, "signature", str):
         return None
     text = signature if isinstance(signature, str) else None
-    return Thinking(thinking, text, wire.without("type", "thinking", "signature"))
+    return Thinking(thinking, text, _extra(wire, "type", "thinking", "signature"))
 
 
 def _read_redacted(wire: JsonObject) -> Block | None:
@@ -147,14 +169,15 @@ def _read_tool_result(wire: JsonObject) -> Block | None:
     if not _optional(wire, "content", (str, tuple)):
         return None
     if isinstance(content, tuple):
-        if not all(isinstance(item, JsonObject) for item in content):
+        items = [_read_object(item) for item in content if isinstance(item, JsonObject)]
+        if len(items) < len(content):
             return None
-        content = tuple(read_block(item) for item in content)
+        content = tuple(items)
     return ToolResult(
         ToolUseId(id),
         content if isinstance(content, (str, tuple)) else None,
         failed if isinstance(failed, bool) else None,
-        wire.without("type", "tool_use_id", "content", "is_error"),
+        _extra(wire, "type", "tool_use_id", "content", "is_error"),
     )
 
 
@@ -176,8 +199,9 @@ def _read_compaction(wire: JsonObject) -> Block | None:
 
 
 def _optional(wire: JsonObject, key: str, kind: type | tuple[type, ...]) -> bool:
-    """Absent, or there with the right kind; an explicit null is neither and would be lost on the way back."""
-    return key not in wire or isinstance(wire.get(key), kind)
+    """Absent, null, or there with the right kind."""
+    value = wire.get(key)
+    return value is None or isinstance(value, kind)
 
 
 _READERS: Mapping[str, Callable[[JsonObject], Block | None]] = {

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, replace
+
+import pytest
+from hypothesis import given
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, Opaque, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.wire import read_block, read_message
+from tests.core import wires
+
+
+@given(wires.blocks)
+def test_no_field_of_a_block_can_be_changed(wire: wires.Wire) -> None:
+    block = read_block(wire)
+    for field in fields(block):
+        with pytest.raises(FrozenInstanceError):
+            setattr(block, field.name, None)
+
+
+@given(wires.messages)
+def test_messages_of_the_same_content_are_one_value(wire: wires.Wire) -> None:
+    one, other = read_message(wire), read_message(wire)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert len({one, other}) == 1
+
+
+def test_a_change_gives_another_value_and_leaves_the_first() -> None:
+    one = Message("user", (Text("a"),))
+    other = replace(one, content=(Text("b"),))
+    assert one != other
+    assert one.content == (Text("a"),)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(1, True), (1, 1.0), (0, False), (0.0, -0.0)],
+    ids=["true", "float", "false", "minus zero"],
+)
+def test_tool_input_that_differs_on_the_wire_makes_different_blocks(left: float, right: float) -> None:
+    one, other = (ToolUse(ToolUseId("t"), "n", JsonObject({"x": (value,)})) for value in (left, right))
+    assert one != other
+
+
+def test_text_alone_counts_as_one_block_and_stays_text() -> None:
+    assert Message("user", "hello").blocks == (Text("hello"),)
+    assert Message("user", "hello") != Message("user", (Text("hello"),))
+    assert Message("user", ()).blocks == ()
+
+
+def test_an_absent_result_is_not_an_empty_one() -> None:
+    assert ToolResult(ToolUseId("t"), None) != ToolResult(ToolUseId("t"), "")
+
+
+@pytest.mark.parametrize(("wire", "kind"), [({"type": "new"}, "new"), ({"type": 7}, ""), ({}, "")])
+def test_an_opaque_block_tells_its_type_if_it_has_one(wire: dict[str, str | int], kind: str) -> None:
+    assert Opaque(JsonObject(wire)).type == kind
