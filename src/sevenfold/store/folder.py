@@ -171,7 +171,7 @@ class Folder:
             self._disk.close(fd)
 
     def sweep(self, now: datetime, emit: Emit) -> int:
-        """Remove what dead writers left half-made in this folder. Live ones are younger than `TEMP_LIFE`."""
+        """Remove what dead writers left half-made here. Live ones are younger than `TEMP_LIFE`."""
         swept = 0
         oldest_ns = int((now - TEMP_LIFE).timestamp() * 1e9)
         with mapped_errors(f"sweep {self.path}"):

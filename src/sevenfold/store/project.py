@@ -9,11 +9,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
+from sevenfold.core.errors import FileMissing, NotRegular
 from sevenfold.core.events import Emit, ignore
 from sevenfold.store.disk import SYSTEM_DISK, Disk
 from sevenfold.store.folder import Folder
@@ -65,6 +67,18 @@ class Project:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def sweep(self, now: datetime, emit: Emit = ignore) -> int:
+        """Remove what dead writers left half-made, anywhere in the project; how many files that was."""
+        return sum(_sweep_tree(folder, now, emit) for folder in (self.folder, self.memory))
+
     def close(self) -> None:
         for folder in (self.control, self.mail, self.memory, self.sessions, self.folder):
             folder.close()
+
+
+def _sweep_tree(folder: Folder, now: datetime, emit: Emit) -> int:
+    swept = folder.sweep(now, emit)
+    for name in folder.names():
+        with suppress(NotRegular, FileMissing), folder.subfolder(name, create=False) as below:
+            swept += _sweep_tree(below, now, emit)
+    return swept

@@ -1,0 +1,62 @@
+"""Listing sessions, and sweeping what dead writers left."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import Event, TempSwept
+from sevenfold.store.folder import TEMP_LIFE, Folder
+from sevenfold.store.project import Project
+from sevenfold.store.sessions import latest_session, list_sessions, new_session_id
+from sevenfold.store.transcript import Transcript
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def test_sessions_are_listed_most_recent_first_and_only_transcripts_count(tmp_path: Path) -> None:
+    with Folder.open(tmp_path) as folder:
+        for age, name in enumerate(("young", "middle", "old")):
+            Transcript.open(folder, name).close()
+            moment = (NOW - timedelta(hours=age)).timestamp()
+            os.utime(tmp_path / f"{name}.jsonl", (moment, moment))
+        folder.subfolder("young").close()
+        folder.replace("stray.txt", b"no transcript")
+        assert [entry.id for entry in list_sessions(folder)] == ["young", "middle", "old"]
+        assert latest_session(folder) == "young"
+
+
+def test_continuing_where_there_is_no_session_says_so(tmp_path: Path) -> None:
+    with Folder.open(tmp_path) as folder, pytest.raises(FileMissing, match="start a new one"):
+        latest_session(folder)
+
+
+def test_session_ids_are_usable_names_and_never_repeat(tmp_path: Path) -> None:
+    ids = {new_session_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    with Folder.open(tmp_path) as folder:
+        folder.create(ids.pop(), b"")
+
+
+def test_sweep_finds_dead_temporaries_in_every_folder_and_spares_live_ones(tmp_path: Path) -> None:
+    seen: list[Event] = []
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    with Project.open(work, home=home) as project:
+        session = project.sessions.subfolder("s1/tool-results")
+        folders = [project.folder, project.control, project.memory, session]
+        for folder in folders:
+            for name, age in ((".tmp-dead", 2 * TEMP_LIFE), (".tmp-live", timedelta(0))):
+                path = folder.path / name
+                path.write_bytes(b"half")
+                moment = (NOW - age).timestamp()
+                os.utime(path, (moment, moment))
+        assert project.sweep(NOW, seen.append) == len(folders)
+        left = sorted(path.name for path in home.rglob(".tmp-*"))
+        session.close()
+    assert left == [".tmp-live"] * len(folders)
+    assert sum(event.count for event in seen if isinstance(event, TempSwept)) == len(folders)
