@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from typing import cast
+
+import pytest
+
+from sevenfold.core import events
+from sevenfold.core.events import EVENTS, Event, describe, ignore
+
+IRREGULAR = frozenset(
+    {
+        "Broken",
+        "Cut",
+        "Found",
+        "Held",
+        "Kept",
+        "Known",
+        "Left",
+        "Lost",
+        "Rebuilt",
+        "Sent",
+        "Swept",
+        "Taken",
+        "Unknown",
+    }
+)
+"""Past participles that do not end in -ed."""
+
+every_event = pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+EXAMPLES = {"str": "text", "int": 7, "ToolUseId": "toolu_1", "bool": True, "float": 0.5}
+
+
+def example(event: type[Event]) -> Event:
+    """The event with a plausible value in each field, by the field's declared type."""
+    values = {field.name: EXAMPLES[str(field.type).partition(" |")[0]] for field in fields(event)}
+    return event(**values)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_union_is_closed_over_every_event_of_the_module() -> None:
+    declared = {
+        thing
+        for _, thing in inspect.getmembers(events, inspect.isclass)
+        if thing.__module__ == events.__name__
+    }
+    assert set(EVENTS) == declared
+
+
+def test_events_stand_in_alphabetical_order() -> None:
+    assert [event.__name__ for event in EVENTS] == sorted(event.__name__ for event in EVENTS)
+
+
+@every_event
+def test_an_event_is_named_in_the_past_tense(event: type[Event]) -> None:
+    last = re.findall(r"[A-Z][a-z]+", event.__name__)[-1]
+    assert last.endswith("ed") or last in IRREGULAR
+
+
+@every_event
+def test_an_event_says_what_it_means(event: type[Event]) -> None:
+    assert (event.__doc__ or "").strip().endswith(".")
+    assert fields(event), "an event that tells nothing helps nobody act"
+
+
+@every_event
+def test_an_event_is_a_frozen_value(event: type[Event]) -> None:
+    one = example(event)
+    assert is_dataclass(event)
+    assert not hasattr(one, "__dict__")
+    assert len({one, example(event)}) == 1
+    with pytest.raises(FrozenInstanceError):
+        setattr(one, fields(event)[0].name, None)
+
+
+@every_event
+def test_an_event_is_described_as_plain_data(event: type[Event]) -> None:
+    told = describe(example(event))
+    assert list(told) == ["event", *(field.name for field in fields(event))]
+    assert told["event"] == event.__name__
+    assert cast("dict[str, str | int]", json.loads(json.dumps(told))) == told
+
+
+def test_ignoring_an_event_leaves_it_alone() -> None:
+    event = example(EVENTS[0])
+    ignore(event)
+    assert event == example(EVENTS[0])
