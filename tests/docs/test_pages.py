@@ -1,0 +1,126 @@
+"""What there is stands in the docs, and what stands in the docs is there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core import errors
+from sevenfold.core.events import EVENTS
+from tests.contracts.house import ROOT, relative, tracked_files
+
+pytestmark = pytest.mark.gate
+
+PAGES = sorted(path for path in tracked_files() if path.suffix == ".md")
+TURNING = ("history", "view", "round", "turn", "spill", "preview", "notes", "memory", "index")
+LASTING = ("fork", "brief", "writer", "prefix", "break", "cut", "boundary", "room", "layer", "marker")
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(text: str) -> dict[str, str]:
+    """The first cell of each row of a page's tables that is a name, with the rest of its row."""
+    found = re.findall(r"^\| [`*]+(\w+)[`*]+ \|(.*)$", text, re.MULTILINE)
+    return dict(found)
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(source: Path, text: str) -> list[str]:
+    """Relative links of a page that lead nowhere."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    broken: list[str] = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (source.parent / name).resolve() if name else source
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            broken.append(link)
+    return broken
+
+
+def test_every_event_is_described_with_all_its_fields_and_no_other_is() -> None:
+    told = rows(page("docs/events.md"))
+    assert sorted(told) == [event.__name__ for event in EVENTS]
+    for event in EVENTS:
+        for field in fields(event):
+            assert f"`{field.name}`" in told[event.__name__], f"{event.__name__}.{field.name}"
+
+
+def test_every_error_is_described_and_no_other_is() -> None:
+    declared = {name for name, thing in vars(errors).items() if isinstance(thing, type)}
+    assert set(rows(page("docs/errors.md"))) == declared
+
+
+def test_every_room_stands_in_the_architecture() -> None:
+    architecture = page("docs/architecture.md")
+    package = ROOT / "src" / "sevenfold"
+    rooms = {
+        path.stem for path in package.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    table = architecture.partition("## Rooms")[2].partition("###")[0]
+    lines = [line for line in table.splitlines() if line.startswith("| `")]
+    for room in rooms - {"__init__"}:
+        line = next((line for line in lines if f"`{room}`" in line), "")
+        assert line, f"{room} is not in the table of rooms"
+        assert not line.rstrip(" |").endswith("planned"), f"{room} is built"
+
+
+def test_the_architecture_names_rooms_in_the_order_of_the_contract() -> None:
+    listing = re.search(r"^layers = \[\n(.*?)^\]", page("pyproject.toml"), re.MULTILINE | re.DOTALL)
+    assert listing
+    table = page("docs/architecture.md").partition("## Rooms")[2].partition("###")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    assert re.findall(r"\w+", " ".join(cells)) == re.findall(r"\w+", listing[1])
+
+
+def test_every_contract_stands_in_the_architecture() -> None:
+    names = re.findall(
+        r'^name = "(.+)"$', page("pyproject.toml").partition("[tool.importlinter]")[2], re.MULTILINE
+    )
+    assert len(names) == 5
+    for name in names:
+        assert f"| {name} |" in page("docs/architecture.md")
+
+
+@pytest.mark.parametrize("word", [*TURNING, *LASTING])
+def test_the_glossary_defines(word: str) -> None:
+    assert word in rows(page("docs/glossary.md"))
+
+
+@pytest.mark.parametrize("source", PAGES, ids=relative)
+def test_every_relative_link_leads_somewhere(source: Path) -> None:
+    assert broken_links(source, source.read_text(encoding="utf-8")) == []
+
+
+def test_a_link_that_leads_nowhere_is_found() -> None:
+    text = (
+        "[a](README.md) [b](nowhere.md) [c](AGENTS.md#nothing) [d](https://example.org) [e](README.md#try-it)"
+    )
+    assert broken_links(ROOT / "README.md", text) == ["nowhere.md", "AGENTS.md#nothing"]
+
+
+def test_decisions_are_numbered_once_and_say_what_a_decision_says() -> None:
+    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    numbers = [path.name[:3] for path in decisions]
+    assert len(set(numbers)) == len(numbers)
+    assert all(re.fullmatch(r"\d{3}-[a-z0-9-]+\.md", path.name) for path in decisions)
+    for path in decisions:
+        text = path.read_text(encoding="utf-8")
+        for part in ("context", "decision", "consequence"):
+            assert re.search(rf"^(#+ |\*\*){part}", text, re.MULTILINE | re.IGNORECASE), (
+                f"{relative(path)}: {part}"
+            )
+
+
+def test_agents_md_is_one_page() -> None:
+    assert len(page("AGENTS.md").splitlines()) <= 60
