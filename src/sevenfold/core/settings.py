@@ -220,11 +220,11 @@ class Settings:
         return {item.name: item.section for item in self.named if isinstance(item.section, section)}
 
     def origin(self, key: str) -> Origin:
-        """Where the value of `section.name` came from."""
-        for item in self.chosen:
-            if item.key == key:
-                return item.origin
-        raise SettingsError(f"no setting is called {key!r}; `sevenfold settings` lists them")
+        """Where the value of `section.name` came from; of a table, the strongest source that added to it."""
+        found = [item.origin for item in self.chosen if item.key == key or item.key.startswith(f"{key}.")]
+        if not found:
+            raise SettingsError(f"no setting is called {key!r}; `sevenfold settings` lists them")
+        return max(found, key=lambda origin: list(Source).index(origin.source))
 
 
 def is_named(section: type[Section]) -> bool:

@@ -1,0 +1,201 @@
+"""What each source asks for: every value checked, every fault noted, what it may not set refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from reprlib import Repr
+from typing import cast
+
+from sevenfold.core.events import SettingRefused
+from sevenfold.core.setting_kinds import FALSE, TRUE, Limits, Value, is_name
+from sevenfold.core.settings import PREFIX, NamedSection, Origin, Section, Source, Spec, declare, is_named
+
+_repr = Repr()
+_repr.maxstring = _repr.maxother = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What one source says, unread: tables of values, as TOML or a caller gives them."""
+
+    source: Source
+    where: str
+    """The file; empty for arguments."""
+    tables: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One thing that can be set."""
+
+    spec: Spec
+    name: str | None = None
+    """Which, of a section that exists once a name."""
+    part: str | None = None
+    """Which, of a table's names."""
+
+    @property
+    def key(self) -> str:
+        return spell(self.spec.section.SECTION, self.name, self.spec.name, self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One value that one source asks for."""
+
+    slot: Slot
+    value: Value
+    origin: Origin
+
+
+@dataclass(slots=True)
+class Hearing:
+    """The sources, one after the other; what they ask for, what was refused, what cannot be used."""
+
+    sections: tuple[type[Section], ...]
+    claims: list[Claim] = field(default_factory=list[Claim])
+    refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
+    problems: list[str] = field(default_factory=list[str])
+    specs: tuple[Spec, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.specs = declare(self.sections)
+
+    def hear(self, draft: Draft) -> None:
+        """A file's tables, or a caller's."""
+        known = {section.SECTION: section for section in self.sections}
+        for word, table in draft.tables.items():
+            section = known.get(word)
+            if section is None:
+                self._unknown(draft, spell(word), word, {name: f"[{name}]" for name in known})
+            elif not isinstance(table, Mapping):
+                self._bad(draft, word, table, f"a table, [{word}]")
+            elif is_named(section):
+                named = cast("type[NamedSection]", section)
+                self._hear_named(draft, named, cast("Mapping[str, object]", table))
+            else:
+                self._hear_table(draft, section, None, cast("Mapping[str, object]", table))
+
+    def hear_environment(self, environ: Mapping[str, str]) -> None:
+        """Variables of our own name, their aliases, and the switches that turn something off."""
+        spoken: set[str] = set()
+        for spec in self.specs:
+            # Our own name comes last, and so wins: it is the more deliberate one where an alias is set too.
+            for variable in filter(None, (spec.alias, spec.variable)):
+                spoken.add(variable)
+                self._hear_variable(spec, variable, environ.get(variable, ""))
+            if spec.off_by:
+                self._hear_off_switch(spec, spec.off_by, environ.get(spec.off_by, ""))
+        for variable in environ:
+            if variable.startswith(PREFIX) and variable not in spoken:
+                self._notice_stranger(variable, spoken)
+
+    def _hear_named(self, draft: Draft, section: type[NamedSection], tables: Mapping[str, object]) -> None:
+        for name, table in tables.items():
+            key = spell(section.SECTION, name)
+            if not isinstance(table, Mapping):
+                self._bad(draft, key, table, f'a table, [{section.SECTION}."name"]')
+            elif not is_name(name):
+                self._bad(draft, section.SECTION, name, "a name of printable characters without blanks")
+            elif draft.source is Source.COMMITTED:
+                self._refuse(draft.where, key, f"a committed file never adds or changes a {section.EACH}")
+            else:
+                self._hear_table(draft, section, name, cast("Mapping[str, object]", table))
+
+    def _hear_table(
+        self, draft: Draft, section: type[Section], name: str | None, table: Mapping[str, object]
+    ) -> None:
+        known = {spec.name: spec for spec in self.specs if spec.section is section}
+        for word, raw in table.items():
+            spec = known.get(word)
+            if spec is None:
+                shown = {item: spell(section.SECTION, name, item) for item in known}
+                self._unknown(draft, spell(section.SECTION, name, word), word, shown)
+            elif raw is not None:
+                self._hear_value(draft, Slot(spec, name), raw)
+
+    def _hear_value(self, draft: Draft, slot: Slot, raw: object) -> None:
+        value = slot.spec.kind.read(raw)
+        if value is None:
+            self._bad(draft, slot.key, raw, slot.spec.kind.allowed)
+            return
+        for claim in _claims(slot, value, Origin(draft.source, draft.where)):
+            objection = _objection(draft.source, claim)
+            if objection:
+                self._refuse(draft.where, claim.slot.key, objection)
+            else:
+                self.claims.append(claim)
+
+    def _hear_variable(self, spec: Spec, variable: str, text: str) -> None:
+        value = spec.kind.read_text(text) if text else None
+        if value is not None:
+            self.claims.extend(_claims(Slot(spec), value, Origin(Source.ENVIRONMENT, variable)))
+        elif text:
+            self.problems.append(
+                f"environment: {variable} = {_repr.repr(text)}: expected {spec.kind.allowed}"
+            )
+
+    def _hear_off_switch(self, spec: Spec, variable: str, text: str) -> None:
+        word = text.strip().lower()
+        if word in TRUE:
+            self.claims.append(Claim(Slot(spec), False, Origin(Source.SWITCH, variable)))
+        elif word and word not in FALSE:
+            self.problems.append(
+                f"environment: {variable} = {_repr.repr(text)}: expected 1 (off), 0 or nothing"
+            )
+
+    def _notice_stranger(self, variable: str, spoken: set[str]) -> None:
+        """Reported, not fatal: an environment is shared, and may be meant for another release."""
+        hint = did_you_mean(variable, {name: name for name in spoken})
+        ours = tuple(f"{PREFIX}{section.SECTION.upper()}_" for section in self.sections)
+        if hint or variable.startswith(ours):
+            self._refuse("environment", variable, "no setting has this name" + (f"; {hint}" if hint else ""))
+
+    def _bad(self, draft: Draft, key: str, raw: object, allowed: str) -> None:
+        self.problems.append(f"{_place(draft)}: {key} = {_repr.repr(raw)}: expected {allowed}")
+
+    def _unknown(self, draft: Draft, key: str, word: str, known: Mapping[str, str]) -> None:
+        hint = did_you_mean(word, known) or "there are " + ", ".join(known.values())
+        self.problems.append(f"{_place(draft)}: {key} is no setting; {hint}")
+
+    def _refuse(self, where: str, key: str, reason: str) -> None:
+        self.refused.append(SettingRefused(where, key, reason))
+
+
+def spell(*words: str | None) -> str:
+    """A key as TOML writes it. Words come from files, so control characters are shown escaped."""
+    return ".".join(word if _is_bare(word) else f'"{repr(word)[1:-1]}"' for word in words if word is not None)
+
+
+def did_you_mean(word: str, known: Mapping[str, str]) -> str:
+    """A hint, or nothing when no name is close; `known` says how each is shown."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word[:80], list(known), 1, 0.75)
+    return f"did you mean {known[close[0]]}?" if close else ""
+
+
+def _is_bare(word: str) -> bool:
+    return word.isascii() and word.replace("-", "_").isidentifier()
+
+
+def _claims(slot: Slot, value: Value, origin: Origin) -> list[Claim]:
+    """One a value; a table makes one a name, so that sources add to one another."""
+    if not isinstance(value, Limits):
+        return [Claim(slot, value, origin)]
+    return [Claim(Slot(slot.spec, slot.name, part), size, origin) for part, size in value.items()]
+
+
+def _objection(source: Source, claim: Claim) -> str | None:
+    spec, part = claim.slot.spec, claim.slot.part
+    if source in spec.never_from:
+        return spec.never_because
+    if source is not Source.COMMITTED:
+        return None
+    value = Limits({part: claim.value}) if part and isinstance(claim.value, int) else claim.value
+    return spec.kind.objection(value, spec.default)
+
+
+def _place(draft: Draft) -> str:
+    return draft.where or draft.source.value

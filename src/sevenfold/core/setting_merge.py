@@ -1,0 +1,117 @@
+"""All sources heard, one `Settings` out. Pure: files and environment are handed in as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePath
+from typing import cast
+
+from sevenfold.core.errors import SettingsError
+from sevenfold.core.setting_claims import Claim, Draft, Hearing, Slot
+from sevenfold.core.setting_kinds import Limits, Table, Value
+from sevenfold.core.settings import Chosen, Named, Origin, Section, Settings, Source, Spec, is_named
+
+MAX_PROBLEMS = 20
+"""More than a screenful helps nobody."""
+
+_RANK = {source: rank for rank, source in enumerate(Source)}
+
+
+def merge(
+    sections: Iterable[type[Section]],
+    drafts: Iterable[Draft],
+    *,
+    environ: Mapping[str, str],
+    user_home: PurePath,
+    problems: Iterable[str] = (),
+) -> Settings:
+    """The settings that these sources amount to, or one error with every problem in them.
+
+    `problems` are those met before, while the sources were read; `user_home` is what `~` stands for.
+    """
+    hearing = Hearing(tuple(sections), problems=list(problems))
+    for draft in drafts:
+        hearing.hear(draft)
+    hearing.hear_environment(environ)
+    if hearing.problems:
+        raise SettingsError(_report(hearing.problems))
+    ranked = sorted(hearing.claims, key=lambda claim: _RANK[claim.origin.source])
+    strongest = {claim.slot: _settled(claim, user_home) for claim in ranked}
+    names = _names(strongest)
+    return Settings(
+        tuple(
+            _build(item, None, hearing.specs, strongest) for item in hearing.sections if not is_named(item)
+        ),
+        tuple(
+            Named(name, _build(section, name, hearing.specs, strongest))
+            for section, known in names.items()
+            for name in known
+        ),
+        tuple(_chosen(hearing.specs, names, strongest)),
+        tuple(hearing.refused),
+    )
+
+
+def _settled(claim: Claim, user_home: PurePath) -> Claim:
+    value = claim.value
+    if not isinstance(value, PurePath) or value.parts[0] != "~":
+        return claim
+    return Claim(claim.slot, user_home.joinpath(*value.parts[1:]), claim.origin)
+
+
+def _names(claims: Iterable[Slot]) -> dict[type[Section], list[str]]:
+    names: dict[type[Section], list[str]] = {}
+    for slot in claims:
+        known = names.setdefault(slot.spec.section, [])
+        if slot.name is not None and slot.name not in known:
+            known.append(slot.name)
+    return names
+
+
+def _build(
+    section: type[Section], name: str | None, specs: Iterable[Spec], claims: Mapping[Slot, Claim]
+) -> Section:
+    own = {spec.name: _value(Slot(spec, name), claims) for spec in specs if spec.section is section}
+    return cast("Callable[..., Section]", section)(**own)
+
+
+def _value(slot: Slot, claims: Mapping[Slot, Claim]) -> Value | None:
+    default = slot.spec.default
+    if isinstance(default, Limits):
+        own = {item.slot.part: item.value for item in _parts(slot, claims)}
+        return Limits({**default, **cast("dict[str, int]", own)})
+    claim = claims.get(slot)
+    return default if claim is None else claim.value
+
+
+def _parts(slot: Slot, claims: Mapping[Slot, Claim]) -> list[Claim]:
+    if not isinstance(slot.spec.kind, Table):
+        return []
+    return [
+        claim for claim in claims.values() if (claim.slot.spec, claim.slot.name) == (slot.spec, slot.name)
+    ]
+
+
+def _chosen(
+    specs: Iterable[Spec], names: Mapping[type[Section], list[str]], claims: Mapping[Slot, Claim]
+) -> Iterator[Chosen]:
+    for spec in specs:
+        for name in names.get(spec.section, []) if spec.is_named else [None]:
+            slot = Slot(spec, name)
+            parts = _parts(slot, claims)
+            for claim in parts:
+                yield Chosen(claim.slot.key, spec, claim.value, claim.origin)
+            if not parts:
+                claim = claims.get(slot)
+                yield Chosen(
+                    slot.key, spec, _value(slot, claims), claim.origin if claim else Origin(Source.DEFAULT)
+                )
+
+
+def _report(problems: list[str]) -> str:
+    if len(problems) == 1:
+        return problems[0]
+    lines = [f"- {problem}" for problem in problems[:MAX_PROBLEMS]]
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(f"- and {len(problems) - MAX_PROBLEMS} more")
+    return "\n".join([f"{len(problems)} settings cannot be used:", *lines])

@@ -1,0 +1,33 @@
+"""Where Sevenfold keeps its files, when somebody says otherwise (SPEC M1, F1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import ClassVar
+
+from sevenfold.core.settings import Source, place
+
+HOME = ".sevenfold"
+"""In the user's own folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSettings:
+    SECTION: ClassVar[str] = "places"
+
+    home: PurePath | None = place(  # noqa: RUF009 - a field, not a call
+        None,
+        alias="SEVENFOLD_HOME",
+        never_from=(Source.COMMITTED, Source.LOCAL, Source.USER),
+        never_because="home is where the user file lies, for every project; set SEVENFOLD_HOME instead",
+    )
+    """Unset: ~/.sevenfold, where people look for what a tool keeps for them."""
+
+    memory_dir: PurePath | None = place(None, alias="SEVENFOLD_MEMORY_DIR")  # noqa: RUF009
+    """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
+    holds it."""
+
+    def home_folder(self, user_home: Path) -> Path:
+        """Where `home` is, said or not."""
+        return user_home / HOME if self.home is None else Path(self.home)

@@ -1,0 +1,191 @@
+"""Settings from their files: which there are, and how far each is trusted (SPEC M2, RELIABILITY C6).
+
+Every file is somebody else's: capped in size, plain, UTF-8. The one that comes with the repository may in
+addition not lead out of it, and so may a project-local one that turns out to be tracked by git.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+
+from sevenfold.core.errors import SettingsError
+from sevenfold.core.events import Emit, ignore
+from sevenfold.core.setting_claims import Draft
+from sevenfold.core.setting_merge import merge
+from sevenfold.core.settings import Section, Settings, Source
+from sevenfold.store.git_index import read_tracking
+from sevenfold.store.places import HOME, PlaceSettings
+
+MANAGED_FILE = Path("/etc/sevenfold/settings.toml")
+"""An operator's policy. Never taken from the environment, which a user could set."""
+
+MAX_FILE_BYTES = 256 * 1024
+"""A thousand times what a person writes; parsing more is work for somebody who means harm."""
+
+COMMITTED = ".sevenfold/settings.toml"
+LOCAL = ".sevenfold/settings.local.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A file that settings are looked for in."""
+
+    source: Source
+    path: Path
+    confined_to: Path | None = None
+    """A folder that it may not lead out of."""
+    remark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path} ({self.remark})" if self.remark else str(self.path)
+
+
+def read_settings(
+    sections: Iterable[type[Section]],
+    *,
+    root: Path | None,
+    environ: Mapping[str, str],
+    arguments: Mapping[str, Mapping[str, object]] | None = None,
+    managed_file: Path = MANAGED_FILE,
+    emit: Emit = ignore,
+) -> Settings:
+    """The settings of the project checked out at `root` (None: no project), from all sources.
+
+    Everything that cannot be used is in one `SettingsError`; what was refused is told to `emit` too.
+    """
+    known, user_home = tuple(sections), find_user_home(environ)
+    problems: list[str] = []
+    managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], problems)
+    drafts = [Draft(Source.ARGUMENT, "", arguments or {}), *managed]
+    home = _find_home(drafts, environ, user_home)
+    drafts += _read_drafts(_own_files(home, root), problems)
+    settings = merge(known, drafts, environ=environ, user_home=user_home, problems=problems)
+    for refusal in settings.refused:
+        emit(refusal)
+    return settings
+
+
+def find_user_home(environ: Mapping[str, str]) -> Path:
+    """The folder that `~` stands for."""
+    home = environ.get("HOME", "")
+    if home and not Path(home).is_absolute():
+        raise SettingsError(f"environment: HOME = {home!r}: expected an absolute path")
+    try:
+        return Path(home) if home else Path.home()
+    except RuntimeError as error:
+        raise SettingsError("no home folder is known for this user; set HOME") from error
+
+
+def find_checkout(start: Path) -> Path:
+    """The top of the checkout that `start` lies in, each worktree its own; `start` where there is none."""
+    here = Path(os.path.realpath(start))
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+
+
+def _own_files(home: Path, root: Path | None) -> list[SettingsFile]:
+    files = [SettingsFile(Source.USER, home / "settings.toml")]
+    if root is None:
+        return files
+    local = root / LOCAL
+    return [
+        SettingsFile(Source.COMMITTED, root / COMMITTED, confined_to=root),
+        *files,
+        _local_file(local, root) if os.path.exists(local) else SettingsFile(Source.LOCAL, local),
+    ]
+
+
+def _local_file(path: Path, root: Path) -> SettingsFile:
+    """A repository can carry a file of this name too, and would be trusted with paths and prices by it."""
+    names = {LOCAL, LOCAL.partition("/")[0]}
+    real = Path(os.path.realpath(path))
+    if real.is_relative_to(os.path.realpath(root)):
+        names.add(real.relative_to(os.path.realpath(root)).as_posix())
+    answer = read_tracking(root, frozenset(names))
+    if answer == "untracked":
+        return SettingsFile(Source.LOCAL, path)
+    remark = (
+        "tracked by git" if answer == "tracked" else "git's index, which says if it is tracked, is unreadable"
+    )
+    return SettingsFile(Source.COMMITTED, path, confined_to=root, remark=remark)
+
+
+def _find_home(drafts: Iterable[Draft], environ: Mapping[str, str], user_home: Path) -> Path:
+    """Home decides where the user file is, so only sources that do not depend on it can set it."""
+    section = PlaceSettings.SECTION
+    places = [
+        Draft(draft.source, draft.where, {section: draft.tables[section]})
+        for draft in drafts
+        if section in draft.tables
+    ]
+    try:
+        settings = merge([PlaceSettings], places, environ=environ, user_home=user_home)
+    except SettingsError:
+        return user_home / HOME  # said again, with everything else, once all sources are heard
+    return settings.of(PlaceSettings).home_folder(user_home)
+
+
+def _read_drafts(files: Iterable[SettingsFile], problems: list[str]) -> list[Draft]:
+    drafts: list[Draft] = []
+    for file in files:
+        try:
+            content = _read_content(file)
+            if content is not None:
+                drafts.append(Draft(file.source, str(file), _parse(file.path, content)))
+        except SettingsError as error:
+            problems.append(str(error))
+    return drafts
+
+
+def _read_content(file: SettingsFile) -> bytes | None:
+    try:
+        real = Path(os.path.realpath(file.path, strict=True))
+        if file.confined_to and not real.is_relative_to(os.path.realpath(file.confined_to)):
+            raise SettingsError(
+                f"{file.path}: leads out of the project, to {real}; put the file itself there"
+            )
+        # Non-blocking, so that a FIFO in its place cannot hold us up.
+        fd = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise SettingsError(f"{file.path}: cannot be read: {error.strerror}") from error
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise SettingsError(f"{file.path}: expected a plain file, not a folder, pipe or device")
+        content = _read_up_to(fd, MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"{file.path}: cannot be read: {error.strerror}") from error
+    finally:
+        os.close(fd)
+    if len(content) > MAX_FILE_BYTES:
+        raise SettingsError(f"{file.path}: larger than the {MAX_FILE_BYTES:,} bytes that settings may have")
+    return content
+
+
+def _read_up_to(fd: int, size: int) -> bytes:
+    content = b""
+    while len(content) < size and (more := os.read(fd, size - len(content))):
+        content += more
+    return content
+
+
+def _parse(path: Path, content: bytes) -> dict[str, object]:
+    import tomllib
+
+    try:
+        # Decimal keeps a price as it was typed.
+        return tomllib.loads(content.decode("utf-8"), parse_float=Decimal)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{path}: line {line} is not UTF-8; save the file as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        last = content.count(b"\n") + 1
+        message = str(error).replace("at end of document", f"at line {last}, the end of the file")
+        raise SettingsError(f"{path}: not TOML: {message}") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"{path}: not TOML that can be read: {type(error).__name__}: {error}") from error

@@ -1,0 +1,381 @@
+"""Sources are heard in order of strength, faults all at once, and what has no right to speak is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import FrozenInstanceError, dataclass
+from decimal import Decimal
+from pathlib import PurePath
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.core.errors import SettingsError
+from sevenfold.core.events import SettingRefused
+from sevenfold.core.setting_claims import Draft
+from sevenfold.core.setting_kinds import Limits
+from sevenfold.core.setting_merge import MAX_PROBLEMS, merge
+from sevenfold.core.settings import (
+    Origin,
+    Settings,
+    Source,
+    amount,
+    choice,
+    declare,
+    limit,
+    limits,
+    names,
+    percent,
+    place,
+    price,
+    switch,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kettle:
+    SECTION: ClassVar[str] = "kettle"
+
+    enabled: bool = switch(True, off_by="DISABLE_KETTLE")
+    cups: int = limit(10, at_least=1, at_most=100)
+    spare: int | None = amount(None)
+    heat: Decimal | None = percent(None, alias="OLD_HEAT")  # noqa: RUF009
+    shelf: PurePath | None = place(None, alias="SEVENFOLD_SHELF")  # noqa: RUF009
+    tea: str = choice("green", "green", "black")
+    guests: tuple[str, ...] = names(("Ann",))
+    spoons: Limits = limits(Limits(), at_least=1, ceiling=10)  # noqa: RUF009
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    SECTION: ClassVar[str] = "blends"
+    EACH: ClassVar[str] = "blend"
+
+    usd: Decimal | None = price(None)  # noqa: RUF009
+    grams: int = limit(5)
+
+
+HOME = PurePath("/home/ann")
+
+
+def heard(*drafts: tuple[Source, Mapping[str, object]], **environ: str) -> Settings:
+    told = [Draft(source, f"/{source.name.lower()}.toml", tables) for source, tables in drafts]
+    return merge([Kettle, Blend], told, environ=environ, user_home=HOME)
+
+
+def failure(*drafts: tuple[Source, Mapping[str, object]], **environ: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        heard(*drafts, **environ)
+    return str(caught.value)
+
+
+def test_without_a_source_every_value_is_the_default() -> None:
+    settings = heard()
+    assert settings.of(Kettle) == Kettle()
+    assert settings.each(Blend) == {}
+    assert {item.origin.source for item in settings.chosen} == {Source.DEFAULT}
+    assert len(settings.chosen) == 8
+
+
+ORDER = (Source.COMMITTED, Source.USER, Source.LOCAL, Source.ENVIRONMENT, Source.ARGUMENT, Source.MANAGED)
+
+
+@given(st.lists(st.sampled_from(ORDER), min_size=1, unique=True))
+def test_the_strongest_source_wins_in_whatever_order_they_are_heard(present: list[Source]) -> None:
+    cups = {source: rank + 1 for rank, source in enumerate(ORDER)}
+    files = [source for source in present if source is not Source.ENVIRONMENT]
+    drafts = [(source, {"kettle": {"cups": cups[source]}}) for source in files]
+    environ = (
+        {"SEVENFOLD_KETTLE_CUPS": str(cups[Source.ENVIRONMENT])} if Source.ENVIRONMENT in present else {}
+    )
+    settings = heard(*drafts, **environ)
+    winner = max(present, key=ORDER.index)
+    assert settings.of(Kettle).cups == cups[winner]
+    assert settings.origin("kettle.cups").source is winner
+
+
+def test_each_value_knows_where_it_came_from() -> None:
+    settings = heard((Source.USER, {"kettle": {"cups": 3}}), SEVENFOLD_KETTLE_TEA="black")
+    assert settings.origin("kettle.cups") == Origin(Source.USER, "/user.toml")
+    assert settings.origin("kettle.tea") == Origin(Source.ENVIRONMENT, "SEVENFOLD_KETTLE_TEA")
+    assert str(settings.origin("kettle.cups")) == "user file (/user.toml)"
+    assert str(settings.origin("kettle.guests")) == "default"
+
+
+def test_an_off_switch_beats_every_setting_but_the_managed_policy() -> None:
+    on = {"kettle": {"enabled": True}}
+    weaker = [(source, on) for source in (Source.USER, Source.LOCAL, Source.ARGUMENT)]
+    off = heard(*weaker, DISABLE_KETTLE="1", SEVENFOLD_KETTLE_ENABLED="true")
+    assert not off.of(Kettle).enabled
+    assert off.origin("kettle.enabled") == Origin(Source.SWITCH, "DISABLE_KETTLE")
+    assert heard((Source.MANAGED, on), DISABLE_KETTLE="1").of(Kettle).enabled
+
+
+@pytest.mark.parametrize("text", ["0", "false", "No", "off", "", " "])
+def test_an_off_switch_that_says_no_switches_nothing(text: str) -> None:
+    off = (Source.USER, {"kettle": {"enabled": False}})
+    assert heard(DISABLE_KETTLE=text).of(Kettle).enabled
+    assert not heard(off, DISABLE_KETTLE=text).of(Kettle).enabled
+
+
+def test_an_off_switch_that_cannot_be_read_is_named() -> None:
+    assert failure(DISABLE_KETTLE="perhaps").startswith("environment: DISABLE_KETTLE = 'perhaps': expected 1")
+
+
+def test_an_alias_is_read_and_our_own_name_wins_over_it() -> None:
+    assert heard(OLD_HEAT="50").of(Kettle).heat == 50
+    both = heard(OLD_HEAT="50", SEVENFOLD_KETTLE_HEAT="60")
+    assert both.of(Kettle).heat == 60
+    assert both.origin("kettle.heat").where == "SEVENFOLD_KETTLE_HEAT"
+
+
+def test_an_empty_variable_is_one_that_is_not_set() -> None:
+    assert heard(OLD_HEAT="", SEVENFOLD_KETTLE_CUPS="").of(Kettle) == Kettle()
+
+
+def test_a_tilde_stands_for_the_users_folder() -> None:
+    assert heard(SEVENFOLD_SHELF="~/tea/tins").of(Kettle).shelf == PurePath("/home/ann/tea/tins")
+    assert heard(SEVENFOLD_SHELF="~").of(Kettle).shelf == HOME
+    assert heard(SEVENFOLD_SHELF="/tins").of(Kettle).shelf == PurePath("/tins")
+
+
+def test_tables_add_to_one_another_name_by_name() -> None:
+    settings = heard(
+        (Source.USER, {"kettle": {"spoons": {"Bo": 1, "Cy": 2}}}),
+        (Source.MANAGED, {"kettle": {"spoons": {"Cy": 3}}}),
+        SEVENFOLD_KETTLE_SPOONS="Di=4",
+    )
+    assert settings.of(Kettle).spoons == {"Bo": 1, "Cy": 3, "Di": 4}
+    where = {item.key: item.origin.source for item in settings.chosen if ".spoons" in item.key}
+    assert where == {
+        "kettle.spoons.Bo": Source.USER,
+        "kettle.spoons.Cy": Source.MANAGED,
+        "kettle.spoons.Di": Source.ENVIRONMENT,
+    }
+    assert settings.origin("kettle.spoons").source is Source.MANAGED
+
+
+def test_named_sections_merge_by_name() -> None:
+    settings = heard(
+        (Source.USER, {"blends": {"earl.grey": {"usd": Decimal("0.5"), "grams": 7}, "assam": {}}}),
+        (Source.LOCAL, {"blends": {"earl.grey": {"grams": 8}}}),
+    )
+    assert settings.each(Blend) == {"earl.grey": Blend(Decimal("0.5"), 8)}
+    assert settings.origin('blends."earl.grey".grams').source is Source.LOCAL
+    assert settings.origin('blends."earl.grey".usd').source is Source.USER
+
+
+def test_an_argument_of_none_is_one_that_was_not_given() -> None:
+    assert heard((Source.ARGUMENT, {"kettle": {"cups": None}})).of(Kettle) == Kettle()
+
+
+def test_a_committed_file_is_heard_as_far_as_it_may_speak() -> None:
+    settings = heard(
+        (
+            Source.COMMITTED,
+            {
+                "kettle": {
+                    "enabled": False,
+                    "cups": 11,
+                    "shelf": "/etc",
+                    "tea": "black",
+                    "heat": 5,
+                    "spare": 0,
+                    "guests": [],
+                    "spoons": {"Bo": 10, "Cy": 11},
+                },
+                "blends": {"assam": {"usd": 0}},
+            },
+        )
+    )
+    assert settings.of(Kettle) == Kettle(enabled=False, spoons=Limits({"Bo": 10}))
+    assert settings.each(Blend) == {}
+    assert {item.key for item in settings.refused} == {
+        "kettle.cups",
+        "kettle.shelf",
+        "kettle.tea",
+        "kettle.heat",
+        "kettle.spare",
+        "kettle.guests",
+        "kettle.spoons.Cy",
+        "blends.assam",
+    }
+    assert {item.source for item in settings.refused} == {"/committed.toml"}
+    lowered = SettingRefused(
+        "/committed.toml",
+        "kettle.cups",
+        "a committed file may lower limits, not raise them (the default is 10)",
+    )
+    assert lowered in settings.refused
+
+
+@pytest.mark.parametrize("source", [Source.USER, Source.LOCAL, Source.ARGUMENT, Source.MANAGED])
+def test_trusted_sources_may_set_everything(source: Source) -> None:
+    tables = {"kettle": {"cups": 99, "shelf": "/etc"}, "blends": {"assam": {"usd": 0}}}
+    settings = heard((source, tables))
+    assert settings.refused == ()
+    assert settings.of(Kettle).cups == 99
+    assert settings.each(Blend)["assam"].usd == 0
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"kettle": {"cups": "many"}}, "kettle.cups = 'many': expected a whole number from 1 to 100"),
+        ({"kettle": {"cups": 0}}, "kettle.cups = 0: expected a whole number from 1 to 100"),
+        ({"kettle": {"enabled": 1}}, "kettle.enabled = 1: expected true or false"),
+        ({"kettle": {"tea": "mint"}}, "kettle.tea = 'mint': expected one of green, black"),
+        ({"kettle": {"shelf": "tins"}}, "expected an absolute path, or one that starts with ~/"),
+        ({"kettle": {"cup": 5}}, "kettle.cup is no setting; did you mean kettle.cups?"),
+        ({"kettle": {"zzz": 5}}, "kettle.zzz is no setting; there are kettle.enabled, kettle.cups"),
+        ({"ketle": {"cups": 5}}, "ketle is no setting; did you mean [kettle]?"),
+        ({"zzz": {}}, "zzz is no setting; there are [kettle], [blends]"),
+        ({"kettle": 5}, "kettle = 5: expected a table, [kettle]"),
+        ({"blends": {"assam": 5}}, 'blends.assam = 5: expected a table, [blends."name"]'),
+        ({"blends": {"as sam": {}}}, "blends = 'as sam': expected a name of printable characters"),
+        ({"kettle": {"\x1b[31m": 5}}, r'kettle."\x1b[31m" is no setting'),
+        ({"kettle": {"cups": "x" * 100_000}}, "xx...xx"),
+    ],
+)
+@pytest.mark.parametrize("source", [Source.COMMITTED, Source.USER, Source.MANAGED])
+def test_a_fault_names_file_key_value_and_what_is_allowed(
+    source: Source, tables: Mapping[str, object], message: str
+) -> None:
+    said = failure((source, tables))
+    assert said.startswith(f"/{source.name.lower()}.toml: ")
+    assert message in said
+    assert len(said) < 400
+    assert "\x1b" not in said
+
+
+def test_a_fault_in_a_named_section_names_all_of_its_key() -> None:
+    assert "did you mean blends.assam.grams?" in failure((Source.USER, {"blends": {"assam": {"gram": 5}}}))
+    said = failure((Source.USER, {"blends": {"assam": {"usd": "free"}}}))
+    assert "blends.assam.usd = 'free': expected US dollars per million" in said
+
+
+def test_a_fault_in_an_argument_or_a_variable_names_that() -> None:
+    told = [Draft(Source.ARGUMENT, "", {"kettle": {"cups": 0}})]
+    with pytest.raises(SettingsError, match=r"^keyword argument: kettle\.cups = 0"):
+        merge([Kettle], told, environ={}, user_home=HOME)
+    assert failure(SEVENFOLD_KETTLE_CUPS="lots").startswith("environment: SEVENFOLD_KETTLE_CUPS = 'lots'")
+
+
+def test_every_fault_of_every_source_is_told_at_once() -> None:
+    said = failure(
+        (Source.USER, {"kettle": {"cups": 0, "cup": 1}}),
+        (Source.LOCAL, {"kettle": {"enabled": 2}}),
+        SEVENFOLD_KETTLE_CUPS="lots",
+    )
+    assert said.splitlines()[0] == "4 settings cannot be used:"
+    assert len(said.splitlines()) == 5
+
+
+def test_what_went_wrong_before_is_told_with_the_rest() -> None:
+    with pytest.raises(SettingsError, match=r"(?s)2 settings.*- /a\.toml: not TOML.*- environment: SEVEN"):
+        merge(
+            [Kettle],
+            [],
+            environ={"SEVENFOLD_KETTLE_CUPS": "x"},
+            user_home=HOME,
+            problems=["/a.toml: not TOML"],
+        )
+
+
+def test_a_flood_of_faults_is_cut_short() -> None:
+    said = failure((Source.USER, {"kettle": {f"x{number}": 1 for number in range(MAX_PROBLEMS + 5)}}))
+    assert said.splitlines()[-1] == "- and 5 more"
+    assert len(said.splitlines()) == MAX_PROBLEMS + 2
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"),
+    [
+        ("SEVENFOLD_KETTLE_CUP", "no setting has this name; did you mean SEVENFOLD_KETTLE_CUPS?"),
+        ("SEVENFOLD_KETLE_CUPS", "no setting has this name; did you mean SEVENFOLD_KETTLE_CUPS?"),
+        ("SEVENFOLD_KETTLE_QQQQQQQQQQQQQQQQ", "no setting has this name"),
+    ],
+)
+def test_a_variable_that_is_nearly_a_setting_is_reported(variable: str, reason: str) -> None:
+    assert heard(**{variable: "5"}).refused == (SettingRefused("environment", variable, reason),)
+
+
+def test_a_variable_of_somebody_else_is_left_alone() -> None:
+    assert heard(SEVENFOLD_DEBUG="1", KETTLE_CUPS="5", PATH="/bin").refused == ()
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = heard()
+    with pytest.raises(FrozenInstanceError):
+        settings.of(Kettle).cups = 5  # pyright: ignore[reportAttributeAccessIssue]
+    assert hash(settings) == hash(heard())
+
+
+def test_asking_for_what_was_not_resolved_says_so() -> None:
+    settings = merge([Kettle], [], environ={}, user_home=HOME)
+    with pytest.raises(SettingsError, match="Blend was not among the sections"):
+        settings.of(Blend)
+    with pytest.raises(SettingsError, match=r"no setting is called 'kettle\.cup'"):
+        settings.origin("kettle.cup")
+
+
+def test_a_setting_has_one_name_in_files_and_environment() -> None:
+    specs = {spec.key: spec.variable for spec in declare([Kettle, Blend])}
+    assert specs["kettle.cups"] == "SEVENFOLD_KETTLE_CUPS"
+    assert specs["blends.usd"] is None
+
+
+def test_a_field_without_a_kind_is_the_programmers_mistake() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Bare:
+        SECTION: ClassVar[str] = "bare"
+        cups: int = 5
+
+    with pytest.raises(TypeError, match=r"Bare\.cups is declared without a kind"):
+        declare([Bare])
+
+
+def test_two_settings_of_one_variable_are_the_programmers_mistake() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Tea:
+        SECTION: ClassVar[str] = "tea"
+        pot_cups: int = limit(5)
+
+    @dataclass(frozen=True, slots=True)
+    class TeaPot:
+        SECTION: ClassVar[str] = "tea_pot"
+        cups: int = limit(5)
+
+    with pytest.raises(
+        TypeError, match=r"SEVENFOLD_TEA_POT_CUPS would set both tea\.pot_cups and tea_pot\.cups"
+    ):
+        declare([Tea, TeaPot])
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(["enabled", "cups", "shelf", "spoons", "heat", "guests"]) | st.text(max_size=5)
+TABLES = st.dictionaries(
+    st.sampled_from(["kettle", "blends"]) | st.text(max_size=5), st.dictionaries(KEYS, ANYTHING, max_size=4)
+)
+
+
+@given(st.sampled_from(ORDER), TABLES, st.dictionaries(st.text(max_size=30), st.text(max_size=10)))
+def test_whatever_a_source_says_there_are_settings_or_one_settings_error(
+    source: Source, tables: dict[str, object], environ: dict[str, str]
+) -> None:
+    settings = heard()
+    with suppress(SettingsError):
+        settings = heard((source, tables), **environ)
+    kettle = settings.of(Kettle)
+    assert 1 <= kettle.cups <= 100
+    if source is Source.COMMITTED:
+        assert kettle.cups <= 10
+        assert kettle.shelf is None
+        assert settings.each(Blend) == {}
