@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = ("src", "tests", "bench")
+CODE = tuple(folder for folder in ("src", "tests", "bench") if any((ROOT / folder).rglob("*.py")))
 
 
 def source_files(*folders: str) -> list[Path]:
