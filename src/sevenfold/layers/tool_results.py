@@ -17,11 +17,11 @@ from sevenfold.core.text import cut_lines
 class ToolResultSettings:
     SECTION: ClassVar[str] = "tool_results"
 
-    """Some 12,500 tokens, which 75 of 21,205 real results exceeded: rare enough, and large enough to pay."""
+    enabled: bool = switch(True)
     """On: a spill costs one file write and loses nothing, since the whole result can be read back."""
 
     limit_chars: int = limit(50_000, at_least=1)
-    """12,500 tokens at 4 bytes each, 17,000 at the real 2.9 of tool output: 75 of 21,205 results were larger."""
+    """Some 12,500 tokens, which 75 of 21,205 real results exceeded: rare enough, and large enough to pay."""
 
     round_limit_chars: int = limit(200_000, at_least=1)
     """Four results at their own limit: parallel calls must not fill a 200,000-token window in one round."""
