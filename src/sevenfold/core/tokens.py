@@ -1,0 +1,187 @@
+"""How many tokens a context holds (SPEC A1-A4): billed where the provider has said so, estimated since.
+
+A `Tally` follows one session. Adding a message costs time in that message alone; `count` and `breakdown` cost
+the same after ten messages and after ten thousand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sevenfold.core.json import JsonObject, write_json
+from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.core.models import Model
+from sevenfold.core.token_breakdown import Breakdown, Ledger
+from sevenfold.core.token_calibration import Calibration, TokenMix
+from sevenfold.core.token_estimators import CALIBRATED, ESTIMATORS, PLAIN, Estimator
+from sevenfold.core.token_portions import Origin, Portion, Weigher
+from sevenfold.core.usage import Counts, Usage
+
+__all__ = [
+    "CALIBRATED",
+    "ESTIMATORS",
+    "PLAIN",
+    "Breakdown",
+    "Calibration",
+    "Count",
+    "Estimator",
+    "Origin",
+    "Tally",
+    "TokenMix",
+    "canonical_count",
+]
+
+SAFETY = Fraction(4, 3)
+"""Over a total that is all estimate: too much of it compacts early, too little is a failed request."""
+
+NEWER_SCALE = 1.3
+"""The newer tokenizer counts about 30% more for the same text; our weights were measured on the older one."""
+
+DROPS_THINKING = frozenset({"claude-haiku-4-5", "claude-sonnet-4-5"})
+"""Models that leave all earlier thinking out of the prompt once a user message is more than tool results."""
+
+NOTHING = TokenMix()
+AS_WEIGHED = Calibration(TokenMix(1.0, 1.0, 1.0, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The size of a context."""
+
+    tokens: int
+    estimated: int
+    """The part of it that nobody has billed yet. Below zero when earlier thinking leaves with a new turn."""
+    is_wholly_estimated: bool
+    """No response yet, so that a safety margin is in `tokens`."""
+
+
+def canonical_count(billed: int | None, added: float) -> Count:
+    """The last response's real size plus an estimate of what was added since; without one, all estimate."""
+    if billed is None:
+        tokens = math.ceil(max(0.0, added) * SAFETY)
+        return Count(tokens, tokens, is_wholly_estimated=True)
+    estimated = round(added)
+    return Count(max(0, billed + estimated), estimated, is_wholly_estimated=False)
+
+
+class Tally:
+    """The running count of one session. Not for sharing between threads: a round has one owner."""
+
+    __slots__ = (
+        "_added",
+        "_billed",
+        "_calibration",
+        "_estimator",
+        "_frame",
+        "_ledger",
+        "_model",
+        "_thinking",
+        "_weigher",
+    )
+
+    def __init__(
+        self, model: Model, *, estimator: Estimator = CALIBRATED, calibration: Calibration | None = None
+    ) -> None:
+        self._model = model
+        self._estimator = estimator
+        self._calibration = (calibration or Calibration()) if estimator.calibrates else AS_WEIGHED
+        self._weigher = Weigher(estimator)
+        self._frame: tuple[Portion, ...] = ()
+        self._start()
+
+    def _start(self) -> None:
+        self._billed: int | None = None
+        self._added = NOTHING
+        self._thinking = 0.0
+        self._ledger = Ledger()
+
+    @property
+    def calibration(self) -> Calibration:
+        """What has been learnt so far; keep it to resume with."""
+        return self._calibration
+
+    def set_frame(self, system: str, tools: Iterable[JsonObject] = ()) -> None:
+        """What stands around the messages. Until the first bill it is part of the estimate."""
+        schemas = "\n".join(write_json(tool).decode() for tool in tools)
+        self._frame = (
+            Portion("system_prompt", self._weigher.weigh(Text(system))),
+            Portion("tool_schema", self._weigher.weigh(Text(schemas))),
+        )
+
+    def add(self, message: Message, origin: Origin = "human") -> None:
+        """A message joins the context."""
+        if self._model.name in DROPS_THINKING and _ends_turn(message):
+            self._put(Portion("thinking", -self._thinking))
+        for portion in self._weigher.portions(message, origin):
+            self._put(portion)
+
+    def bill(self, usage: Usage, reply: Message, *, is_output_known: bool = True) -> None:
+        """A response came: its usage is the new ground, and what it says of the estimate is learnt.
+
+        Transcripts often hold the output count of a stream's start; with `is_output_known=False` only the
+        prompt is taken from the bill and the reply is estimated.
+        """
+        last = _last_run(usage)
+        if last is not None:
+            # Where the provider compacted on the way, the prompt is no longer the one that was estimated.
+            if self._estimator.calibrates and self._billed is not None and len(usage.iterations) < 2:
+                scaled = self._added.times(self._scale)
+                self._calibration = self._calibration.learn(scaled, last.prompt - self._billed)
+            self._billed, self._added = last.prompt, NOTHING
+        self.add(reply)
+        if last is not None and is_output_known:
+            self._billed, self._added = last.prompt + last.output, NOTHING
+
+    def cut(self, view: Iterable[Message]) -> None:
+        """The context was rewritten: from here on it is this. Results that stayed are not weighed again."""
+        self._weigher.start_over()
+        self._start()
+        for message in view:
+            self.add(message)
+
+    def switch_model(self, model: Model) -> None:
+        """The next request goes to another model, whose tokenizer may count the same context differently."""
+        before = self._scale
+        self._model = model
+        if self._billed is not None:
+            self._billed = round(self._billed * self._scale / before)
+
+    def count(self) -> Count:
+        """The size of the context as it would be sent now."""
+        added = self._added
+        if self._billed is None:
+            added = sum((portion.mix for portion in self._frame), added)
+        return canonical_count(self._billed, self._estimate(added))
+
+    def breakdown(self) -> Breakdown:
+        """Where the tokens of the context are. All of it is estimated, what has been billed too."""
+        return self._ledger.breakdown(self._frame, self._estimate)
+
+    @property
+    def _scale(self) -> float:
+        is_newer = self._estimator.calibrates and self._model.tokenizer == "newer"
+        return NEWER_SCALE if is_newer else 1.0
+
+    def _estimate(self, mix: TokenMix) -> float:
+        return self._calibration.estimate(mix) * self._scale
+
+    def _put(self, portion: Portion) -> None:
+        self._added += portion.mix
+        self._ledger.add(portion)
+        if portion.kind == "thinking":
+            self._thinking += portion.tokens
+
+
+def _last_run(usage: Usage) -> Counts | None:
+    """The model run whose prompt was the context: with several, the last that was no compaction."""
+    if not usage.iterations:
+        return usage
+    return next((run for run in reversed(usage.iterations) if run.kind == "message"), None)
+
+
+def _ends_turn(message: Message) -> bool:
+    """More than tool results from the user's side: a person, or a program on their behalf, has spoken."""
+    return message.role == "user" and not all(isinstance(block, ToolResult) for block in message.blocks)

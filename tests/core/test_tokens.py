@@ -1,0 +1,396 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import (
+    Block,
+    Message,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+from sevenfold.core.token_estimators import weigh_by_shape, weigh_plainly
+from sevenfold.core.tokens import (
+    CALIBRATED,
+    PLAIN,
+    Calibration,
+    Count,
+    Estimator,
+    Tally,
+    TokenMix,
+    canonical_count,
+)
+from sevenfold.core.usage import Iteration, Usage
+from sevenfold.core.wire import read_message
+from tests.core import wires
+
+OPUS = Catalog().find("claude-opus-4-6")
+SONNET = Catalog().find("claude-sonnet-4-5-20250929")
+NEWER = Catalog().find("claude-opus-5-5")
+
+
+def plain(model: str = "claude-opus-4-6") -> Tally:
+    return Tally(Catalog().find(model), estimator=PLAIN)
+
+
+def human(size_tokens: int) -> Message:
+    return Message("user", "x" * 4 * size_tokens)
+
+
+def reply(size_tokens: int) -> Message:
+    return Message("assistant", "y" * 4 * size_tokens)
+
+
+@pytest.mark.parametrize(
+    ("billed", "added", "expected"),
+    [
+        (None, 0.0, Count(0, 0, is_wholly_estimated=True)),
+        (None, 300.0, Count(400, 400, is_wholly_estimated=True)),
+        (None, 0.1, Count(1, 1, is_wholly_estimated=True)),
+        (None, -5.0, Count(0, 0, is_wholly_estimated=True)),
+        (1_000, 300.4, Count(1_300, 300, is_wholly_estimated=False)),
+        (1_000, -200.0, Count(800, -200, is_wholly_estimated=False)),
+        (100, -200.0, Count(0, -200, is_wholly_estimated=False)),
+    ],
+)
+def test_the_canonical_count_is_the_last_bill_and_an_estimate_of_the_rest(
+    billed: int | None, added: float, expected: Count
+) -> None:
+    assert canonical_count(billed, added) == expected
+
+
+def test_before_any_response_all_is_estimated_with_a_margin() -> None:
+    tally = plain()
+    tally.set_frame("s" * 1_200)
+    tally.add(human(300))
+    assert tally.count() == Count(800, 800, is_wholly_estimated=True)
+
+
+def test_after_a_response_its_bill_stands_and_only_the_rest_is_estimated() -> None:
+    tally = plain()
+    tally.set_frame("s" * 1_200)
+    tally.add(human(300))
+    tally.bill(Usage(fresh=500, read=4_000, written_5m=300, written_1h=200, output=70), reply(999))
+    assert tally.count() == Count(5_070, 0, is_wholly_estimated=False)
+    tally.add(human(30))
+    assert tally.count() == Count(5_100, 30, is_wholly_estimated=False)
+
+
+def test_an_output_count_that_is_not_to_be_trusted_is_estimated_from_the_reply() -> None:
+    tally = plain()
+    tally.bill(Usage(fresh=5_000, output=1), reply(60), is_output_known=False)
+    assert tally.count() == Count(5_060, 60, is_wholly_estimated=False)
+
+
+def test_with_compaction_on_the_server_the_last_message_run_is_the_context() -> None:
+    tally = plain()
+    runs = (Iteration(fresh=180_000, output=9_000, kind="compaction"), Iteration(fresh=23_000, output=1_000))
+    tally.bill(Usage(fresh=23_000, output=1_000, iterations=runs), reply(10))
+    assert tally.count() == Count(24_000, 0, is_wholly_estimated=False)
+
+
+def test_a_response_that_only_compacted_says_nothing_of_the_context() -> None:
+    tally = plain()
+    tally.bill(Usage(fresh=900), reply(0))
+    tally.bill(Usage(iterations=(Iteration(fresh=900, output=50, kind="compaction"),)), reply(50))
+    assert tally.count() == Count(950, 50, is_wholly_estimated=False)
+
+
+def test_a_cut_starts_over_with_what_is_left() -> None:
+    tally = plain()
+    tally.add(human(900))
+    tally.bill(Usage(fresh=900), reply(90))
+    tally.cut([human(30)])
+    assert tally.count() == Count(40, 40, is_wholly_estimated=True)
+
+
+def test_the_newer_tokenizer_counts_a_third_more_and_the_plain_rule_does_not() -> None:
+    message = Message("user", "Some words of a person, as they come. " * 50)
+
+    def added(tally: Tally) -> int:
+        tally.add(message)
+        return tally.count().tokens
+
+    assert added(Tally(NEWER)) == pytest.approx(1.3 * added(Tally(OPUS)), rel=0.01)
+    assert added(plain("claude-opus-5-5")) == added(plain("claude-opus-4-6"))
+
+
+def test_switching_to_another_tokenizer_counts_the_same_context_anew() -> None:
+    tally = Tally(OPUS)
+    tally.bill(Usage(fresh=10_000), Message("assistant", ()))
+    tally.switch_model(NEWER)
+    assert tally.count().tokens == 13_000
+
+
+THOUGHT = Message("assistant", (Thinking("t" * 400), Text("y" * 40)))
+
+
+@pytest.mark.parametrize(
+    ("model", "content", "estimated"),
+    [
+        ("claude-sonnet-4-5", "x" * 40, 10 + 10),
+        ("claude-sonnet-4-5", (ToolResult(ToolUseId("t"), "x" * 40), Text("x" * 40)), 10 + 20),
+        ("claude-sonnet-4-5", (ToolResult(ToolUseId("t"), "x" * 40),), 110 + 10),
+        ("claude-opus-4-6", "x" * 40, 110 + 10),
+    ],
+    ids=["a person speaks", "a person interrupts", "a tool answers", "a model that keeps thinking"],
+)
+def test_some_models_drop_earlier_thinking_when_a_person_speaks(
+    model: str, content: str | tuple[Block, ...], estimated: int
+) -> None:
+    tally = plain(model)
+    tally.bill(Usage(fresh=5_000), THOUGHT, is_output_known=False)
+    tally.add(Message("user", content))
+    assert tally.count().estimated == estimated
+
+
+def test_thinking_that_was_billed_long_ago_leaves_all_at_once_and_only_once() -> None:
+    tally = plain("claude-sonnet-4-5")
+    for _ in range(3):
+        tally.bill(Usage(fresh=5_000), THOUGHT)
+    tally.add(human(10))
+    assert tally.count() == Count(4_710, -290, is_wholly_estimated=False)
+    tally.add(human(10))
+    assert tally.count() == Count(4_720, -280, is_wholly_estimated=False)
+
+
+def test_bills_teach_the_calibrated_estimator_and_never_the_plain_one() -> None:
+    learning, fixed = Tally(OPUS), plain()
+    for tally in (learning, fixed):
+        prompt = 20_000
+        for _ in range(30):
+            tally.bill(Usage(fresh=prompt), Message("assistant", "Well then, that is that. " * 40))
+            tally.add(Message("user", "And a person says something long in return. " * 40))
+            prompt += 800
+    assert learning.calibration.factors.told > 1.4
+    assert fixed.calibration.factors == TokenMix(1, 1, 1, 1)
+
+
+def test_a_resumed_session_goes_on_with_what_it_had_learnt() -> None:
+    learnt = Calibration(TokenMix(2.0, 2.0, 2.0, 2.0))
+    first, resumed = Tally(OPUS), Tally(OPUS, calibration=Calibration.from_json(learnt.to_json()))
+    for tally in (first, resumed):
+        tally.add(human(1_000))
+    assert resumed.count().tokens == pytest.approx(first.count().tokens * 2 / 1.02, rel=0.01)
+
+
+def test_the_plain_rule_stays_plain_whatever_was_learnt() -> None:
+    tally = Tally(OPUS, estimator=PLAIN, calibration=Calibration(TokenMix(2.0, 2.0, 2.0, 2.0)))
+    tally.add(human(300))
+    assert tally.count().tokens == 400
+
+
+def test_the_first_bill_and_the_one_after_a_cut_teach_nothing() -> None:
+    tally = Tally(OPUS)
+    tally.add(human(10))
+    tally.bill(Usage(fresh=40_000), reply(10))
+    assert tally.calibration == Calibration()
+    tally.cut([human(10)])
+    tally.bill(Usage(fresh=9_000), reply(10))
+    assert tally.calibration == Calibration()
+
+
+def test_an_unknown_model_is_counted_too() -> None:
+    tally = Tally(Catalog().find("someone-elses-model"))
+    tally.add(human(100))
+    assert tally.count().tokens > 0
+
+
+# What a session may do to its tally, and the same sums done the slow way.
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    prompt: int
+    reply: Message
+    is_output_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    kept: int
+    """How many of the last messages stay."""
+
+
+Step: TypeAlias = Add | Bill | Cut
+
+messages = wires.messages.map(read_message)
+steps: st.SearchStrategy[Step] = st.one_of(
+    st.builds(Add, messages),
+    st.builds(Bill, st.integers(0, 10**6), messages, st.booleans()),
+    st.builds(Cut, st.integers(0, 5)),
+)
+
+
+def follow(tally: Tally, steps: Sequence[Step]) -> None:
+    history: list[Message] = []
+    for step in steps:
+        match step:
+            case Add():
+                tally.add(step.message)
+                history.append(step.message)
+            case Bill():
+                usage = Usage(fresh=step.prompt, output=7)
+                tally.bill(usage, step.reply, is_output_known=step.is_output_known)
+                history.append(step.reply)
+            case Cut():
+                history = history[len(history) - step.kept :] if step.kept < len(history) else history
+                tally.cut(history)
+
+
+def recount(estimator: Estimator, steps: Sequence[Step]) -> Count:
+    """Every message since the last bill, weighed anew from the whole list of steps."""
+    billed: int | None = None
+    new: list[Message] = []
+    history: list[Message] = []
+    calibration = Calibration() if estimator.calibrates else Calibration(TokenMix(1, 1, 1, 1))
+    for step in steps:
+        match step:
+            case Add():
+                new.append(step.message)
+                history.append(step.message)
+            case Bill():
+                if billed is not None and estimator.calibrates:
+                    calibration = calibration.learn(_mix(estimator, new), step.prompt - billed)
+                billed = step.prompt + (7 if step.is_output_known else 0)
+                new = [] if step.is_output_known else [step.reply]
+                history.append(step.reply)
+            case Cut():
+                history = history[len(history) - step.kept :] if step.kept < len(history) else history
+                billed, new = None, list(history)
+    return canonical_count(billed, calibration.estimate(_mix(estimator, new)))
+
+
+def _mix(estimator: Estimator, messages: Sequence[Message]) -> TokenMix:
+    return sum(
+        (_share(estimator, message, block) for message in messages for block in message.blocks), TokenMix()
+    )
+
+
+def _share(estimator: Estimator, message: Message, block: Block) -> TokenMix:
+    tokens = round(estimator.weigh(block) * 256) / 256
+    match block:
+        case ToolUse():
+            return TokenMix(asked=tokens)
+        case ToolResult():
+            return TokenMix(got=tokens)
+        case Thinking() | RedactedThinking():
+            return TokenMix(said=tokens)
+        case _ if message.role == "assistant" and block.__class__.__name__ not in {"Image", "Document"}:
+            return TokenMix(said=tokens)
+        case _:
+            return TokenMix(told=tokens)
+
+
+@pytest.mark.parametrize("estimator", [CALIBRATED, PLAIN], ids=lambda item: item.name)
+@given(steps=st.lists(steps, max_size=12))
+def test_the_running_count_is_the_one_from_scratch(estimator: Estimator, steps: list[Step]) -> None:
+    tally = Tally(OPUS, estimator=estimator)
+    follow(tally, steps)
+    assert tally.count() == recount(estimator, steps)
+
+
+@given(st.lists(steps, max_size=8), st.lists(messages, max_size=6))
+def test_after_a_cut_nothing_is_left_of_before(steps: list[Step], view: list[Message]) -> None:
+    tally = Tally(OPUS)
+    follow(tally, steps)
+    tally.cut(view)
+    fresh = Tally(OPUS, calibration=tally.calibration)
+    for message in view:
+        fresh.add(message)
+    assert tally.count() == fresh.count()
+    assert tally.breakdown() == fresh.breakdown()
+
+
+# Work, not time: how many bytes are weighed.
+
+
+class Scales:
+    """An estimator that notes what it was asked to weigh."""
+
+    def __init__(self) -> None:
+        self.weighed_bytes = 0
+        self.estimator = Estimator("noting", self._weigh, calibrates=True)
+
+    def _weigh(self, block: Block) -> float:
+        self.weighed_bytes += int(weigh_plainly(block) * 4)
+        return weigh_by_shape(block)
+
+
+def turns(count: int) -> Iterator[tuple[Message, Message]]:
+    for number in range(count):
+        use = ToolUseId(f"toolu_{number:05}")
+        path = f"/src/file_{number:05}.py"
+        yield (
+            Message("assistant", (Text("Reading."), ToolUse(use, "Read", JsonObject({"file_path": path})))),
+            Message("user", (ToolResult(use, f"{number:05}" + "line of code\n" * 100),)),
+        )
+
+
+@pytest.mark.parametrize("history_turns", [0, 10, 100, 1_000])
+def test_a_turn_weighs_its_own_bytes_however_long_the_history(history_turns: int) -> None:
+    scales = Scales()
+    tally = Tally(OPUS, estimator=scales.estimator)
+    *history, (request, result) = turns(history_turns + 1)
+    for number, (before, after) in enumerate(history):
+        tally.bill(Usage(fresh=1_000 * number), before)
+        tally.add(after)
+    scales.weighed_bytes = 0
+    tally.bill(Usage(fresh=1_000 * history_turns), request)
+    tally.add(result)
+    tally.count()
+    tally.breakdown()
+    own = sum(weigh_plainly(block) * 4 for message in (request, result) for block in message.blocks)
+    assert scales.weighed_bytes == own
+
+
+def test_results_that_stay_through_a_cut_are_not_weighed_again() -> None:
+    scales = Scales()
+    tally = Tally(OPUS, estimator=scales.estimator)
+    results = [result for _, result in turns(20)]
+    for result in results:
+        tally.add(result)
+    scales.weighed_bytes = 0
+    tally.cut(results)
+    assert scales.weighed_bytes == 0
+
+
+def test_a_result_whose_content_changed_under_its_id_is_weighed_anew() -> None:
+    tally = plain()
+    [(request, result)] = turns(1)
+    tally.cut([request, result])
+    whole = tally.count().tokens
+    cleared = ToolResult(ToolUseId("toolu_00000"), "[cleared]")
+    tally.cut([request, Message("user", (cleared,))])
+    assert tally.count().tokens < whole / 10
+
+
+def test_a_moved_cache_marker_weighs_nothing_again() -> None:
+    scales = Scales()
+    tally = Tally(OPUS, estimator=scales.estimator)
+    [(_, result)] = turns(1)
+    tally.add(result)
+    scales.weighed_bytes = 0
+    marked = ToolResult(
+        ToolUseId("toolu_00000"),
+        "00000" + "line of code\n" * 100,
+        extra=JsonObject({"cache_control": JsonObject({"type": "ephemeral"})}),
+    )
+    tally.cut([Message("user", (marked,))])
+    assert scales.weighed_bytes == 0
