@@ -58,7 +58,7 @@ class Blend:
     grams: int = limit(5)
 
 
-HOME = PurePath("/home/ann")
+HOME = PurePath("/people/ann")
 
 
 def heard(*drafts: tuple[Source, Mapping[str, object]], **environ: str) -> Settings:
@@ -137,7 +137,7 @@ def test_an_empty_variable_is_one_that_is_not_set() -> None:
 
 
 def test_a_tilde_stands_for_the_users_folder() -> None:
-    assert heard(SEVENFOLD_SHELF="~/tea/tins").of(Kettle).shelf == PurePath("/home/ann/tea/tins")
+    assert heard(SEVENFOLD_SHELF="~/tea/tins").of(Kettle).shelf == PurePath("/people/ann/tea/tins")
     assert heard(SEVENFOLD_SHELF="~").of(Kettle).shelf == HOME
     assert heard(SEVENFOLD_SHELF="/tins").of(Kettle).shelf == PurePath("/tins")
 

@@ -193,7 +193,7 @@ def test_home_moves_the_user_file_and_no_file_of_a_project_moves_home(machine: M
 
 
 def test_home_is_in_the_users_folder_by_default() -> None:
-    assert PlaceSettings().home_folder(Path("/home/ann")) == Path("/home/ann/.sevenfold")
+    assert PlaceSettings().home_folder(Path("/people/ann")) == Path("/people/ann/.sevenfold")
 
 
 def test_the_policy_file_is_never_found_through_the_environment() -> None:
@@ -356,7 +356,7 @@ def test_the_checkout_is_found_from_below(machine: Machine) -> None:
 def test_a_users_folder_must_be_absolute() -> None:
     with pytest.raises(SettingsError, match="HOME = 'here': expected an absolute path"):
         find_user_home({"HOME": "here"})
-    assert find_user_home({"HOME": "/home/ann"}) == Path("/home/ann")
+    assert find_user_home({"HOME": "/people/ann"}) == Path("/people/ann")
     assert find_user_home({}).is_absolute()
 
 

@@ -1,0 +1,41 @@
+"""The command line. `main` is the edge: here every failure becomes one line and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. 0: done; 1: it failed; 2: it was asked for wrongly; 130: interrupted; 141: unread."""
+    from sevenfold.cli.render import SCREEN
+    from sevenfold.core.errors import InputError, SevenfoldError
+
+    try:
+        code = _run(argv)
+        SCREEN.flush()
+    except SystemExit as stop:  # argparse: after --help, --version or a mistake in the arguments
+        return stop.code if isinstance(stop.code, int) else 1
+    except SevenfoldError as error:
+        SCREEN.fail(str(error))
+        return 2 if isinstance(error, InputError) else 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        SCREEN.mute()
+        return 141
+    except Exception as bug:
+        SCREEN.confess(bug)
+        return 1
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    from sevenfold.cli.commands import find_command, make_parser
+    from sevenfold.cli.render import SCREEN
+
+    parser = make_parser()
+    options = parser.parse_args(argv)
+    if options.command is None:
+        SCREEN.show_help(parser.format_help())
+        return 2
+    return find_command(options.command)(options, SCREEN)

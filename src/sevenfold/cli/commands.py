@@ -1,0 +1,83 @@
+"""The commands there are. A command's own module is imported only when it is called."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from sevenfold import __version__
+from sevenfold.cli.render import Screen
+
+Command: TypeAlias = Callable[[Namespace, Screen], int]
+
+_EXAMPLES = """\
+examples:
+  sevenfold settings                        every setting, its value and where that came from
+  sevenfold settings tool_results           one section
+  sevenfold settings compact.enabled        one setting, with its reason and its name in the environment
+  sevenfold settings --json | jq .refused   what a committed settings file tried to set and may not
+  sevenfold layers                          the seven layers: what each costs and when it acts
+
+Settings come from files and the environment; docs/settings.md lists them all.
+"""
+
+_SETTINGS = """\
+Shows every setting, its value, and where that came from. The sources, weakest first:
+
+  the defaults
+  <project>/.sevenfold/settings.toml         committed: may switch layers off and lower limits, no more
+  ~/.sevenfold/settings.toml                 yours, for every project
+  <project>/.sevenfold/settings.local.toml   yours, for this project; keep it out of git
+  the environment                            SEVENFOLD_TOOL_RESULTS_LIMIT_CHARS=30000
+  keyword arguments                          from Python
+  /etc/sevenfold/settings.toml               an operator's policy
+"""
+
+_SETTINGS_EXAMPLES = """\
+examples:
+  sevenfold settings
+  sevenfold settings window compact.auto_compact_pct
+  sevenfold settings --project ~/src/app --json
+"""
+
+
+def make_parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        "sevenfold",
+        description="A bounded context, a warm prompt cache and a memory that lasts, for LLM agents.",
+        epilog=_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"sevenfold {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    settings = commands.add_parser(
+        "settings",
+        help="show each setting, its value and where it came from",
+        description=_SETTINGS,
+        epilog=_SETTINGS_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    settings.add_argument("keys", nargs="*", metavar="KEY", help="a section, or section.name; all if none")
+    settings.add_argument("--json", action="store_true", help="print JSON")
+    settings.add_argument(
+        "--project",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="the project's folder, or one in it (here)",
+    )
+    layers = commands.add_parser(
+        "layers", help="show the seven layers", description="Shows the seven layers, cheapest first."
+    )
+    layers.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+def find_command(name: str) -> Command:
+    """The function that carries out a command of that name."""
+    return cast("Command", import_module(f"sevenfold.cli.{name}").run)

@@ -1,0 +1,90 @@
+"""Everything that is printed is printed here: one place for colour, JSON and what a terminal cannot show."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TextIO, TypeAlias
+
+Tone: TypeAlias = Literal["plain", "strong", "faint", "warning", "error"]
+
+_CODES: dict[Tone, str] = {"plain": "", "strong": "1", "faint": "2", "warning": "33", "error": "31"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    text: str
+    tone: Tone = "plain"
+
+
+class Screen:
+    """Standard output and error, looked up at each use: whoever replaces them is respected."""
+
+    def show_table(self, rows: Iterable[Sequence[Cell]]) -> None:
+        """Rows in columns as wide as they need; the last one runs free."""
+        table = [list(row) for row in rows]
+        widths = [max(len(_clean(cell.text)) for cell in column) for column in zip(*table, strict=True)]
+        for row in table:
+            padded = [
+                Cell(_clean(cell.text).ljust(width), cell.tone)
+                for cell, width in zip(row[:-1], widths, strict=False)
+            ]
+            self.show("  ".join(self._painted(cell, sys.stdout) for cell in (*padded, row[-1])).rstrip())
+
+    def show_line(self, text: str, tone: Tone = "plain") -> None:
+        self.show(self._painted(Cell(text, tone), sys.stdout))
+
+    def show_json(self, value: object) -> None:
+        self.show(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def show_help(self, text: str) -> None:
+        """To standard error: nobody asked for it."""
+        _write(sys.stderr, text.rstrip("\n"))
+
+    def show(self, text: str) -> None:
+        _write(sys.stdout, text)
+
+    def fail(self, message: str) -> None:
+        """One error, in a form that a script can look for."""
+        label = self._painted(Cell("error:", "error"), sys.stderr)
+        _write(sys.stderr, f"{label} {_clean(message)}")
+
+    def confess(self, bug: BaseException) -> None:
+        """A failure that nobody foresaw: one line, and where it happened only for those who ask."""
+        if os.environ.get("SEVENFOLD_DEBUG") == "1":
+            import traceback
+
+            _write(sys.stderr, "".join(traceback.format_exception(bug)).rstrip())
+        said = " ".join([type(bug).__name__, *str(bug).split()])[:200]
+        self.fail(f"unexpected {said}. This is a bug: please report it, with what SEVENFOLD_DEBUG=1 shows")
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+    def mute(self) -> None:
+        """Nobody reads any more; what is still in the buffer must not fail again when Python exits."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def _painted(self, cell: Cell, stream: TextIO) -> str:
+        text, code = _clean(cell.text), _CODES[cell.tone]
+        return f"\x1b[{code}m{text}\x1b[0m" if code and _has_colour(stream) else text
+
+
+SCREEN = Screen()
+
+
+def _has_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _clean(text: str) -> str:
+    """Without what would move a cursor or change a colour: names and paths come from other people."""
+    return "".join(item if item.isprintable() or item == "\n" else repr(item)[1:-1] for item in text)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)

@@ -1,0 +1,18 @@
+"""Every section of settings there is: the edge hands them in, so that nothing below has to know them all."""
+
+from __future__ import annotations
+
+from sevenfold.core.catalog import ModelSettings
+from sevenfold.core.settings import Section
+from sevenfold.core.window import WindowSettings
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.tool_results import ToolResultSettings
+from sevenfold.store.places import PlaceSettings
+
+SECTIONS: tuple[type[Section], ...] = (
+    ToolResultSettings,
+    CompactSettings,
+    WindowSettings,
+    PlaceSettings,
+    ModelSettings,
+)

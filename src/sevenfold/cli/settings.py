@@ -1,0 +1,158 @@
+"""`sevenfold settings`: every value, where it came from, and what was refused."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path, PurePath
+from typing import cast
+
+from sevenfold.cli.reasons import read_reasons
+from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.sections import SECTIONS
+from sevenfold.core.catalog import CATALOG, ModelSettings
+from sevenfold.core.errors import InputError
+from sevenfold.core.events import SettingRefused
+from sevenfold.core.setting_claims import did_you_mean
+from sevenfold.core.setting_kinds import Value
+from sevenfold.core.settings import Chosen, Settings, Source
+from sevenfold.store.settings_files import find_checkout, read_settings
+
+
+def run(options: Namespace, screen: Screen) -> int:
+    project, keys = cast("Path", options.project), cast("list[str]", options.keys)
+    if not project.is_dir():
+        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
+    settings = read_settings(SECTIONS, root=find_checkout(project), environ=os.environ)
+    CATALOG.with_overrides(
+        settings.each(ModelSettings)
+    )  # a model that cannot be used is said here, not later
+    chosen = choose(settings, keys)
+    if options.json:
+        screen.show_json(describe(chosen, settings.refused))
+        return 0
+    if keys:
+        show_details(chosen, screen)
+    else:
+        screen.show_table(_row(item) for item in chosen)
+    show_refused(settings.refused, screen)
+    return 0
+
+
+def choose(settings: Settings, keys: list[str]) -> list[Chosen]:
+    """The settings that these keys name: a section, a setting, or part of a table; all without a key."""
+    if not keys:
+        return list(settings.chosen)
+    for key in keys:
+        _check_key(key, settings)
+    return [item for item in settings.chosen if any(_is_under(item.key, key) for key in keys)]
+
+
+def describe(chosen: list[Chosen], refused: tuple[SettingRefused, ...]) -> dict[str, object]:
+    """The same as plain data."""
+    return {
+        "settings": [
+            {
+                "key": item.key,
+                "value": _plain(item.value),
+                "default": _plain(item.spec.default),
+                "source": item.origin.source.value,
+                "where": item.origin.where or None,
+                "kind": item.spec.kind.name,
+                "allowed": item.spec.kind.allowed,
+                "environment": item.spec.variable,
+            }
+            for item in chosen
+        ],
+        "refused": [{"source": item.source, "key": item.key, "reason": item.reason} for item in refused],
+    }
+
+
+def show_details(chosen: list[Chosen], screen: Screen) -> None:
+    if not chosen:
+        screen.show_line("nothing is set there", "faint")
+    for item in chosen:
+        screen.show_line(f"{item.key} = {spell_value(item.value)}", "strong")
+        screen.show_table(
+            [Cell(f"  {label}", "faint"), Cell(text)] for label, text in _details(item).items() if text
+        )
+
+
+def show_refused(refused: tuple[SettingRefused, ...], screen: Screen) -> None:
+    if refused:
+        screen.show_line("refused:", "warning")
+    for item in refused:
+        screen.show_line(f"  {item.source}: {item.key}: {item.reason}")
+
+
+def spell_value(value: Value | None) -> str:
+    """A value as one would write it in a settings file."""
+    match value:
+        case None:
+            return "(unset)"
+        case bool():
+            return str(value).lower()
+        case int():
+            return f"{value:_}"
+        case Decimal():
+            return f"{value:f}"
+        case str() | PurePath():
+            return f'"{value}"'
+        case tuple():
+            return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+        case _:
+            return "{" + ", ".join(f"{name} = {size:_}" for name, size in value.items()) + "}"
+
+
+def _row(item: Chosen) -> list[Cell]:
+    is_default = item.origin.source is Source.DEFAULT
+    return [
+        Cell(item.key),
+        Cell(spell_value(item.value), "plain" if is_default else "strong"),
+        Cell(str(item.origin), "faint" if is_default else "plain"),
+    ]
+
+
+def _details(item: Chosen) -> dict[str, str]:
+    spec = item.spec
+    others = [f"also {spec.alias}" if spec.alias else "", f"off by {spec.off_by}=1" if spec.off_by else ""]
+    return {
+        "from": str(item.origin),
+        "default": spell_value(spec.default),
+        "allowed": spec.kind.allowed,
+        "environment": ", ".join(filter(None, [spec.variable, *others])),
+        "reason": read_reasons(spec.section).get(spec.name, ""),
+    }
+
+
+def _plain(value: Value | None) -> object:
+    match value:
+        case Decimal():
+            return float(value)
+        case PurePath():
+            return str(value)
+        case Mapping():
+            return dict(value)
+        case _:
+            return value
+
+
+def _is_under(key: str, wanted: str) -> bool:
+    return key == wanted or key.startswith(f"{wanted}.")
+
+
+def _check_key(key: str, settings: Settings) -> None:
+    known = dict.fromkeys(_known_keys(settings))
+    if not any(_is_under(item, key) for item in known):
+        hint = did_you_mean(key, {item: item for item in known}) or "`sevenfold settings` lists them"
+        raise InputError(f"no setting is called {key!r}; {hint}")
+
+
+def _known_keys(settings: Settings) -> Iterator[str]:
+    for section in SECTIONS:
+        yield section.SECTION
+    for item in settings.chosen:
+        yield item.spec.key
+        yield item.key

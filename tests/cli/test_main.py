@@ -1,0 +1,176 @@
+"""At the edge every failure is one line and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from sevenfold import __version__
+from sevenfold.cli import commands, main
+from sevenfold.cli.render import Screen
+from sevenfold.core.errors import DiskFull, InputError, SettingsError
+from sevenfold.layers import LAYERS
+
+
+def answer_with(monkeypatch: pytest.MonkeyPatch, outcome: BaseException | int) -> None:
+    def command(options: Namespace, screen: Screen) -> int:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def found(name: str) -> commands.Command:
+        assert name == "layers"
+        return command
+
+    monkeypatch.setattr(commands, "find_command", found)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "said"),
+    [
+        (0, 0, ""),
+        (1, 1, ""),
+        (InputError("no such thing"), 2, "error: no such thing\n"),
+        (SettingsError("bad value"), 2, "error: bad value\n"),
+        (DiskFull("no space left"), 1, "error: no space left\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (InputError("red \x1b[31m name"), 2, "error: red \\x1b[31m name\n"),
+    ],
+)
+def test_each_outcome_has_its_code_and_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    outcome: BaseException | int,
+    code: int,
+    said: str,
+) -> None:
+    answer_with(monkeypatch, outcome)
+    assert main(["layers"]) == code
+    assert capsys.readouterr().err == said
+
+
+def test_a_bug_is_one_line_that_asks_to_be_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer_with(monkeypatch, KeyError("shelf\nsecond line"))
+    assert main(["layers"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: unexpected KeyError")
+    assert "please report" in said
+    assert said.count("\n") == 1
+
+
+def test_a_bug_shows_where_it_happened_to_those_who_ask(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEVENFOLD_DEBUG", "1")
+    answer_with(monkeypatch, KeyError("shelf"))
+    assert main(["layers"]) == 1
+    said = capsys.readouterr().err
+    assert "Traceback (most recent call last)" in said
+    assert said.splitlines()[-1].startswith("error: unexpected KeyError")
+
+
+def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    said = capsys.readouterr().out
+    assert "examples:" in said
+    assert "sevenfold settings compact.enabled" in said
+    assert main(["settings", "--help"]) == 0
+    assert ".sevenfold/settings.local.toml" in capsys.readouterr().out
+
+
+def test_every_command_in_the_help_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--help"])
+    listed = capsys.readouterr().out.partition("commands:")[2].partition("examples:")[0]
+    names = [line.split()[0] for line in listed.splitlines() if line.startswith("    ")]
+    assert names == ["settings", "layers"]
+    assert all(callable(commands.find_command(name)) for name in names)
+
+
+def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "examples:" in shown.err
+
+
+def test_a_wrong_argument_shows_the_usage_and_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["layers", "--colour"]) == 2
+    assert "usage: sevenfold" in capsys.readouterr().err
+    assert main(["laiers"]) == 2
+    assert "invalid choice: 'laiers'" in capsys.readouterr().err
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sevenfold {__version__}\n"
+
+
+def test_layers_are_printed_from_their_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["layers"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(LAYERS) == 8
+    for layer, line in zip(LAYERS, lines[1:], strict=True):
+        assert line.startswith(str(layer.number))
+        assert all(text in line for text in (layer.name, layer.cost, layer.trigger, layer.room))
+    assert main(["layers", "--json"]) == 0
+    assert [item["name"] for item in json.loads(capsys.readouterr().out)] == [item.name for item in LAYERS]
+
+
+def test_the_module_runs_like_the_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "sevenfold", "--version"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == (f"sevenfold {__version__}\n", "")
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "sevenfold", "settings", "--json"],
+            cwd=tmp_path,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_a_narrow_encoding_hides_nothing_and_fails_nothing(tmp_path: Path) -> None:
+    project = tmp_path / "tée"
+    settings = project / ".sevenfold" / "settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[tool_results]\nlimit_chars = 5\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "sevenfold", "settings", "--project", str(project)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert r"t\xe9e" in done.stdout
+    assert done.stderr == ""
+
+
+def test_the_command_line_loads_no_command_it_does_not_run(tmp_path: Path) -> None:
+    code = "import sys, sevenfold.cli as cli; cli.main(['layers']); print('sevenfold.store' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False"

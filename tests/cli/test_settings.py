@@ -1,0 +1,179 @@
+"""`sevenfold settings` shows each value, where it came from, and what was refused."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path, PurePath
+
+import pytest
+
+from sevenfold.cli import main
+from sevenfold.cli.sections import SECTIONS
+from sevenfold.cli.settings import spell_value
+from sevenfold.core.setting_kinds import Limits, Value
+from sevenfold.core.settings import declare
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "ann"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    root = tmp_path / "project"
+    (root / ".sevenfold").mkdir(parents=True)
+    monkeypatch.chdir(root)
+    return root
+
+
+def write(root: Path, text: str, name: str = "settings.toml") -> Path:
+    path = root / ".sevenfold" / name
+    path.write_text(text)
+    return path
+
+
+def test_every_setting_has_a_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    keys = [spec.key for spec in declare(SECTIONS) if not spec.is_named]
+    assert [line.split()[0] for line in lines] == keys
+    assert all(line.endswith("default") for line in lines)
+
+
+def test_a_line_says_where_its_value_came_from(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(project, "[tool_results]\nlimit_chars = 30_000\n[tool_results.limits]\nBash = 1000\n")
+    monkeypatch.setenv("DISABLE_COMPACT", "1")
+    assert main(["settings"]) == 0
+    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    committed = f"committed project file ({path})"
+    assert ["tool_results.limit_chars", "30_000", committed] in lines
+    assert ["tool_results.limits.Bash", "1_000", committed] in lines
+    assert ["compact.enabled", "false", "environment off switch (DISABLE_COMPACT)"] in lines
+
+
+def test_what_was_refused_is_shown_at_the_end(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(project, '[places]\nmemory_dir = "/etc"\n')
+    assert main(["settings", "tool_results"]) == 0
+    tail = capsys.readouterr().out.splitlines()[-2:]
+    assert tail == ["refused:", f"  {path}: places.memory_dir: a committed file never sets a path"]
+
+
+def test_a_key_is_shown_with_its_reason(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "compact.auto_compact_pct"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("compact.auto_compact_pct = (unset)\n")
+    assert "SEVENFOLD_COMPACT_AUTO_COMPACT_PCT, also CLAUDE_AUTOCOMPACT_PCT_OVERRIDE" in said
+    assert "compacts earlier, never later" in said
+    assert "a number above 0, up to 100" in said
+
+
+def test_a_section_shows_all_of_it_and_nothing_else(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["settings", "--json", "window", "compact.enabled"]) == 0
+    keys = [item["key"] for item in json.loads(capsys.readouterr().out)["settings"]]
+    assert {key.partition(".")[0] for key in keys} == {"window", "compact"}
+    assert [key for key in keys if key.startswith("compact")] == ["compact.enabled"]
+
+
+def test_json_holds_everything_a_program_needs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = '[models."my-model"]\ninput_usd_per_mtok = 0.1\noutput_usd_per_mtok = 1\n'
+    local = write(project, text, "settings.local.toml")
+    write(project, "[compact]\nauto_compact_pct = 50\n")
+    assert main(["settings", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    by_key = {item["key"]: item for item in shown["settings"]}
+    assert by_key["models.my-model.input_usd_per_mtok"] == {
+        "key": "models.my-model.input_usd_per_mtok",
+        "value": 0.1,
+        "default": None,
+        "source": "project-local file",
+        "where": str(local),
+        "kind": "price",
+        "allowed": by_key["models.my-model.output_usd_per_mtok"]["allowed"],
+        "environment": None,
+    }
+    assert by_key["tool_results.opted_out"]["value"] == ["Read"]
+    assert by_key["tool_results.limits"]["value"] == {}
+    assert [item["key"] for item in shown["refused"]] == ["compact.auto_compact_pct"]
+
+
+def test_another_project_can_be_asked_about(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project, "[tool_results]\nlimit_chars = 7\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["settings", "--project", str(project), "tool_results.limit_chars"]) == 0
+    assert "tool_results.limit_chars = 7" in capsys.readouterr().out
+
+
+def test_a_folder_inside_the_project_will_do(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project, "[tool_results]\nlimit_chars = 7\n")
+    (project / ".git").mkdir()
+    (project / "deep/inside").mkdir(parents=True)
+    monkeypatch.chdir(project / "deep/inside")
+    assert main(["settings", "tool_results.limit_chars"]) == 0
+    assert "tool_results.limit_chars = 7" in capsys.readouterr().out
+
+
+def test_a_section_without_entries_says_so(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "models"]) == 0
+    assert capsys.readouterr().out == "nothing is set there\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compact.enable"], "no setting is called 'compact.enable'; did you mean compact.enabled?"),
+        (["qqq"], "no setting is called 'qqq'; `sevenfold settings` lists them"),
+        (["--project", "nowhere"], "--project 'nowhere' is no folder"),
+    ],
+)
+def test_a_question_about_nothing_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["settings", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+def test_bad_settings_are_all_told_and_none_is_shown(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(project, "[tool_results]\nlimit_chars = 'many'\nlimit_char = 5\n")
+    assert main(["settings"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.splitlines() == [
+        "error: 2 settings cannot be used:",
+        f"- {path}: tool_results.limit_chars = 'many': expected a whole number from 1 up",
+        f"- {path}: tool_results.limit_char is no setting; did you mean tool_results.limit_chars?",
+    ]
+
+
+def test_a_model_that_cannot_be_priced_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, '[models."my-model"]\noutput_usd_per_mtok = 1\n', "settings.local.toml")
+    assert main(["settings"]) == 2
+    assert "models.my-model: no table knows this model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "spelled"),
+    [
+        (None, "(unset)"),
+        (True, "true"),
+        (50_000, "50_000"),
+        (Decimal("0.000001"), "0.000001"),
+        (Decimal("1E+2"), "100"),
+        ("green", '"green"'),
+        (PurePath("/srv"), '"/srv"'),
+        ((), "[]"),
+        (("Read", "Grep"), '["Read", "Grep"]'),
+        (Limits({"Bash": 5_000}), "{Bash = 5_000}"),
+    ],
+)
+def test_a_value_is_spelled_as_in_a_file(value: Value | None, spelled: str) -> None:
+    assert spell_value(value) == spelled
