@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
 
+from sevenfold.cli import main
+from sevenfold.cli.commands import make_parser
 from sevenfold.core import errors
 from sevenfold.core.events import EVENTS
-from tests.contracts.house import ROOT, relative, tracked_files
+from tests.contracts.house import ROOT, relative, run, tool, tracked_files
 
 pytestmark = pytest.mark.gate
 
 PAGES = sorted(path for path in tracked_files() if path.suffix == ".md")
 TURNING = ("history", "view", "round", "turn", "spill", "preview", "notes", "memory", "index")
 LASTING = ("fork", "brief", "writer", "prefix", "break", "cut", "boundary", "room", "layer", "marker")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    options: tuple[str, ...]
+
+
+def commands() -> list[Command]:
+    """The commands there are, as their own help tells them."""
+    names = re.findall(r"^    (\w+)  +\S", make_parser().format_help(), re.MULTILINE)
+    return [Command(name, help_options(name)) for name in names]
+
+
+def help_options(name: str) -> tuple[str, ...]:
+    text = run([tool("sevenfold"), name, "--help"]).stdout.partition("examples:")[0]
+    options = re.findall(r"^  (--\w[\w-]*|[A-Z]+)\b", text, re.MULTILINE)
+    return tuple(options)
 
 
 def page(name: str) -> str:
@@ -32,6 +52,14 @@ def rows(text: str) -> dict[str, str]:
 def anchors(text: str) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(source: Path) -> list[Path]:
+    """The pages and folders of ours that a page links to."""
+    if source.suffix != ".md":
+        return []
+    names = re.findall(r"\]\(([\w./-]+)", source.read_text(encoding="utf-8"))
+    return [(source.parent / name).resolve() for name in names]
 
 
 def broken_links(source: Path, text: str) -> list[str]:
@@ -59,6 +87,19 @@ def test_every_event_is_described_with_all_its_fields_and_no_other_is() -> None:
 def test_every_error_is_described_and_no_other_is() -> None:
     declared = {name for name, thing in vars(errors).items() if isinstance(thing, type)}
     assert set(rows(page("docs/errors.md"))) == declared
+
+
+def test_every_command_is_described_with_all_its_options_and_no_other_is() -> None:
+    told = rows(page("docs/commands.md").partition("## Exit codes")[0])
+    assert set(told) == {command.name for command in commands()}
+    for command in commands():
+        for option in command.options:
+            assert f"`{option}" in told[command.name], f"sevenfold {command.name} {option}"
+
+
+def test_every_exit_code_is_described() -> None:
+    codes = set(re.findall(r"\b(\d+): ", main.__doc__ or ""))
+    assert codes == set(re.findall(r"^\| (\d+) \|", page("docs/commands.md"), re.MULTILINE))
 
 
 def test_every_room_stands_in_the_architecture() -> None:
@@ -107,6 +148,16 @@ def test_a_link_that_leads_nowhere_is_found() -> None:
         "[a](README.md) [b](nowhere.md) [c](AGENTS.md#nothing) [d](https://example.org) [e](README.md#try-it)"
     )
     assert broken_links(ROOT / "README.md", text) == ["nowhere.md", "AGENTS.md#nothing"]
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set[Path](), [ROOT / "README.md"]
+    while waiting:
+        place = waiting.pop()
+        if place not in reached and place.exists():
+            reached.add(place)
+            waiting += place.glob("*.md") if place.is_dir() else links(place)
+    assert [relative(source) for source in PAGES if source not in reached] == []
 
 
 def test_decisions_are_numbered_once_and_say_what_a_decision_says() -> None:
