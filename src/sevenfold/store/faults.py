@@ -141,10 +141,12 @@ class FaultyDisk:
             raise OSError(code, os.strerror(code))
         if fault.accident in ("die before", "die half way"):
             self._die()
-        done = act()
-        if fault.accident == "die after":
-            self._die()
-        return done
+        try:
+            return act()
+        finally:
+            # Whether it went well or not: a run must not outlive its accident.
+            if fault.accident == "die after":
+                self._die()
 
     def _strikes(self, fault: Fault, operation: Operation) -> bool:
         count = len(self.seen)

@@ -21,11 +21,13 @@ from uuid import uuid4
 
 from sevenfold.core.canonical import canonical
 from sevenfold.core.errors import (
+    FileDamaged,
     FileExists,
     FileMissing,
+    InputError,
     MailboxFull,
     MessageTooLarge,
-    SevenfoldError,
+    NotRegular,
     WireError,
 )
 from sevenfold.core.events import Emit, MailQuarantined, ignore
@@ -113,7 +115,8 @@ class Mailbox:
                 found.append(self._open(self._new.read(slot.name, max_bytes=MAX_MAIL_BYTES), slot))
             except FileMissing:
                 continue  # another reader of this mailbox has acknowledged it meanwhile
-            except SevenfoldError as error:
+            except (InputError, FileDamaged, NotRegular) as error:
+                # Only for what it is. A disk that fails to read it for once is no fault of the message's.
                 self._set_aside(slot.name, str(error))
         return found
 

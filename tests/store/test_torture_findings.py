@@ -1,0 +1,60 @@
+"""What the torture rigs found in the store, each as a small test of its own."""
+
+from __future__ import annotations
+
+import errno
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from sevenfold.core.errors import DiskFault
+from sevenfold.core.events import Event
+from sevenfold.core.json import JsonObject
+from sevenfold.store.disk import READ_FLAGS, SystemDisk
+from sevenfold.store.faults import Fault, FaultyDisk
+from sevenfold.store.folder import Folder
+from sevenfold.store.mailbox import Mail, Mailbox
+
+LETTER = Mail("bob", "hello", JsonObject({"text": "hi"}), datetime(2026, 11, 15, tzinfo=UTC))
+
+
+class FlakyDisk(SystemDisk):
+    """Fails one read when told to, and works again."""
+
+    fails_next_read = False
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        if self.fails_next_read:
+            self.fails_next_read = False
+            raise OSError(errno.EIO, "the device coughed")
+        return super().read(fd, size, offset)
+
+
+def test_mail_that_the_disk_fails_to_read_once_is_received_the_next_time(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    events: list[Event] = []
+    with Folder.open(tmp_path, disk=disk) as root, root.subfolder("control") as control:
+        box = Mailbox(root, "ada", control=control, emit=events.append)
+        box.deliver(LETTER)
+        disk.fails_next_read = True
+        with pytest.raises(DiskFault):
+            box.receive()
+        assert box.receive() == [LETTER]
+        box.close()
+    assert events == []
+
+
+class Died(BaseException):
+    """Stands in for the end of the process."""
+
+
+def die() -> NoReturn:
+    raise Died
+
+
+def test_a_process_that_dies_after_an_operation_dies_even_if_the_operation_failed(tmp_path: Path) -> None:
+    disk = FaultyDisk(Fault(1, "die after"), die=die)
+    with pytest.raises(Died):
+        disk.open(str(tmp_path / "nothing"), READ_FLAGS)
