@@ -68,6 +68,8 @@ class Model:
     takes_system_role: bool = False
     """Accepts `role: "system"` messages in mid-conversation."""
     tokenizer: Tokenizer = "newer"
+    drops_thinking: bool = False
+    """Leaves all earlier thinking out of the prompt once a user message is more than tool results."""
     is_known: bool = True
     """False for the cautious stand-in of a model that no table knows."""
 
@@ -139,10 +141,18 @@ def _unsigned(
 
 
 def _older(
-    name: str, size: tuple[int, int], cache_min_tokens: int, tariffs: tuple[Tariff, ...], us: Decimal = ONE
+    name: str,
+    size: tuple[int, int],
+    cache_min_tokens: int,
+    tariffs: tuple[Tariff, ...],
+    *,
+    us: Decimal = ONE,
+    drops: bool = False,
 ) -> Model:
     """Before 4.7: the older tokenizer, no mid-conversation system message; a US price from 4.6 on only."""
-    return Model(name, *size, cache_min_tokens, tariffs, us_factor=us, tokenizer="older")
+    return Model(
+        name, *size, cache_min_tokens, tariffs, us_factor=us, tokenizer="older", drops_thinking=drops
+    )
 
 
 MODELS: tuple[Model, ...] = (
@@ -159,11 +169,11 @@ MODELS: tuple[Model, ...] = (
     _unsigned("claude-opus-4-8", 1024, _OPUS, system=True),
     _unsigned("claude-opus-4-7", 2048, _OPUS),
     _unsigned("claude-sonnet-5", 1024, _SONNET_5),
-    _older("claude-opus-4-6", _LARGE, 4096, _OPUS, US_FACTOR),
-    _older("claude-sonnet-4-6", _LARGE, 1024, _SONNET_4, US_FACTOR),
+    _older("claude-opus-4-6", _LARGE, 4096, _OPUS, us=US_FACTOR),
+    _older("claude-sonnet-4-6", _LARGE, 1024, _SONNET_4, us=US_FACTOR),
     _older("claude-opus-4-5", _SMALL, 4096, _OPUS),
-    _older("claude-sonnet-4-5", _SMALL, 1024, _SONNET_4),
-    _older("claude-haiku-4-5", _SMALL, 4096, _HAIKU_4_5),
+    _older("claude-sonnet-4-5", _SMALL, 1024, _SONNET_4, drops=True),
+    _older("claude-haiku-4-5", _SMALL, 4096, _HAIKU_4_5, drops=True),
 )
 
 

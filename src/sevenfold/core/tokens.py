@@ -40,9 +40,6 @@ SAFETY = Fraction(4, 3)
 NEWER_SCALE = 1.3
 """The newer tokenizer counts about 30% more for the same text; our weights were measured on the older one."""
 
-DROPS_THINKING = frozenset({"claude-haiku-4-5", "claude-sonnet-4-5"})
-"""Models that leave all earlier thinking out of the prompt once a user message is more than tool results."""
-
 NOTHING = TokenMix()
 AS_WEIGHED = Calibration(TokenMix(1.0, 1.0, 1.0, 1.0))
 
@@ -113,7 +110,7 @@ class Tally:
 
     def add(self, message: Message, origin: Origin = "human") -> None:
         """A message joins the context."""
-        if self._model.name in DROPS_THINKING and _ends_turn(message):
+        if self._model.drops_thinking and _ends_turn(message):
             self._put(Portion("thinking", -self._thinking))
         for portion in self._weigher.portions(message, origin):
             self._put(portion)
