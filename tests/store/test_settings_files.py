@@ -130,6 +130,18 @@ def test_no_project_means_no_project_files(machine: Machine) -> None:
     assert settings.of(ToolResultSettings).limit_chars == 2
 
 
+def test_in_ones_own_home_folder_the_file_is_the_users(machine: Machine) -> None:
+    machine.write(machine.user, '[places]\nmemory_dir = "/srv/notes"\n')
+    settings = read_settings(
+        SECTIONS,
+        root=machine.top / "ann",
+        environ={"HOME": str(machine.top / "ann")},
+        managed_file=machine.managed,
+    )
+    assert settings.refused == ()
+    assert settings.origin("places.memory_dir").source is Source.USER
+
+
 def test_compaction_is_switched_in_the_order_of_strength(machine: Machine) -> None:
     machine.write(machine.user, "[compact]\nenabled = true\nauto_compact_enabled = true\n")
     assert machine.read().of(CompactSettings).is_automatic
@@ -217,7 +229,9 @@ def test_the_policy_file_is_never_found_through_the_environment() -> None:
         (b"[tool_result]\nlimit_chars = 5\n", "tool_result is no setting; did you mean [tool_results]?"),
         (b"[tool_results]\nlimit_chars = 1979-05-27\n", "expected a whole number"),
         (b"[tool_results]\nlimit_chars = nan\n", "expected a whole number"),
-        (b"a" + b".a" * 2_000 + b" = 1", "is no setting"),
+        (b"a" + b".a" * 60 + b" = 1", "a is no setting"),
+        (b"\n[a" + b".a" * 100_000 + b"]", "line 2 has more than 64 dots; no key is that deep"),
+        (b"a" * 200_000 + b" = 1", 'aaa\u2026" is no setting'),
     ],
 )
 def test_a_bad_file_is_named_with_what_is_wrong(

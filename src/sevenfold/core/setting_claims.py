@@ -8,7 +8,7 @@ from reprlib import Repr
 from typing import cast
 
 from sevenfold.core.events import SettingRefused
-from sevenfold.core.setting_kinds import FALSE, TRUE, Limits, Value, is_name
+from sevenfold.core.setting_kinds import FALSE, MAX_NAME, TRUE, Limits, Value, is_name
 from sevenfold.core.settings import PREFIX, NamedSection, Origin, Section, Source, Spec, declare, is_named
 
 _repr = Repr()
@@ -164,8 +164,8 @@ class Hearing:
 
 
 def spell(*words: str | None) -> str:
-    """A key as TOML writes it. Words come from files, so control characters are shown escaped."""
-    return ".".join(word if _is_bare(word) else f'"{repr(word)[1:-1]}"' for word in words if word is not None)
+    """A key as TOML writes it. Words come from files: control characters are escaped, long ones cut."""
+    return ".".join(_spell_word(word) for word in words if word is not None)
 
 
 def did_you_mean(word: str, known: Mapping[str, str]) -> str:
@@ -176,8 +176,11 @@ def did_you_mean(word: str, known: Mapping[str, str]) -> str:
     return f"did you mean {known[close[0]]}?" if close else ""
 
 
-def _is_bare(word: str) -> bool:
-    return word.isascii() and word.replace("-", "_").isidentifier()
+def _spell_word(word: str) -> str:
+    if len(word) > MAX_NAME:  # longer than anything that can be set, so no two settings are spelled alike
+        word = word[:40] + "…"
+    is_bare = word.isascii() and word.replace("-", "_").isidentifier()
+    return word if is_bare else f'"{repr(word)[1:-1]}"'
 
 
 def _claims(slot: Slot, value: Value, origin: Origin) -> list[Claim]:

@@ -26,6 +26,9 @@ MAX_WHOLE = 10**12
 MAX_TEXT = 4096
 """PATH_MAX on Linux: nothing a setting holds is longer."""
 
+MAX_NAME = 200
+"""Tool names end at 64 characters, ARNs of models at about 150."""
+
 _DIGITS = re.compile(r"-?[0-9](?:_?[0-9])*")
 
 
@@ -285,7 +288,7 @@ class Table:
 
 def is_name(text: str) -> bool:
     """A tool's or a model's name: printable, without the blanks and commas that separate names."""
-    return 0 < len(text) <= 200 and text.isprintable() and not set(text) & set(" ,=")
+    return 0 < len(text) <= MAX_NAME and text.isprintable() and not set(text) & set(" ,=")
 
 
 def _not_lower(value: Value, default: Value | None) -> str | None:

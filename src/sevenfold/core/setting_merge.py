@@ -59,12 +59,12 @@ def _settled(claim: Claim, user_home: PurePath) -> Claim:
     return Claim(claim.slot, user_home.joinpath(*value.parts[1:]), claim.origin)
 
 
-def _names(claims: Iterable[Slot]) -> dict[type[Section], list[str]]:
-    names: dict[type[Section], list[str]] = {}
+def _names(claims: Iterable[Slot]) -> dict[type[Section], dict[str, None]]:
+    """The names that each section is set for, in the order they were met."""
+    names: dict[type[Section], dict[str, None]] = {}
     for slot in claims:
-        known = names.setdefault(slot.spec.section, [])
-        if slot.name is not None and slot.name not in known:
-            known.append(slot.name)
+        if slot.name is not None:
+            names.setdefault(slot.spec.section, {})[slot.name] = None
     return names
 
 
@@ -93,7 +93,7 @@ def _parts(slot: Slot, claims: Mapping[Slot, Claim]) -> list[Claim]:
 
 
 def _chosen(
-    specs: Iterable[Spec], names: Mapping[type[Section], list[str]], claims: Mapping[Slot, Claim]
+    specs: Iterable[Spec], names: Mapping[type[Section], Iterable[str]], claims: Mapping[Slot, Claim]
 ) -> Iterator[Chosen]:
     for spec in specs:
         for name in names.get(spec.section, []) if spec.is_named else [None]:

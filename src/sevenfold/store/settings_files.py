@@ -27,6 +27,10 @@ MANAGED_FILE = Path("/etc/sevenfold/settings.toml")
 MAX_FILE_BYTES = 256 * 1024
 """A thousand times what a person writes; parsing more is work for somebody who means harm."""
 
+MAX_LINE_DOTS = 64
+"""Our deepest key has two. The parser's memory grows with the square of a key's parts: 256 KB of `a.a.a…` on
+one line would take all the memory there is."""
+
 COMMITTED = ".sevenfold/settings.toml"
 LOCAL = ".sevenfold/settings.local.toml"
 
@@ -88,15 +92,24 @@ def find_checkout(start: Path) -> Path:
 
 
 def _own_files(home: Path, root: Path | None) -> list[SettingsFile]:
-    files = [SettingsFile(Source.USER, home / "settings.toml")]
+    user = SettingsFile(Source.USER, home / "settings.toml")
     if root is None:
-        return files
-    local = root / LOCAL
+        return [user]
+    committed, local = root / COMMITTED, root / LOCAL
     return [
-        SettingsFile(Source.COMMITTED, root / COMMITTED, confined_to=root),
-        *files,
+        # In one's own home folder the two are one file, and it is the user's.
+        *(
+            []
+            if _is_same(committed, user.path)
+            else [SettingsFile(Source.COMMITTED, committed, confined_to=root)]
+        ),
+        user,
         _local_file(local, root) if os.path.exists(local) else SettingsFile(Source.LOCAL, local),
     ]
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _local_file(path: Path, root: Path) -> SettingsFile:
@@ -177,6 +190,11 @@ def _read_up_to(fd: int, size: int) -> bytes:
 def _parse(path: Path, content: bytes) -> dict[str, object]:
     import tomllib
 
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if line.count(b".") > MAX_LINE_DOTS:
+            raise SettingsError(
+                f"{path}: line {number} has more than {MAX_LINE_DOTS} dots; no key is that deep"
+            )
     try:
         # Decimal keeps a price as it was typed.
         return tomllib.loads(content.decode("utf-8"), parse_float=Decimal)
