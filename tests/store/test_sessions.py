@@ -46,17 +46,13 @@ def test_sweep_finds_dead_temporaries_in_every_folder_and_spares_live_ones(tmp_p
     seen: list[Event] = []
     home, work = tmp_path / "home", tmp_path / "work"
     work.mkdir()
-    with Project.open(work, home=home) as project:
-        session = project.sessions.subfolder("s1/tool-results")
+    with Project.open(work, home=home) as project, project.sessions.subfolder("s1/tool-results") as session:
         folders = [project.folder, project.control, project.memory, session]
         for folder in folders:
-            for name, age in ((".tmp-dead", 2 * TEMP_LIFE), (".tmp-live", timedelta(0))):
-                path = folder.path / name
-                path.write_bytes(b"half")
-                moment = (NOW - age).timestamp()
-                os.utime(path, (moment, moment))
-        assert project.sweep(NOW, seen.append) == len(folders)
-        left = sorted(path.name for path in home.rglob(".tmp-*"))
-        session.close()
-    assert left == [".tmp-live"] * len(folders)
+            (folder.path / ".tmp-1").write_bytes(b"half")
+        now = datetime.now(UTC)
+        assert project.sweep(now, seen.append) == 0
+        assert len(list(home.rglob(".tmp-*"))) == len(folders)
+        assert project.sweep(now + 2 * TEMP_LIFE, seen.append) == len(folders)
+    assert list(home.rglob(".tmp-*")) == []
     assert sum(event.count for event in seen if isinstance(event, TempSwept)) == len(folders)

@@ -76,18 +76,26 @@ class SystemDisk:
 
     def walk_beneath(self, root_fd: int, path: str, flags: int) -> int:
         """The portable way: one component at a time, following nothing, the last handle deciding."""
-        *folders, last = path.split("/")
-        if not last or ".." in folders or last == "..":
+        *folders, last = os.fsdecode(_encoded(path)).split("/")
+        if not last or path.startswith("/") or ".." in (*folders, last):
             raise OSError(errno.EXDEV, "path leaves its folder", path)
+        device = os.fstat(root_fd).st_dev
         current = os.dup(root_fd)
         try:
             for name in folders:
                 below = os.open(name, FOLDER_FLAGS, dir_fd=current)
                 os.close(current)
                 current = below
-            return os.open(last, flags | NEVER_INHERIT, FILE_MODE, dir_fd=current)
+                _refuse_mount(current, device, name)
+            found = os.open(last, flags | NEVER_INHERIT, FILE_MODE, dir_fd=current)
         finally:
             os.close(current)
+        try:
+            _refuse_mount(found, device, last)
+        except BaseException:
+            os.close(found)
+            raise
+        return found
 
     def close(self, fd: int) -> None:
         os.close(fd)
@@ -99,11 +107,9 @@ class SystemDisk:
         return os.write(fd, data)
 
     def fsync(self, fd: int) -> None:
-        if sys.platform == "darwin":
-            # Plain fsync on macOS stops at the drive's own cache.
-            fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-            return
-        os.fsync(fd)
+        full = getattr(fcntl, "F_FULLFSYNC", None)
+        if full is None or not _reaches_the_drive(fd, full):
+            os.fsync(fd)
 
     def rename(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
         os.rename(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd)
@@ -131,10 +137,29 @@ class SystemDisk:
         return os.fstat(fd)
 
     def names(self, fd: int) -> list[str]:
+        if fd < 0:
+            # Python takes -1 for no handle at all, and would list the current folder.
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return os.listdir(fd)
 
 
 SYSTEM_DISK = SystemDisk()
+
+
+def _refuse_mount(fd: int, device: int, name: str) -> None:
+    if os.fstat(fd).st_dev != device:
+        raise OSError(errno.EXDEV, "something is mounted there", name)
+
+
+def _reaches_the_drive(fd: int, full: int) -> bool:
+    """macOS: plain fsync stops at the drive's own cache, and not every file system has more than that."""
+    try:
+        fcntl.fcntl(fd, full)
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+            raise
+        return False
+    return True
 
 
 def write_all(disk: Disk, fd: int, data: bytes) -> None:
@@ -185,23 +210,37 @@ _FREE = (DiskFull, "free some space, then try again; nothing was lost")
 _RIGHTS = (AccessDenied, "check the owner and mode of the folder")
 _MISSING = (FileMissing, "check the name")
 _ODD = (NotRegular, "only plain files in plain folders are used here")
+_THERE = (FileExists, "choose another name, or remove what is there")
+_AGAIN = (DiskFault, "nothing is broken: try again")
+_HANDLES = (DiskFault, "close some files, or allow more with ulimit -n")
+_LACKING = (DiskFault, "the file system does not offer this: keep the files on a local one")
+_NAME = (KeyRefused, "use letters, digits, '.', '_' and '-'")
 _KINDS: dict[int, tuple[type[SevenfoldError], str]] = {
     errno.ENOSPC: _FREE,
     errno.EDQUOT: _FREE,
-    errno.EFBIG: _FREE,
+    errno.EFBIG: (DiskFull, "the file is at its largest; allow larger ones with ulimit -f"),
     errno.EACCES: _RIGHTS,
     errno.EPERM: _RIGHTS,
     errno.EROFS: _RIGHTS,
     errno.ENOENT: _MISSING,
-    errno.EEXIST: (FileExists, "choose another name, or remove what is there"),
-    errno.ENOTEMPTY: (FileExists, "choose another name, or remove what is there"),
+    errno.EEXIST: _THERE,
+    errno.ENOTEMPTY: _THERE,
     errno.ELOOP: _ODD,
     errno.ENOTDIR: _ODD,
     errno.EISDIR: _ODD,
     errno.ENXIO: _ODD,
-    errno.EXDEV: (KeyRefused, "a name has to stay inside its folder"),
+    errno.EXDEV: (KeyRefused, "a name has to stay inside its folder, and nothing may be mounted there"),
     errno.ENAMETOOLONG: (KeyRefused, "use a shorter name"),
-    errno.EINVAL: (KeyRefused, "use letters, digits, '.', '_' and '-'"),
+    errno.EILSEQ: _NAME,
+    errno.EINTR: _AGAIN,
+    errno.EAGAIN: _AGAIN,
+    errno.EMFILE: _HANDLES,
+    errno.ENFILE: _HANDLES,
+    errno.EBADF: (DiskFault, "it was closed already; open it again"),
+    errno.EINVAL: _LACKING,
+    errno.ENOSYS: _LACKING,
+    errno.ENOTSUP: _LACKING,
+    errno.ENOLCK: _LACKING,
 }
 
 
@@ -236,16 +275,20 @@ class _OpenAt2:
             raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), path)
         mode = FILE_MODE if flags & os.O_CREAT else 0
         how = _OpenHow(flags | NEVER_INHERIT, mode, self.BENEATH_NO_LINKS)
-        return _checked(
-            _libc().syscall(
-                ctypes.c_long(self.NUMBER),
-                ctypes.c_int(root_fd),
-                ctypes.c_char_p(os.fsencode(path)),
-                ctypes.byref(how),
-                ctypes.c_size_t(ctypes.sizeof(how)),
-            ),
-            path,
-        )
+        while True:
+            try:
+                return _checked(
+                    _libc().syscall(
+                        ctypes.c_long(self.NUMBER),
+                        ctypes.c_int(root_fd),
+                        ctypes.c_char_p(_encoded(path)),
+                        ctypes.byref(how),
+                        ctypes.c_size_t(ctypes.sizeof(how)),
+                    ),
+                    path,
+                )
+            except InterruptedError:
+                continue  # as os.open does: a signal on a slow file system is no reason to fail
 
 
 _OPENAT2 = _OpenAt2()
@@ -253,7 +296,7 @@ _OPENAT2 = _OpenAt2()
 
 def _rename_no_replace(old: str, new: str, old_fd: int, new_fd: int) -> bool:
     """One atomic step on Linux and macOS. False: this system or file system has none."""
-    source, target = ctypes.c_char_p(os.fsencode(old)), ctypes.c_char_p(os.fsencode(new))
+    source, target = ctypes.c_char_p(_encoded(old)), ctypes.c_char_p(_encoded(new))
     call = getattr(_libc(), "renameatx_np" if sys.platform == "darwin" else "renameat2", None)
     if call is None:
         return False
@@ -265,6 +308,13 @@ def _rename_no_replace(old: str, new: str, old_fd: int, new_fd: int) -> bool:
             return False
         raise
     return True
+
+
+def _encoded(name: str) -> bytes:
+    """The name's bytes. C would stop reading at a NUL, and use something else than was asked for."""
+    if "\0" in name:
+        raise OSError(errno.EILSEQ, "a name cannot hold a NUL", name)
+    return os.fsencode(name)
 
 
 def _checked(result: int, name: str) -> int:

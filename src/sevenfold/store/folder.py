@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, NotRegular
+from sevenfold.core.errors import FileDamaged, FileMissing, InputError, KeyRefused, NotRegular
 from sevenfold.core.events import Emit, TempSwept
 from sevenfold.store.disk import (
     FOLDER_FLAGS,
@@ -47,10 +47,14 @@ class Folder:
     """One directory held open. Safe to share between threads: it keeps no position and no cache."""
 
     def __init__(self, fd: int, path: Path, disk: Disk, own: frozenset[str]) -> None:
-        self._fd = fd
         self._disk = disk
         self._own = own
-        self._device = disk.stat(fd).st_dev
+        try:
+            self._device = disk.stat(fd).st_dev
+        except BaseException:
+            disk.close(fd)
+            raise
+        self._fd = fd
         self.path = path
         """For people to read; never opened again by name."""
 
@@ -59,9 +63,10 @@ class Folder:
         cls, path: Path, *, create: bool = False, disk: Disk = SYSTEM_DISK, own: frozenset[str] = frozenset()
     ) -> Self:
         """Hold `path` open. `create` makes it and its missing parents, each durable before the next."""
-        if create:
-            _make_folders(path, disk)
         with mapped_errors(f"open folder {path}"):
+            _refuse_nameless(path)
+            if create:
+                _make_folders(path, disk)
             return cls(disk.open(str(path), FOLDER_FLAGS), path, disk, own)
 
     def __enter__(self) -> Self:
@@ -89,8 +94,14 @@ class Folder:
 
     def read_range(self, key: str, start: int, size: int) -> bytes:
         """A part of the file; shorter only where the file ends."""
+        if start < 0 or size < 0:
+            raise InputError(
+                f"cannot read {size} bytes of {self._say(key)} from {start}; both must be 0 or more"
+            )
         with self.opened(key, READ_FLAGS) as fd, mapped_errors(f"read {self._say(key)}"):
-            return read_all(self._disk, fd, size, start)
+            # Room is made for what is there, not for whatever number was asked for.
+            left = self._disk.stat(fd).st_size - start
+            return read_all(self._disk, fd, min(size, left), start)
 
     def entry(self, key: str) -> Entry | None:
         """Size and time of a file, or None when there is none."""
@@ -103,9 +114,12 @@ class Folder:
 
     def names(self) -> list[str]:
         """Names directly inside, sorted, that a key could name; what does not fit the grammar is not ours."""
+        return [name for name in self.all_names() if is_part(name)]
+
+    def all_names(self) -> list[str]:
+        """Every name directly inside, sorted, ours or not."""
         with mapped_errors(f"list {self.path}"):
-            found = self._disk.names(self._fd)
-        return sorted(name for name in found if is_part(name))
+            return sorted(self._disk.names(self._fd))
 
     def replace(self, key: str, data: bytes, *, modified_ns: int | None = None) -> None:
         """Put `data` in place of whatever the file held: all of it or nothing, durable on return."""
@@ -133,6 +147,11 @@ class Folder:
             self._disk.fsync(target)
             self._disk.fsync(source)
 
+    def settle(self, key: str) -> None:
+        """Make the name of a file that was found there durable: whoever made it may have died just before."""
+        with self._parent(key) as (parent, _), mapped_errors(f"settle {self._say(key)}"):
+            self._disk.fsync(parent)
+
     def subfolder(self, key: str, *, create: bool = True) -> Folder:
         """A folder below this one, made durably if need be. It is confined to itself, not to its parent."""
         parts = check_key(key, self._own)
@@ -140,10 +159,12 @@ class Folder:
             self._make(parts[: depth + 1])
         with mapped_errors(f"open folder {self._say(key)}"):
             fd = self._disk.open_beneath(self._fd, "/".join(parts), FOLDER_FLAGS)
-        return Folder(fd, self.path.joinpath(*parts), self._disk, self._own)
+            return Folder(fd, self.path.joinpath(*parts), self._disk, self._own)
 
     def open_file(self, key: str, flags: int) -> int:
         """A checked handle for a caller that keeps it (a transcript, a mutex); made durably with O_CREAT."""
+        if flags & os.O_TRUNC:
+            raise InputError(f"{self._say(key)} cannot be emptied before it is checked; use replace")
         if not flags & os.O_CREAT:
             path = "/".join(check_key(key, self._own))
             with mapped_errors(f"open {self._say(key)}"):
@@ -151,7 +172,7 @@ class Folder:
             return self._checked_regular(fd, key)
         with self._parent(key) as (parent, name), mapped_errors(f"create {self._say(key)}"):
             self._refuse_twin(parent, name)
-            fd = self._disk.open(name, flags | os.O_NONBLOCK | NEVER_INHERIT, dir_fd=parent)
+            fd = self._disk.open_beneath(parent, name, flags | os.O_NONBLOCK)
             self._checked_regular(fd, key)
             try:
                 # Also when it was there: whoever made it may have died before making the name durable.
@@ -177,8 +198,9 @@ class Folder:
         with mapped_errors(f"sweep {self.path}"):
             for name in self._disk.names(self._fd):
                 if name.startswith(TEMP) and self._is_older(name, oldest_ns):
-                    self._disk.unlink(name, dir_fd=self._fd)
-                    swept += 1
+                    with suppress(FileNotFoundError):  # somebody else sweeps here too
+                        self._disk.unlink(name, dir_fd=self._fd)
+                        swept += 1
         if swept:
             emit(TempSwept(str(self.path), swept))
         return swept
@@ -233,9 +255,9 @@ class Folder:
 
     def _refuse_twin(self, parent: int, name: str) -> None:
         """A name that differs from another in case alone is the same file on half the world's disks."""
-        folded = name.lower()
+        folded = name.casefold()
         for other in self._disk.names(parent):
-            if other != name and other.lower() == folded:
+            if other != name and other.casefold() == folded:
                 raise KeyRefused(f"{name!r} differs from {other!r} in case alone; choose another name")
 
     def _checked_regular(self, fd: int, key: str) -> int:
@@ -262,7 +284,9 @@ class Folder:
         with suppress(OSError):
             fd = self._disk.open(name, READ_FLAGS, dir_fd=self._fd)
             try:
-                return self._disk.stat(fd).st_mtime_ns < oldest_ns
+                found = self._disk.stat(fd)
+                # Not the time that was set, which may lie in the past while its writer lives.
+                return stat.S_ISREG(found.st_mode) and found.st_ctime_ns < oldest_ns
             finally:
                 self._disk.close(fd)
         return False
@@ -271,17 +295,35 @@ class Folder:
         return f"{self.path}/{key}"
 
 
+def _refuse_nameless(path: Path) -> None:
+    """A path that the system has no bytes for: a NUL, or half a character."""
+    try:
+        if b"\0" not in os.fsencode(path):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise KeyRefused(f"{str(path)!r} cannot be the name of a folder")
+
+
 def _make_folders(path: Path, disk: Disk) -> None:
     missing: list[Path] = []
     while not path.exists():
         missing.append(path)
         path = path.parent
+    # Whoever made the last one that is there may have died before making its name durable. A mount point has
+    # its name from elsewhere.
+    if path.stat().st_dev == path.parent.stat().st_dev:
+        with suppress(PermissionError):
+            _sync_folder(path.parent, disk)
     for folder in reversed(missing):
-        with mapped_errors(f"make folder {folder}"):
-            with suppress(FileExistsError):
-                disk.mkdir(str(folder))
-            parent = disk.open(str(folder.parent), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                disk.fsync(parent)
-            finally:
-                disk.close(parent)
+        with suppress(FileExistsError):
+            disk.mkdir(str(folder))
+        _sync_folder(folder.parent, disk)
+
+
+def _sync_folder(path: Path, disk: Disk) -> None:
+    fd = disk.open(str(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        disk.fsync(fd)
+    finally:
+        disk.close(fd)

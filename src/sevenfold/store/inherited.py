@@ -10,23 +10,28 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-_FDS: set[int] = set()
+_HANDLES: dict[int, object] = {}
+"""Each with a mark of who put it there: a number is used again as soon as its handle is closed."""
 
 
 @contextmanager
 def forget_in_children(fd: int) -> Generator[None]:
     """For the length of the block, a fork of this process closes `fd` in the child."""
-    _FDS.add(fd)
+    mark = object()
+    _HANDLES[fd] = mark
     try:
         yield
     finally:
-        _FDS.discard(fd)
+        # In a forked child the number may by now belong to a handle of the child's own.
+        if _HANDLES.get(fd) is mark:
+            del _HANDLES[fd]
 
 
 def _close_inherited() -> None:
-    while _FDS:
+    while _HANDLES:
+        fd, _ = _HANDLES.popitem()
         with suppress(OSError):
-            os.close(_FDS.pop())
+            os.close(fd)
 
 
 os.register_at_fork(after_in_child=_close_inherited)

@@ -11,7 +11,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from sevenfold.core.errors import FileMissing, LockBusy
@@ -30,15 +30,14 @@ _LONGEST_PAUSE = 0.02
 def mutex(folder: Folder, name: str, *, wait: timedelta = WAIT) -> Generator[None]:
     """Hold `name`.mutex in `folder` for the block; `LockBusy` when it cannot be had in time."""
     key = f"{name}.mutex"
-    # A handle of its own each time: flock belongs to the open file, so threads exclude each other too.
-    fd = _open(folder, key)
-    try:
-        with forget_in_children(fd):
+    while True:
+        with _handle(folder, key) as fd:
             with mapped_errors(f"lock {folder.path}/{key}"):
                 take_flock(folder.disk, fd, wait, f"{folder.path}/{key}")
+                if folder.disk.stat(fd).st_nlink == 0:
+                    continue  # somebody cleaned up while we waited: others lock a new file of that name
             yield
-    finally:
-        folder.disk.close(fd)
+            return
 
 
 def edit_file(
@@ -62,9 +61,26 @@ def edit_file(
             before = None
         after = change(before)
         if after is None or after == before:
+            if after is not None:
+                folder.settle(key)
             return before
         folder.replace(key, after)
         return after
+
+
+@contextmanager
+def _handle(folder: Folder, key: str) -> Generator[int]:
+    """One for each block: flock belongs to the open file, so threads exclude each other too."""
+    fd, holder = _open(folder, key), os.getpid()
+    try:
+        with forget_in_children(fd):
+            yield fd
+    finally:
+        # In a child that was forked inside the block it is closed already, and the number may be another's.
+        if os.getpid() == holder:
+            with suppress(OSError):
+                drop_flock(folder.disk, fd)
+            folder.disk.close(fd)
 
 
 def _open(folder: Folder, key: str) -> int:
@@ -92,3 +108,12 @@ def take_flock(disk: Disk, fd: int, wait: timedelta, name: str) -> None:
         # Jitter: sixteen processes that woke together would otherwise ask together for ever.
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def drop_flock(disk: Disk, fd: int) -> None:
+    """Let go at once. Closing alone would not, where a child forked meanwhile has a copy of the handle."""
+    while True:
+        try:
+            return disk.flock(fd, fcntl.LOCK_UN)
+        except InterruptedError:
+            continue

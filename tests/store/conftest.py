@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.events import Event
+from sevenfold.store.disk import Disk, SystemDisk
+from sevenfold.store.folder import Folder
+from tests.store.disks import WalkingDisk
+
+
+@pytest.fixture(autouse=True)
+def no_handle_left_open() -> Generator[None]:
+    """Every handle that a test opens, or makes the store open, is closed again, whatever went wrong."""
+    before = os.listdir("/dev/fd")
+    yield
+    assert os.listdir("/dev/fd") == before
+
+
+@pytest.fixture
+def events() -> list[Event]:
+    return []
+
+
+@pytest.fixture(params=["openat2", "walk"])
+def disk(request: pytest.FixtureRequest) -> Disk:
+    """Both ways of staying inside a folder."""
+    return SystemDisk() if request.param == "openat2" else WalkingDisk()
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder beside the confined one, with a file that nobody may read or change."""
+    place = tmp_path / "outside"
+    place.mkdir()
+    (place / "secret.md").write_text("secret", encoding="utf-8")
+    return place
+
+
+@pytest.fixture
+def place(tmp_path: Path, outside: Path) -> Path:
+    return tmp_path / "inside"
+
+
+@pytest.fixture
+def folder(place: Path, disk: Disk) -> Generator[Folder]:
+    with Folder.open(place, create=True, disk=disk) as opened:
+        yield opened
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Generator[Folder]:
+    with Folder.open(tmp_path / "control", create=True) as opened:
+        yield opened

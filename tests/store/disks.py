@@ -1,0 +1,62 @@
+"""Disks and folders for tests: one that does not wait, one that walks, one that counts what is read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sevenfold.store.disk import Disk, SystemDisk
+from sevenfold.store.folder import Folder
+
+
+class WalkingDisk(SystemDisk):
+    """What every system without openat2 has: the portable walk."""
+
+    def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        return self.walk_beneath(root_fd, path, flags)
+
+
+class QuickDisk(SystemDisk):
+    """For what is not about durability: it waits for no device."""
+
+    def fsync(self, fd: int) -> None:
+        pass
+
+
+class CountingDisk(QuickDisk):
+    """Knows how much was read, and from where."""
+
+    def __init__(self) -> None:
+        self.bytes_read = 0
+        self.lowest = 1 << 62
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        data = super().read(fd, size, offset)
+        self.bytes_read += len(data)
+        self.lowest = min(self.lowest, offset)
+        return data
+
+
+QUICK = QuickDisk()
+
+
+@contextmanager
+def fresh_folder(disk: Disk = QUICK, own: frozenset[str] = frozenset()) -> Generator[Folder]:
+    """An empty folder for one example of a property, where a fixture would be shared by all of them."""
+    with tempfile.TemporaryDirectory() as place, Folder.open(Path(place), disk=disk, own=own) as folder:
+        yield folder
+
+
+def tree(place: Path) -> dict[str, bytes]:
+    """Every plain file below a place, with its content."""
+    return {
+        str(path.relative_to(place)): path.read_bytes()
+        for path in sorted(place.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def temps(place: Path) -> list[str]:
+    return [path.name for path in place.rglob(".tmp-*")]
