@@ -34,6 +34,14 @@ class LineQuarantined:
 
 
 @dataclass(frozen=True, slots=True)
+class LockFaceFailed:
+    """A lock is held, or was let go, and the file that shows it to other programs could not be written."""
+
+    lock: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LockRebuilt:
     """A lock's record could not be read and was started anew, above any token it can have held."""
 
@@ -113,6 +121,7 @@ class WorktreeDisowned:
 Event: TypeAlias = (
     LeaseReclaimed
     | LineQuarantined
+    | LockFaceFailed
     | LockRebuilt
     | MailQuarantined
     | ModelUnknown

@@ -13,11 +13,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import FileMissing, InputError, LeaseLost, LockBusy
-from sevenfold.core.events import Emit, LeaseReclaimed, LockRebuilt, ignore
+from sevenfold.core.errors import FileDamaged, FileMissing, InputError, LeaseLost, LockBusy, SevenfoldError
+from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebuilt, ignore
 from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock_face import LockFace, outside_success, refuse_foreign_holder, stamp
@@ -69,6 +69,7 @@ class Lock:
     ) -> None:
         self._control = control
         self._name = name
+        self._file = f"{name}.lock.json"
         self._clock = clock or SystemClock()
         self._emit = emit
         self._face = face
@@ -118,7 +119,7 @@ class Lock:
             state = self._owned(token)
             commit()
             now = self._clock.now()
-            self._write(replace(state, holder=None, last_success=now, strikes=0), stamp(now))
+            self._write(replace(state, holder=None, last_success=now, strikes=0), self._mark(state, now))
 
     def give_up(self, token: int) -> None:
         """See `Lease.give_up`."""
@@ -126,7 +127,7 @@ class Lock:
             state = self._read()
             if state.token == token and state.holder:
                 given_up = replace(state, holder=None, strikes=state.strikes + 1)
-                self._write(given_up, stamp(state.last_success))
+                self._write(given_up, self._mark(state, state.last_success))
 
     def _owned(self, token: int) -> LockState:
         state = self._read()
@@ -157,27 +158,46 @@ class Lock:
             return replace(state, last_success=outside)
         return state
 
+    def _mark(self, state: LockState, when: datetime | None) -> FaceStamp | None:
+        """What to leave on the face; None where another program took it meanwhile: it is theirs to change."""
+        face = self._read_face()
+        return stamp(when) if face is None or face in state.faces else None
+
     def _read_face(self) -> FaceStamp | None:
         return self._face.read() if self._face else None
 
     def _read(self) -> LockState:
         try:
-            data = self._control.read(f"{self._name}.lock.json", max_bytes=_MAX_STATE_BYTES)
+            return self._clamped(self._read_file())
         except FileMissing:
             return LockState()
-        try:
-            return read_state(read_object(data))
-        except InputError as error:
+        except (InputError, FileDamaged) as error:
             # The token must never go back: microseconds since 1970 are beyond any count of holders.
             token = int(self._clock.now().timestamp() * 1_000_000)
             self._emit(LockRebuilt(self._name, token, str(error)))
             return LockState(token=token)
+
+    def _read_file(self) -> LockState:
+        return read_state(read_object(self._control.read(self._file, max_bytes=_MAX_STATE_BYTES)))
+
+    def _clamped(self, state: LockState) -> LockState:
+        """A time that lies ahead is from a clock that was wrong; the latest it can have been is now."""
+        now = self._clock.now()
+        return replace(
+            state,
+            last_success=state.last_success and min(state.last_success, now),
+            last_attempt=state.last_attempt and min(state.last_attempt, now),
+        )
 
     def _write(self, state: LockState, face: FaceStamp | None) -> None:
         """The record first, naming every mark we may leave: any other on the face is not ours."""
         if self._face and face:
             seen = self._face.read()
             state = replace(state, faces=tuple(mark for mark in (seen, face) if mark))
-        self._control.replace(f"{self._name}.lock.json", write_json(freeze(write_state(state))) + b"\n")
+        self._control.replace(self._file, write_json(freeze(write_state(state))) + b"\n")
         if self._face and face:
-            self._face.write(face)
+            try:
+                self._face.write(face)
+            except SevenfoldError as error:
+                # Exclusion does not rest on it, so whoever spoils it must not stop the work.
+                self._emit(LockFaceFailed(self._name, str(error)))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 
-from sevenfold.core.errors import FileMissing, LockBusy, StoreError
+from sevenfold.core.errors import LockBusy, StoreError
+from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock_state import FaceStamp
 
@@ -17,6 +18,10 @@ FACE = ".consolidate-lock"
 
 FOREIGN_HOLD = timedelta(minutes=60)
 """After this a live holder of another program is thought stuck, by that program's own rule."""
+
+_MAX_BODY_BYTES = 1024
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class LockFace:
@@ -27,16 +32,16 @@ class LockFace:
 
     def read(self) -> FaceStamp | None:
         """What stands there, or None; something unreadable is nobody's lock."""
+        disk = self._folder.disk
         try:
-            body = self._folder.read(FACE, max_bytes=1024)
-            entry = self._folder.entry(FACE)
-        except FileMissing:
-            return None
+            # Both from one handle: by name, the body could be one program's and the time another's.
+            with self._folder.opened(FACE, READ_FLAGS) as fd, mapped_errors(f"read {FACE}"):
+                text = read_all(disk, fd, _MAX_BODY_BYTES).strip()
+                modified_ns = disk.stat(fd).st_mtime_ns
         except StoreError:
             return None
-        text = body.strip()
         pid = int(text) if text.isdigit() and len(text) < 10 else 0
-        return FaceStamp(pid, entry.modified_ns) if entry else None
+        return FaceStamp(pid, modified_ns)
 
     def write(self, stamp: FaceStamp) -> None:
         self._folder.replace(FACE, str(stamp.pid).encode(), modified_ns=stamp.modified_ns)
@@ -44,16 +49,23 @@ class LockFace:
 
 def stamp(when: datetime | None) -> FaceStamp:
     """Our face at a time; the epoch where there never was a success."""
-    elapsed = when - datetime.fromtimestamp(0, UTC) if when else timedelta(0)
+    elapsed = when - _EPOCH if when else timedelta(0)
     # Even seconds, which every file system keeps as they are: we must recognise our own mark when we read it.
     return FaceStamp(os.getpid(), elapsed // timedelta(seconds=2) * 2_000_000_000)
 
 
 def outside_success(face: FaceStamp | None, ours: tuple[FaceStamp, ...], now: datetime) -> datetime | None:
-    """When another program last consolidated, as far as the face tells. The future is clamped to now."""
+    """When another program last consolidated, as far as the face tells.
+
+    A little ahead is a clock that is a little wrong, and counts as now. Far ahead is a clock that was set, or
+    an agent that touched the file: it says nothing, or it would say "just now" for as long as it lies ahead.
+    """
     if face is None or face in ours or face.modified_ns <= 0:
         return None
-    return min(now, datetime.fromtimestamp(face.modified_ns / 1e9, UTC))
+    ahead_us = face.modified_ns // 1000 - (now - _EPOCH) // _MICROSECOND
+    if ahead_us > FOREIGN_HOLD // _MICROSECOND:
+        return None
+    return now if ahead_us > 0 else now + ahead_us * _MICROSECOND
 
 
 def refuse_foreign_holder(face: FaceStamp | None, ours: tuple[FaceStamp, ...], now: datetime) -> None:

@@ -23,7 +23,7 @@ class Holder:
     until_up: timedelta
 
     def has_lapsed(self, now: datetime, up: timedelta, lease: timedelta) -> bool:
-        if self.boot == boot_id():
+        if self._is_this_boot():
             return up >= self.until_up
         # Another machine, or this one before a restart: only the wall clock is shared. A stamp further ahead
         # than a lease can reach comes from a clock that was wrong.
@@ -31,7 +31,11 @@ class Holder:
         return left <= timedelta(0) or left > lease
 
     def held_for(self, now: datetime, up: timedelta) -> timedelta:
-        return up - self.started_up if self.boot == boot_id() else now - self.started
+        return up - self.started_up if self._is_this_boot() else now - self.started
+
+    def _is_this_boot(self) -> bool:
+        """Whether its uptimes can be compared with ours; never where the system does not name its boots."""
+        return bool(self.boot) and self.boot == boot_id()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +95,21 @@ def write_state(state: LockState) -> dict[str, object]:
 def read_state(wire: JsonObject) -> LockState:
     """The record from its file; `InputError` when it is not one."""
     holder, faces = wire.get("holder"), wire.get("faces")
+    if not isinstance(faces, tuple):
+        raise InputError(f"the lock's record has faces = {faces!r}; expected a list")
     return LockState(
         _whole(wire, "token"),
-        _read_holder(holder) if isinstance(holder, JsonObject) else None,
+        None if holder is None else _read_holder(holder),
         _when(wire, "last_success"),
         _when(wire, "last_attempt"),
         _whole(wire, "strikes"),
-        tuple(_read_face(face) for face in faces) if isinstance(faces, tuple) else (),
+        tuple(_read_face(face) for face in faces),
     )
 
 
-def _read_holder(wire: JsonObject) -> Holder:
+def _read_holder(wire: Json) -> Holder:
+    if not isinstance(wire, JsonObject):
+        raise InputError("the lock's record has a holder that is no object")
     boot, started, until = wire.get("boot"), _when(wire, "started"), _when(wire, "until")
     if not isinstance(boot, str) or started is None or until is None:
         raise InputError("the lock's record names a holder without its times")
@@ -125,9 +133,10 @@ def _whole(wire: JsonObject, key: str) -> int:
 
 def _span(wire: JsonObject, key: str) -> timedelta:
     value = wire.get(key)
-    if not isinstance(value, (int, float)):
-        raise InputError(f"the lock's record has {key} = {value!r}; expected seconds")
-    return timedelta(seconds=value)
+    try:
+        return timedelta(seconds=value if isinstance(value, (int, float)) else float("nan"))
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"the lock's record has {key} = {value!r}; expected seconds") from error
 
 
 def _when(wire: JsonObject, key: str) -> datetime | None:

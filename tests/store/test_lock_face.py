@@ -1,0 +1,275 @@
+"""`.consolidate-lock`: shown to other programs, respected when they hold it, and never relied upon."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import LockBusy
+from sevenfold.core.events import Event, LeaseReclaimed, LockFaceFailed
+from sevenfold.store.faults import Fault, FaultyDisk
+from sevenfold.store.folder import Folder
+from sevenfold.store.lock import LEASE, Lock
+from sevenfold.store.lock_face import FACE, FOREIGN_HOLD, LockFace, outside_success, stamp
+from sevenfold.store.lock_state import FaceStamp
+from tests.store import children
+
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Generator[Folder]:
+    with Folder.open(tmp_path / "memory", create=True, own=frozenset([FACE])) as folder:
+        yield folder
+
+
+@pytest.fixture
+def file(memory: Folder) -> Path:
+    return memory.path / FACE
+
+
+@pytest.fixture
+def lock(control: Folder, memory: Folder, clock: ManualClock, events: list[Event]) -> Lock:
+    return Lock(control, "dream", clock=clock, emit=events.append, face=LockFace(memory))
+
+
+@pytest.fixture
+def dead() -> int:
+    """The PID of a process that was."""
+    pid = children.start(lambda: None)
+    children.finish(pid)
+    return pid
+
+
+@pytest.fixture
+def alive() -> Generator[int]:
+    """The PID of a process that is not ours and lives as long as the test."""
+    waiting, go_on = os.pipe()
+    pid = children.start(lambda: os.read(waiting, 1))
+    yield pid
+    os.write(go_on, b"x")
+    children.finish(pid)
+    os.close(waiting)
+    os.close(go_on)
+
+
+def shown(file: Path) -> tuple[str, datetime]:
+    return file.read_text("ascii"), datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+
+def write_foreign(file: Path, pid: int | str, when: datetime) -> None:
+    file.write_text(str(pid), encoding="ascii")
+    os.utime(file, (when.timestamp(), when.timestamp()))
+
+
+def test_it_shows_who_holds_the_lock_since_when_and_then_the_success(
+    lock: Lock, file: Path, clock: ManualClock
+) -> None:
+    lease = lock.acquire()
+    assert shown(file) == (str(os.getpid()), clock.now())
+    clock.pass_time(10 * MINUTE)
+    lease.publish(lambda: None)
+    assert shown(file) == (str(os.getpid()), clock.now())
+
+
+def test_giving_up_rolls_the_time_back_to_the_last_success_or_to_none(
+    lock: Lock, file: Path, clock: ManualClock
+) -> None:
+    lock.acquire().give_up()
+    assert shown(file)[1] == EPOCH
+    lock.acquire().publish(lambda: None)
+    success = clock.now()
+    clock.pass_time(DAY)
+    lock.acquire().give_up()
+    assert shown(file)[1] == success
+    assert lock.read_state().last_success == success
+
+
+@pytest.mark.parametrize("crashes", [1, 2, 3])
+def test_a_crash_leaves_its_time_on_the_face_and_that_is_no_success(
+    lock: Lock, file: Path, clock: ManualClock, events: list[Event], crashes: int
+) -> None:
+    for _ in range(crashes):
+        lock.acquire()
+        assert shown(file)[1] == clock.now()
+        clock.pass_time(LEASE)
+    state = lock.read_state()
+    assert state.last_success is None
+    lock.acquire()
+    assert lock.read_state().strikes == crashes
+    assert {type(event) for event in events} == {LeaseReclaimed}
+
+
+def test_a_crash_between_the_record_and_the_face_is_no_success_either(
+    control: Folder, memory: Folder, clock: ManualClock
+) -> None:
+    def crash_before_face() -> None:
+        counting = FaultyDisk()
+        with Folder.open(memory.path, disk=counting, own=frozenset([FACE])) as faulty:
+            counting.seen.clear()
+            LockFace(faulty).read()
+            reads = 2 * len(counting.seen)
+        fatal = FaultyDisk(Fault(1 + reads + 2, "die before"))
+        with Folder.open(memory.path, disk=fatal, own=frozenset([FACE])) as faulty:
+            Lock(control, "dream", clock=clock, face=LockFace(faulty)).acquire()
+
+    lock = Lock(control, "dream", clock=clock, face=LockFace(memory))
+    for turn in range(3):
+        assert children.finish(children.start(crash_before_face)) == -9
+        assert lock.read_state().token == turn + 1
+        assert lock.read_state().last_success is None
+        clock.pass_time(LEASE)
+    lock.acquire().publish(lambda: None)
+    assert lock.read_state().last_success == clock.now()
+
+
+def test_a_consolidation_by_another_program_counts(
+    lock: Lock, file: Path, clock: ManualClock, dead: int
+) -> None:
+    lock.acquire().publish(lambda: None)
+    clock.pass_time(DAY)
+    theirs = clock.now() - MINUTE
+    write_foreign(file, dead, theirs)
+    assert lock.read_state().last_success == theirs
+    lock.acquire().give_up()
+    assert lock.read_state().last_success == theirs, "it is kept in the record"
+    assert shown(file)[1] == theirs
+
+
+def test_an_older_consolidation_does_not_undo_a_newer_one(
+    lock: Lock, file: Path, clock: ManualClock, dead: int
+) -> None:
+    lock.acquire().publish(lambda: None)
+    write_foreign(file, dead, clock.now() - DAY)
+    assert lock.read_state().last_success == clock.now()
+
+
+@pytest.mark.parametrize(
+    ("age", "busy"),
+    [
+        (timedelta(0), True),
+        (FOREIGN_HOLD - MINUTE, True),
+        (FOREIGN_HOLD + MINUTE, False),
+        (-FOREIGN_HOLD + MINUTE, True),
+        (-FOREIGN_HOLD - MINUTE, False),
+        (-365 * DAY, False),
+    ],
+)
+def test_a_live_holder_of_another_program_is_respected_for_an_hour(
+    lock: Lock, file: Path, clock: ManualClock, alive: int, age: timedelta, busy: bool
+) -> None:
+    write_foreign(file, alive, clock.now() - age)
+    if busy:
+        with pytest.raises(LockBusy, match="another program"):
+            lock.acquire()
+    else:
+        assert lock.acquire().token == 1
+
+
+@pytest.mark.parametrize("body", ["", "0", "-1", "me", "9" * 400, "1\n2", "\x00"])
+def test_what_names_no_process_holds_nothing(lock: Lock, file: Path, clock: ManualClock, body: str) -> None:
+    write_foreign(file, body, clock.now())
+    assert lock.acquire().token == 1
+
+
+def test_a_dead_holder_and_our_own_process_hold_nothing(
+    lock: Lock, file: Path, clock: ManualClock, dead: int
+) -> None:
+    for pid in (dead, os.getpid()):
+        write_foreign(file, pid, clock.now())
+        lock.acquire().give_up()
+    assert lock.read_state().token == 2
+
+
+@pytest.mark.parametrize("ahead", [timedelta(seconds=10), FOREIGN_HOLD])
+def test_a_clock_a_little_ahead_counts_as_now(ahead: timedelta) -> None:
+    now = ManualClock().now()
+    face = FaceStamp(1, stamp(now + ahead).modified_ns)
+    assert outside_success(face, (), now) == now
+
+
+@pytest.mark.parametrize(
+    "modified_ns", [2**62, 2**63 - 1, 10**24, stamp(ManualClock().now() + DAY).modified_ns]
+)
+def test_a_time_far_ahead_says_nothing(modified_ns: int) -> None:
+    """Else an agent's one `touch` would keep dreams away for ever."""
+    assert outside_success(FaceStamp(1, modified_ns), (), ManualClock().now()) is None
+
+
+def test_times_before_the_epoch_say_nothing() -> None:
+    assert outside_success(FaceStamp(1, -5), (), ManualClock().now()) is None
+    assert outside_success(FaceStamp(1, 0), (), ManualClock().now()) is None
+
+
+@pytest.mark.parametrize("ending", ["publish", "give up"])
+def test_a_face_that_another_program_took_meanwhile_is_theirs(
+    lock: Lock, file: Path, clock: ManualClock, alive: int, ending: str
+) -> None:
+    lease = lock.acquire()
+    clock.pass_time(MINUTE)
+    write_foreign(file, alive, clock.now())
+    theirs = shown(file)
+    lease.publish(lambda: None) if ending == "publish" else lease.give_up()
+    assert shown(file) == theirs
+    assert lock.read_state().last_success == clock.now()
+    with pytest.raises(LockBusy):
+        lock.acquire()
+
+
+def plant_folder(file: Path) -> None:
+    file.mkdir()
+
+
+def plant_twin(file: Path) -> None:
+    file.with_name(FACE.upper()).touch()
+
+
+@pytest.mark.parametrize("plant", [plant_folder, plant_twin])
+def test_a_spoilt_face_stops_nobody_and_is_told(
+    lock: Lock, file: Path, events: list[Event], plant: Callable[[Path], None], clock: ManualClock
+) -> None:
+    plant(file)
+    lease = lock.acquire()
+    done: list[int] = []
+    lease.publish(lambda: done.append(1))
+    assert done == [1]
+    assert lock.read_state().last_success == clock.now()
+    assert [type(event) for event in events] == [LockFaceFailed] * 2
+
+
+def test_a_link_in_place_of_the_face_is_replaced_and_not_followed(
+    lock: Lock, file: Path, outside: Path
+) -> None:
+    file.symlink_to(outside / "secret.md")
+    lock.acquire()
+    assert (outside / "secret.md").read_text("utf-8") == "secret"
+    assert not file.is_symlink()
+
+
+def test_what_stands_on_the_face_is_read_from_one_file(memory: Folder, file: Path) -> None:
+    assert LockFace(memory).read() is None
+    LockFace(memory).write(FaceStamp(12, 4_000_000_000))
+    assert LockFace(memory).read() == FaceStamp(12, 4_000_000_000)
+    file.write_bytes(b"12" + b" " * 5000)
+    os.utime(file, (4, 4))
+    assert LockFace(memory).read() == FaceStamp(12, 4_000_000_000)
+    file.unlink()
+    os.mkfifo(file)
+    assert LockFace(memory).read() is None
+
+
+def test_our_mark_is_in_even_seconds_which_every_file_system_keeps() -> None:
+    for when in (ManualClock().now() + timedelta(seconds=1.999), None):
+        assert stamp(when).modified_ns % 2_000_000_000 == 0
+        assert stamp(when).pid == os.getpid()
