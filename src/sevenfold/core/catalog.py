@@ -40,19 +40,19 @@ class ModelSettings:
     cache_min_tokens: int | None = limit(None)
     """As in the table, else 4,096: the largest minimum known, so that no saving is promised in vain."""
 
-    input_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009 - a field, not a call
+    input_usd_per_mtok: Decimal | None = price(None)
     """As in the table. A new model needs this and the output price, or its cost stays unknown: never zero."""
 
-    output_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    output_usd_per_mtok: Decimal | None = price(None)
     """As in the table. See the input price."""
 
-    cache_read_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    cache_read_usd_per_mtok: Decimal | None = price(None)
     """As in the table, else the input price: a provider that says nothing of caching gives no discount."""
 
-    cache_write_5m_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    cache_write_5m_usd_per_mtok: Decimal | None = price(None)
     """As in the table, else the input price: without a cache nothing is written, and nothing costs extra."""
 
-    cache_write_1h_usd_per_mtok: Decimal | None = price(None)  # noqa: RUF009
+    cache_write_1h_usd_per_mtok: Decimal | None = price(None)
     """As in the table, else the input price, for the same reason."""
 
 

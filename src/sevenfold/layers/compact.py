@@ -19,7 +19,7 @@ class CompactSettings:
     auto_compact_enabled: bool = switch(True, off_by="DISABLE_AUTO_COMPACT")
     """On: nobody watches the window while working. Off leaves compaction by hand."""
 
-    auto_compact_pct: Decimal | None = percent(None, alias="CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")  # noqa: RUF009
+    auto_compact_pct: Decimal | None = percent(None, alias="CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
     """Unset: the default margin suits every window sold. A percentage compacts earlier, never later."""
 
     @property

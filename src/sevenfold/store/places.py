@@ -16,7 +16,7 @@ HOME = ".sevenfold"
 class PlaceSettings:
     SECTION: ClassVar[str] = "places"
 
-    home: PurePath | None = place(  # noqa: RUF009 - a field, not a call
+    home: PurePath | None = place(
         None,
         alias="SEVENFOLD_HOME",
         never_from=(Source.COMMITTED, Source.LOCAL, Source.USER),
@@ -24,7 +24,7 @@ class PlaceSettings:
     )
     """Unset: ~/.sevenfold, where people look for what a tool keeps for them."""
 
-    memory_dir: PurePath | None = place(None, alias="SEVENFOLD_MEMORY_DIR")  # noqa: RUF009
+    memory_dir: PurePath | None = place(None, alias="SEVENFOLD_MEMORY_DIR")
     """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
     holds it."""
 
