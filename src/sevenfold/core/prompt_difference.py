@@ -1,0 +1,62 @@
+"""Where a request stops being the one before it: the first part that differs, and why."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sevenfold.core.cache_choices import LEVELS
+from sevenfold.core.prompt_parts import Part, Prompt
+
+Cause: TypeAlias = Literal["model", "tools", "system", "message", "params"]
+MissReason: TypeAlias = Literal[
+    "model_changed", "tools_changed", "system_changed", "messages_changed", "unavailable"
+]
+
+_REASONS: dict[Cause, MissReason] = {
+    "model": "model_changed",
+    "tools": "tools_changed",
+    "system": "system_changed",
+    "message": "messages_changed",
+    "params": "unavailable",
+}
+_CAUSES: dict[str, Cause] = {"tools": "tools", "system": "system", "messages": "message"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    cause: Cause
+    path: str
+    """The part that differs, as the later request has it; for `params` the knob, such as `tool_choice`."""
+    index: int
+    """How many parts both have in common before it."""
+    missed_tokens: int
+    """How much of the earlier prompt comes after that, and can no longer be read."""
+
+    @property
+    def reason(self) -> MissReason:
+        """The type that the provider's diagnostics give."""
+        return _REASONS[self.cause]
+
+
+def first_difference(previous: Prompt, current: Prompt) -> Difference | None:
+    """Where `current` leaves `previous`; None when it only goes on from it, or stops short of it."""
+    if previous.model != current.model:
+        return Difference("model", "model", 0, previous.tokens)
+    index = _common(previous.parts, current.parts)
+    if index == min(len(previous.parts), len(current.parts)):
+        return None
+    missed = sum(part.tokens for part in previous.parts[index:])
+    level = min(LEVELS.index(previous.parts[index].level), LEVELS.index(current.parts[index].level))
+    # A knob counts from the head of its level, so it comes before whatever block differs there or later.
+    for before, after in zip(previous.knobs, current.knobs, strict=True):
+        if before != after and LEVELS.index(after.level) <= level:
+            return Difference("params", after.name, index, missed)
+    return Difference(_CAUSES[LEVELS[level]], current.parts[index].path, index, missed)
+
+
+def _common(previous: tuple[Part, ...], current: tuple[Part, ...]) -> int:
+    """How many parts are the same. Each hash covers all before it, so it can be found by halving."""
+    length = min(len(previous), len(current))
+    return bisect_left(range(length), True, key=lambda index: previous[index].digest != current[index].digest)

@@ -1,0 +1,179 @@
+"""A request rendered as the provider's cache sees it: parts in order, each with the hash of all up to it.
+
+Where markers stand never enters a hash. What a knob spoils follows from where it is chained in: at the head
+of its level, so that every part from there on hashes differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeAlias
+
+from sevenfold.core.cache_choices import CHOICES, LEVELS, CacheChoices, Level
+from sevenfold.core.cache_markers import place_markers
+from sevenfold.core.canonical import START, Digest, block_bytes, canonical, chain
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.json import Json, JsonObject, write_json
+from sevenfold.core.prompt_blocks import EFFORT, Placed, list_blocks, shown_blocks
+from sevenfold.core.prompt_knobs import Knob, read_knobs
+
+CountPart: TypeAlias = Callable[[Level, JsonObject], int]
+"""How many tokens a block is; a tool, a part of the system prompt or a block of a message, as sent."""
+
+ORDERED = ("input", "input_schema")
+"""Fields whose JSON the model reads as it was written, so that the order of their keys shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One block of the rendered prompt."""
+
+    path: str
+    """`tools.0`, `system.1`, `messages.3.content.0`."""
+    level: Level
+    kind: str
+    """The block's type, or `tool`."""
+    digest: Digest
+    """The hash of the prefix up to and including it."""
+    tokens: int
+    ttl: timedelta | None
+    """What its marker asks for; None when it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A rendered request."""
+
+    model: str
+    knobs: tuple[Knob, ...]
+    parts: tuple[Part, ...]
+    blocks: tuple[Placed, ...] = field(repr=False, compare=False)
+    """What each part was rendered from, kept so that the next request need not render it again."""
+    choices: CacheChoices = field(default=CHOICES, repr=False)
+
+    @property
+    def tokens(self) -> int:
+        return sum(part.tokens for part in self.parts)
+
+
+def render_parts(
+    body: JsonObject, count: CountPart, *, choices: CacheChoices = CHOICES, catalog: Catalog = CATALOG
+) -> tuple[Part, ...]:
+    """The parts of a Messages API request, for who needs nothing else of the prompt."""
+    return render_prompt(body, count, choices=choices, catalog=catalog).parts
+
+
+def render_prompt(
+    body: JsonObject,
+    count: CountPart,
+    *,
+    choices: CacheChoices = CHOICES,
+    catalog: Catalog = CATALOG,
+    after: Prompt | None = None,
+) -> Prompt:
+    """A Messages API request as a prompt.
+
+    `after` is an earlier prompt of the same conversation: what both have is neither hashed nor counted again,
+    and the result is the same as without it.
+    """
+    named = body.get("model")
+    model = named if isinstance(named, str) else ""
+    known_as = catalog.find(model)
+    listed = list_blocks(body)
+    shown = shown_blocks(body, listed, known_as, choices)
+    knobs = read_knobs(body, shown, known_as, choices)
+    ttls = {marker.path: marker.ttl for marker in place_markers(body, listed)}
+    known = _known(shown, after)
+    hashes = _chained(shown, knobs, choices, after, known)
+    tokens = (_tokens(block, known.get(index), count) for index, block in enumerate(shown))
+    parts = tuple(
+        Part(block.path, block.level, block.kind, digest, size, ttls.get(block.path))
+        for block, digest, size in zip(shown, hashes, tokens, strict=True)
+    )
+    return Prompt(model, knobs, parts, shown, choices)
+
+
+def _known(blocks: Sequence[Placed], after: Prompt | None) -> dict[int, Part]:
+    """The parts of the earlier prompt whose blocks stand unchanged at the same place."""
+    if after is None:
+        return {}
+    pairs = enumerate(zip(blocks, after.blocks, strict=False))
+    return {index: after.parts[index] for index, (block, before) in pairs if _is_same(block, before)}
+
+
+def _tokens(block: Placed, known: Part | None, count: CountPart) -> int:
+    if known is not None:
+        return known.tokens
+    return 0 if block.kind == EFFORT else count(block.level, block.wire)
+
+
+def _chained(
+    blocks: Sequence[Placed],
+    knobs: tuple[Knob, ...],
+    choices: CacheChoices,
+    after: Prompt | None,
+    known: Mapping[int, Part],
+) -> Iterator[Digest]:
+    """The hash after each block. While all before it was the same, a known part's hash is taken as it is."""
+    earlier = after.parts if after and after.choices == choices and after.knobs == knobs else ()
+    in_step = True
+    current, level = START, 0
+    for index, block in enumerate(blocks):
+        in_step = in_step and index < len(earlier)
+        reached = LEVELS.index(block.level) + 1
+        if in_step and index in known:
+            current = known[index].digest
+        else:
+            for name in LEVELS[level:reached]:
+                current = chain(current, _salt(name, knobs))
+            current = chain(current, _hashed(block, choices))
+            # A marker that moved makes a block unequal and leaves its hash as it was.
+            in_step = in_step and earlier[index].digest == current
+        level = reached
+        yield current
+
+
+def _is_same(block: Placed, other: Placed) -> bool:
+    if block.role != other.role or block.level != other.level or block.kind != other.kind:
+        return False
+    if block.wire is other.wire:
+        return True
+    # Equality looks past the order of keys, which may count.
+    return not any(key in block.wire for key in ORDERED) and block.wire == other.wire
+
+
+def _salt(level: Level, knobs: Sequence[Knob]) -> bytes:
+    turned = {knob.name: knob.value for knob in knobs if knob.level == level and knob.value is not None}
+    return canonical({"level": level, "knobs": turned})
+
+
+def _hashed(block: Placed, choices: CacheChoices) -> bytes:
+    """What one block adds to the prefix."""
+    plain = _normal(block.kind, block.wire)
+    data = block_bytes(block.role, plain)
+    if choices.key_order_counts:
+        data += b"".join(b"\n" + write_json(plain[key]) for key in ORDERED if key in plain)
+    return data
+
+
+def _normal(kind: str, wire: JsonObject) -> JsonObject:
+    """The block with everything said in one way: no nulls, no defaults, a result's text as a block."""
+    plain: dict[str, Json] = {key: value for key, value in wire.items() if value is not None}
+    if kind == "tool":
+        _drop(plain, "type", "custom")
+        _drop(plain, "defer_loading", False)
+    if kind == "tool_result":
+        _drop(plain, "is_error", False)
+        content = plain.get("content")
+        if content in ("", ()):
+            del plain["content"]
+        elif isinstance(content, str):
+            plain["content"] = (JsonObject({"type": "text", "text": content}),)
+    return JsonObject(plain)
+
+
+def _drop(fields: dict[str, Json], key: str, default: Json) -> None:
+    if fields.get(key) == default:
+        fields.pop(key, None)
