@@ -26,6 +26,7 @@ def between(before: JsonObject, after: JsonObject) -> Difference | None:
     ("after", "expected"),
     [
         (talk(model="claude-opus-5-5"), Difference("model", "model", 0, 180)),
+        (talk(speed="fast"), Difference("model", "speed", 1, 170)),
         (talk(tools=[tool("hear")]), Difference("tools", "tools.0", 0, 180)),
         (talk(tools=[tool("look"), tool("hear")]), Difference("tools", "tools.1", 1, 170)),
         (talk(system=[text("Be rude.", 100)]), Difference("system", "system.0", 1, 170)),
@@ -35,7 +36,7 @@ def between(before: JsonObject, after: JsonObject) -> Difference | None:
             Difference("message", "messages.0.content.0", 2, 70),
         ),
     ],
-    ids=["model", "tools", "one tool more", "system", "no system", "message"],
+    ids=["model", "speed", "tools", "one tool more", "system", "no system", "message"],
 )
 def test_the_earliest_change_is_named_with_what_can_no_longer_be_read(
     after: JsonObject, expected: Difference
@@ -86,7 +87,6 @@ def test_a_marker_that_moved_is_no_difference() -> None:
 @pytest.mark.parametrize(
     ("after", "knob", "index"),
     [
-        (talk(speed="fast"), "speed", 1),
         (talk(tool_choice={"type": "any"}), "tool_choice", 2),
         (talk(thinking={"type": "adaptive"}), "thinking", 2),
         (talk(output_config={"effort": "low"}), "effort", 2),
@@ -94,7 +94,7 @@ def test_a_marker_that_moved_is_no_difference() -> None:
         (talk(output_config={"task_budget": {"type": "tokens", "total": 20_000}}), "task_budget", 2),
         (talk(user(IMAGE)), "images", 2),
     ],
-    ids=["speed", "tool choice", "thinking", "effort", "format", "task budget", "images"],
+    ids=["tool choice", "thinking", "effort", "format", "task budget", "images"],
 )
 def test_a_setting_that_changed_is_named(after: JsonObject, knob: str, index: int) -> None:
     difference = between(talk(), after)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sevenfold.core.cache_choices import LEVELS
+from sevenfold.core.prompt_knobs import SPEED
 from sevenfold.core.prompt_parts import Part, Prompt
 
 Cause: TypeAlias = Literal["model", "tools", "system", "message", "params"]
@@ -28,7 +29,7 @@ _CAUSES: dict[str, Cause] = {"tools": "tools", "system": "system", "messages": "
 class Difference:
     cause: Cause
     path: str
-    """The part that differs, as the later request has it; for `params` the knob, such as `tool_choice`."""
+    """The part that differs, as the later request has it, or the setting: `model`, `speed`, `tool_choice`."""
     index: int
     """How many parts both have in common before it."""
     missed_tokens: int
@@ -49,10 +50,13 @@ def first_difference(previous: Prompt, current: Prompt) -> Difference | None:
         return None
     missed = sum(part.tokens for part in previous.parts[index:])
     level = min(LEVELS.index(previous.parts[index].level), LEVELS.index(current.parts[index].level))
+    turned = [after for before, after in zip(previous.knobs, current.knobs, strict=True) if before != after]
+    if any(knob.name == SPEED for knob in turned):
+        return Difference("model", SPEED, index, missed)
     # A knob counts from the head of its level, so it comes before whatever block differs there or later.
-    for before, after in zip(previous.knobs, current.knobs, strict=True):
-        if before != after and LEVELS.index(after.level) <= level:
-            return Difference("params", after.name, index, missed)
+    for knob in turned:
+        if LEVELS.index(knob.level) <= level:
+            return Difference("params", knob.name, index, missed)
     return Difference(_CAUSES[LEVELS[level]], current.parts[index].path, index, missed)
 
 

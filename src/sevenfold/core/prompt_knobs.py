@@ -16,6 +16,9 @@ from sevenfold.core.prompt_blocks import Placed
 MEDIUM_EFFORT = frozenset({"claude-opus-5-5", "claude-haiku-5-5"})
 """Models whose effort is medium unless told; the others' is high."""
 
+SPEED = "speed"
+"""The knob that the provider's diagnostics take for a change of model."""
+
 ALWAYS_THINKS = frozenset(
     {
         "claude-opus-5-5",
@@ -40,7 +43,7 @@ def read_knobs(
     looks = [_look(block.wire) for block in blocks if block.level == "messages"]
     output = _object(body.get("output_config"))
     knobs = (
-        Knob("speed", "system", _unless(body.get("speed"), "standard")),
+        Knob(SPEED, "system", _unless(body.get("speed"), "standard")),
         Knob("citations", "system", any(look.cites for look in looks) or None),
         Knob("thinking", choices.thinking_level, _thinking(body, model)),
         Knob("effort", choices.thinking_level, _effort(output, model)),
