@@ -36,7 +36,7 @@ from sevenfold.store.records import (
 HEAD = b'{"c":"'
 HEAD_BYTES = len(HEAD) + 8 + len(b'",')
 BOUNDARY_MARK = b'","k":"boundary",'
-"""Inside a JSON string the quotes would be escaped, so only an object can hold these bytes."""
+"""Stands after the checksum. In a JSON string its quotes would be escaped, so only an object can hold it."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Twice the largest request the API takes (32 MB), to leave room for escapes."""
@@ -55,18 +55,14 @@ def write_line(record: Record) -> bytes:
     return HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest + b"\n"
 
 
-def is_whole(line: bytes) -> bool:
-    """Whether a line, without its newline, is exactly what was written."""
+def is_whole(line: bytes, start: int = 0) -> bool:
+    """Whether a line, without its newline, is exactly what was written; or what it holds from `start` on."""
+    rest = start + HEAD_BYTES
     return (
-        line.startswith(HEAD)
-        and line[HEAD_BYTES - 2 : HEAD_BYTES] == b'",'
-        and line[len(HEAD) : HEAD_BYTES - 2] == b"%08x" % zlib.crc32(line[HEAD_BYTES:])
+        line.startswith(HEAD, start)
+        and line[rest - 2 : rest] == b'",'
+        and line[start + len(HEAD) : rest - 2] == b"%08x" % zlib.crc32(memoryview(line)[rest:])
     )
-
-
-def is_boundary(line: bytes) -> bool:
-    """Whether the line says it is a boundary; whether it is whole is another question."""
-    return line[HEAD_BYTES - 2 : HEAD_BYTES - 2 + len(BOUNDARY_MARK)] == BOUNDARY_MARK
 
 
 def read_line(line: bytes) -> Record:
@@ -140,8 +136,8 @@ def _read_boundary(wire: JsonObject) -> Body:
     trigger, last, tools = wire.get("trigger"), _maybe_text(wire, "last_message"), wire.get("tools")
     if trigger not in ("auto", "manual"):
         raise WireError(f"its trigger {trigger!r} is neither auto nor manual")
-    if not isinstance(tools, tuple):
-        raise WireError("its tools are no list")
+    if not isinstance(tools, tuple) or not all(isinstance(tool, str) for tool in tools):
+        raise WireError("its tools are no list of names")
     return BoundaryRecord(
         "auto" if trigger == "auto" else "manual",
         _whole(wire, "tokens_before"),

@@ -6,11 +6,10 @@ line, fsync, and only then acknowledge. Nothing written is ever changed, so a re
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -19,7 +18,7 @@ from sevenfold.core.events import Emit, TailSealed, ignore
 from sevenfold.store.disk import mapped_errors, read_all, write_all
 from sevenfold.store.folder import Folder
 from sevenfold.store.inherited import forget_in_children
-from sevenfold.store.mutex import WAIT, take_flock
+from sevenfold.store.mutex import WAIT, drop_flock, take_flock
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import Record
 
@@ -52,12 +51,8 @@ class Transcript:
     def open(cls, folder: Folder, session: str, *, emit: Emit = ignore) -> Self:
         """The transcript `<session>.jsonl`, made if it is not there."""
         key = f"{session}.jsonl"
-        flags = os.O_RDWR | os.O_APPEND
-        try:
-            fd = folder.open_file(key, flags)
-        except FileMissing:
-            fd = folder.open_file(key, flags | os.O_CREAT)
-        return cls(folder, key, fd, emit)
+        # Also where it is there: its maker may have died before its name was durable, and ours must be.
+        return cls(folder, key, folder.open_file(key, os.O_RDWR | os.O_APPEND | os.O_CREAT), emit)
 
     def __enter__(self) -> Self:
         return self
@@ -66,11 +61,14 @@ class Transcript:
         self.close()
 
     def close(self) -> None:
-        if self._fd >= 0:
-            self._exits.close()
-            if self._pid == os.getpid():
+        if self._pid != os.getpid():
+            self._fd = -1  # closed when this process was forked; the number may be another file's by now
+            return
+        with self._thread_lock:
+            if self._fd >= 0:
+                self._exits.close()
                 self._disk.close(self._fd)
-            self._fd = -1
+                self._fd = -1
 
     def append(self, record: Record, *, durable: bool = True) -> Place:
         """Add one record; on return it is on the disk, or with `durable=False` in the kernel's hands."""
@@ -79,14 +77,16 @@ class Transcript:
     def append_all(self, records: Sequence[Record], *, durable: bool = True) -> list[Place]:
         """Add records in one go, with one fsync for all."""
         lines = [write_line(record) for record in records]
-        with self._thread_lock, mapped_errors(f"append to {self._folder.path}/{self._key}"):
-            self._refuse_if_unusable()
+        with self._in_turn("append to"):
             take_flock(self._disk, self._fd, WAIT, f"{self._folder.path}/{self._key}")
             try:
-                start = self._seal_tail()
+                end = self._end()
+                start = self._seal_tail(end)
                 self._write(b"".join(lines), durable=durable)
             finally:
-                self._disk.flock(self._fd, fcntl.LOCK_UN)
+                drop_flock(self._disk, self._fd)
+        if start > end:
+            self._emit(TailSealed(self._key, end))
         places: list[Place] = []
         for line in lines:
             places.append(Place(start, len(line)))
@@ -95,9 +95,18 @@ class Transcript:
 
     def sync(self) -> None:
         """Make durable what was appended without."""
-        with self._thread_lock, mapped_errors(f"sync {self._folder.path}/{self._key}"):
-            self._refuse_if_unusable()
+        with self._in_turn("sync"):
             self._fsync()
+
+    @contextmanager
+    def _in_turn(self, doing: str) -> Generator[None]:
+        """One thread at a time, on a handle that can be used."""
+        if self._pid != os.getpid():
+            # Before the lock: a thread of the parent's may have held it at the fork, and does not exist here.
+            raise StoreError(f"transcript {self._key} was opened by the parent process; open it here as well")
+        with self._thread_lock, mapped_errors(f"{doing} {self._folder.path}/{self._key}"):
+            self._refuse_if_unusable()
+            yield
 
     def _write(self, data: bytes, *, durable: bool) -> None:
         self._clean_end = -1
@@ -114,13 +123,20 @@ class Transcript:
             self._broken = str(error)
             raise
 
-    def _seal_tail(self) -> int:
+    def _end(self) -> int:
+        found = self._disk.stat(self._fd)
+        if found.st_nlink == 0:
+            raise FileMissing(
+                f"transcript {self._key} was removed while it was open, and what is added now would be lost; "
+                "open it again to start anew"
+            )
+        return found.st_size
+
+    def _seal_tail(self, end: int) -> int:
         """Where the next line starts. A fragment before it is closed off with a newline of its own."""
-        end = self._disk.stat(self._fd).st_size
         if end in (0, self._clean_end) or self._last_byte(end) == b"\n":
             return end
         write_all(self._disk, self._fd, b"\n")
-        self._emit(TailSealed(self._key, end))
         return end + 1
 
     def _last_byte(self, end: int) -> bytes:
@@ -129,8 +145,6 @@ class Transcript:
     def _refuse_if_unusable(self) -> None:
         if self._fd < 0:
             raise StoreError(f"transcript {self._key} is closed; open it again to write")
-        if self._pid != os.getpid():
-            raise StoreError(f"transcript {self._key} was opened by the parent process; open it here as well")
         if self._broken:
             raise WriterBroken(
                 f"an fsync of {self._key} failed ({self._broken}), so later ones prove nothing; open it again"

@@ -6,7 +6,9 @@ A line that fails its check is left in place, reported and never read as a recor
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -19,7 +21,6 @@ from sevenfold.store.record_lines import (
     HEAD,
     HEAD_BYTES,
     MAX_LINE_BYTES,
-    is_boundary,
     is_whole,
     read_line,
 )
@@ -29,9 +30,13 @@ CHUNK_BYTES = 1024 * 1024
 """Large enough that a read's own cost vanishes, small enough to be no memory to speak of."""
 
 _LONGEST = MAX_LINE_BYTES + HEAD_BYTES
+_BEFORE_MARK = HEAD_BYTES - 2
 _START = re.compile(rb'\{"c":"[0-9a-f]{8}","k":"')
-_MAX_STARTS = 64
-"""How many places in a bad line are tried as the start of a whole one; each costs a checksum of the rest."""
+_MAX_PASSES = 16
+_LEAST_SEARCH_BYTES = 4 * 1024 * 1024
+_MAX_STARTS = 10_000
+"""How often a bad line may be gone through in search of a whole one at its end, and how many places in it are
+tried: more than chance puts there, and a bound on what hostile content can cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,7 @@ UNFINISHED = "the file ends in mid-line"
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """All that a session needs to go on."""
+    """All that a session needs to go on. A boundary that was written twice counts where it stands last."""
 
     boundary: Stored | None
     kept: tuple[Stored, ...]
@@ -103,12 +108,18 @@ class _Gathered:
     def take(self, line: Line) -> None:
         if isinstance(line, BadLine):
             self.bad.append(line)
-        elif line.record.id in self.seen:
-            self.repeated += 1
         elif isinstance(line.record.body, BoundaryRecord):
-            self.seen.add(line.record.id)
+            # Counting starts again here, so that it does not matter how far before it the reading began.
             self.boundary = line
             self.records.clear()
+            self.seen = {line.record.id}
+            self.repeated = 0
+        else:
+            self.keep(line)
+
+    def keep(self, line: Stored) -> None:
+        if line.record.id in self.seen:
+            self.repeated += 1
         else:
             self.seen.add(line.record.id)
             self.records.append(line)
@@ -117,97 +128,147 @@ class _Gathered:
 def _read_kept(disk: Disk, fd: int, segment: Segment, found: _Gathered) -> tuple[Stored, ...]:
     """The kept messages by the boundary's pointer, or by a search from the start where it points nowhere."""
     end = found.boundary.offset if found.boundary else None
-    for start in (segment.offset, 0):
-        kept = _Gathered()
-        for line in _from_head(_lines(disk, fd, start, end), segment.head):
-            kept.take(line)
-            if isinstance(line, Stored) and line.record.id == segment.tail:
-                found.bad[:0] = kept.bad
-                found.repeated += kept.repeated
-                return tuple(kept.records)
+    pointed = [segment.offset] if _starts_line(disk, fd, segment.offset, end) else []
+    for start in (*pointed, 0):
+        kept = _gather_kept(_lines(disk, fd, start, end), segment)
+        if kept.records:
+            found.bad[:0] = kept.bad
+            found.repeated += kept.repeated
+            return tuple(kept.records)
     found.bad.append(BadLine(segment.offset, 0, "the messages kept by the boundary are not there"))
     return ()
 
 
-def _from_head(lines: Iterator[Line], head: RecordId) -> Iterator[Line]:
+def _gather_kept(lines: Iterator[Line], segment: Segment) -> _Gathered:
+    """From the head to the tail; where the tail is damaged, all that follows: rather more than less."""
+    kept = _Gathered()
     started = False
     for line in lines:
-        started = started or (isinstance(line, Stored) and line.record.id == head)
-        if started:
-            yield line
+        if isinstance(line, BadLine):
+            # Where the head should be it is the head, damaged; what follows is still there.
+            started = started or line.offset == segment.offset
+            kept.bad += [line] if started else []
+            continue
+        started = started or line.record.id == segment.head
+        if started and not isinstance(line.record.body, BoundaryRecord):
+            kept.keep(line)
+        if started and line.record.id == segment.tail:
+            break
+    return kept
+
+
+def _starts_line(disk: Disk, fd: int, offset: int, end: int | None) -> bool:
+    if offset <= 0 or (end is not None and offset >= end):
+        return offset == 0
+    return read_all(disk, fd, 1, offset - 1) == b"\n"
 
 
 def _last_boundary(disk: Disk, fd: int) -> int:
-    """Where the last whole boundary's line starts, searching backwards; 0 where there is none."""
+    """Where the last boundary's line starts, searching backwards; 0 where there is none."""
     size = disk.stat(fd).st_size
-    overlap = HEAD_BYTES + len(BOUNDARY_MARK)
     end = size
     while end > 0:
         start = max(0, end - CHUNK_BYTES)
-        # One byte before, to see whether a line starts here; some after, for a mark across two chunks.
-        first = max(0, start - HEAD_BYTES)
-        chunk = read_all(disk, fd, min(size, end + overlap) - first, first)
+        # As much before as a line has before its mark, and a newline; as much after as a mark may reach over.
+        first = max(0, start - _BEFORE_MARK - 1)
+        chunk = read_all(disk, fd, min(size, end + len(BOUNDARY_MARK) - 1) - first, first)
         at = chunk.rfind(BOUNDARY_MARK)
         while at >= 0:
-            offset = first + at - (HEAD_BYTES - 2)
-            if offset >= 0 and _is_boundary_line(disk, fd, offset):
-                return offset
-            at = chunk.rfind(BOUNDARY_MARK, 0, at)
+            line = at - _BEFORE_MARK
+            if chunk[line - 1 : line] == b"\n" if line > 0 else line == first == 0:
+                stop = chunk.find(b"\n", at) + 1 or len(chunk)
+                if _is_boundary(disk, fd, first + line, chunk[line:stop]):
+                    return first + line
+            at = chunk.rfind(BOUNDARY_MARK, 0, at + len(BOUNDARY_MARK) - 1)
         end = start
     return 0
 
 
-def _is_boundary_line(disk: Disk, fd: int, offset: int) -> bool:
-    if offset > 0 and read_all(disk, fd, 1, offset - 1) != b"\n":
-        return False
-    line = bytearray()
-    while b"\n" not in line[-CHUNK_BYTES:] and len(line) <= _LONGEST:
-        part = read_all(disk, fd, CHUNK_BYTES, offset + len(line))
-        if not part:
-            return False
-        line += part
-    whole = bytes(line.partition(b"\n")[0])
-    return is_boundary(whole) and is_whole(whole)
+def _is_boundary(disk: Disk, fd: int, offset: int, begun: bytes) -> bool:
+    """Whether a whole boundary starts at an offset, of which the beginning has been read already."""
+    line, more = _Line(), begun
+    while more and b"\n" not in more and not line.is_too_long:
+        line.add(more)
+        more = read_all(disk, fd, CHUNK_BYTES, offset + line.length)
+    line.add(more.partition(b"\n")[0])
+    try:
+        return is_whole(line.text()) and isinstance(read_line(line.text()).body, BoundaryRecord)
+    except WireError:
+        return False  # a newer version's, which this one cannot read
+
+
+class _Line:
+    """A line as it is read, part by part. Beyond the longest of ours, only its length is kept."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._parts: list[bytes] = []
+
+    @property
+    def is_too_long(self) -> bool:
+        return self.length > _LONGEST
+
+    def add(self, part: bytes) -> None:
+        self.length += len(part)
+        self._parts.append(part)
+        if self.is_too_long:
+            self._parts.clear()
+
+    def text(self) -> bytes:
+        return b"".join(self._parts)
 
 
 def _lines(disk: Disk, fd: int, start: int, end: int | None) -> Iterator[Line]:
     stop = disk.stat(fd).st_size if end is None else end
-    buffer = b""
     offset = start
-    dropped = 0
+    line = _Line()
     while start < stop:
         chunk = read_all(disk, fd, min(CHUNK_BYTES, stop - start), start)
         if not chunk:
             break
         start += len(chunk)
-        *whole, buffer = (buffer + chunk).split(b"\n")
-        for line in whole:
-            length = dropped + len(line) + 1
-            yield from [BadLine(offset, length, "it is too long")] if dropped else _read(line, offset)
-            offset += length
-            dropped = 0
-        if len(buffer) > _LONGEST:
-            # Nothing of ours is this long: remember that there is something, not what.
-            dropped += len(buffer)
-            buffer = b""
-    if buffer or dropped:
-        yield BadLine(offset, dropped + len(buffer), UNFINISHED)
+        *parts, rest = chunk.split(b"\n")
+        for part in parts:
+            line.add(part)
+            yield from _read(line, offset, closed=True)
+            offset += line.length + 1
+            line = _Line()
+        line.add(rest)
+    if line.length:
+        yield from _read(line, offset, closed=False)
 
 
-def _read(line: bytes, offset: int) -> Iterator[Line]:
+def _read(line: _Line, offset: int, *, closed: bool) -> Iterator[Line]:
+    """What a line holds. One that lacks its newline counts if it is whole: the next writer will close it."""
+    length = line.length + closed
+    if line.is_too_long:
+        yield BadLine(offset, length, "it is too long" if closed else UNFINISHED)
+        return
+    text = line.text()
     try:
-        yield Stored(read_line(line), offset)
+        yield Stored(read_line(text), offset)
     except WireError as error:
-        yield from _recovered(line, offset, str(error))
+        reason = str(error) if closed else UNFINISHED
+        glued = _glued(text)
+        if glued is None:
+            yield BadLine(offset, length, reason)
+        else:
+            yield BadLine(offset, glued.offset, reason)
+            yield Stored(glued.record, offset + glued.offset)
 
 
-def _recovered(line: bytes, offset: int, reason: str) -> Iterator[Line]:
-    """A bad line may hold a whole one at its end, glued to a fragment that nobody closed off."""
-    for tries, match in enumerate(_START.finditer(line, len(HEAD))):
-        if tries == _MAX_STARTS:
+def _glued(line: bytes) -> Stored | None:
+    """The whole line at the end of a bad one: one that was glued to a fragment that nobody closed off."""
+    if line.rfind(HEAD) <= 0:
+        return None
+    budget = max(_MAX_PASSES * len(line), _LEAST_SEARCH_BYTES)
+    starts = deque((match.start() for match in _START.finditer(line, 1)), maxlen=_MAX_STARTS)
+    # The last first: a fragment may be anything, while a whole line seldom holds what looks like a start.
+    for start in reversed(starts):
+        budget -= len(line) - start
+        if budget < 0:
             break
-        if is_whole(line[match.start() :]):
-            yield BadLine(offset, match.start(), reason)
-            yield from _read(line[match.start() :], offset + match.start())
-            return
-    yield BadLine(offset, len(line) + 1, reason)
+        if is_whole(line, start):
+            with suppress(WireError):
+                return Stored(read_line(line[start:]), start)
+    return None

@@ -1,0 +1,112 @@
+"""Records, lines and transcripts for tests, and a reader so plain that it must be right."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.store.folder import Folder
+from sevenfold.store.record_lines import HEAD, read_line, write_line
+from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId, Segment
+from sevenfold.store.transcript_reader import Line, Stored, scan
+
+AT = datetime(2026, 11, 15, tzinfo=UTC)
+SESSION = "s1"
+FILE = f"{SESSION}.jsonl"
+
+
+def said(name: str, text: str = "hello") -> Record:
+    return Record(MessageRecord(Message("user", text)), AT, RecordId(name))
+
+
+def boundary(name: str, kept: Segment | None = None) -> Record:
+    return Record(BoundaryRecord("auto", 1000, None, (), kept), AT, RecordId(name))
+
+
+def false_mark(name: str, times: int = 1) -> Record:
+    """A tool's input that holds, as an object, the very bytes that a boundary is looked for by."""
+    inner = JsonObject({"c": "12345678", "k": "boundary", "id": "x"})
+    call = ToolUse(
+        ToolUseId("t"), "Write", JsonObject({"c": "12345678", "k": "boundary", "x": (inner,) * times})
+    )
+    return Record(MessageRecord(Message("assistant", (call,))), AT, RecordId(name))
+
+
+def sealed(rest: bytes) -> bytes:
+    """A line, without its newline, whose checksum fits whatever it says."""
+    return HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest
+
+
+def write_raw(folder: Folder, *parts: bytes | Record) -> bytes:
+    """A transcript of exactly these lines and bytes."""
+    data = b"".join(write_line(part) if isinstance(part, Record) else part for part in parts)
+    (folder.path / FILE).write_bytes(data)
+    return data
+
+
+def ids(lines: Sequence[Stored]) -> list[str]:
+    return [line.record.id for line in lines]
+
+
+def scanned(folder: Folder) -> list[Line]:
+    return list(scan(folder, SESSION))
+
+
+def stored(folder: Folder) -> list[Stored]:
+    return [line for line in scanned(folder) if isinstance(line, Stored)]
+
+
+@dataclass(frozen=True, slots=True)
+class Naive:
+    boundary: Stored | None
+    kept: tuple[Stored, ...]
+    records: tuple[Stored, ...]
+
+
+def read_naively(data: bytes) -> list[Stored]:
+    """Every record in a file: split it, and try every place in a piece as the start of a line."""
+    found: list[Stored] = []
+    offset = 0
+    for piece in data.split(b"\n"):
+        for start in range(len(piece)):
+            if not piece.startswith(HEAD, start):
+                continue
+            try:
+                found.append(Stored(read_line(piece[start:]), offset + start))
+                break
+            except WireError:
+                continue
+        offset += len(piece) + 1
+    return found
+
+
+def resume_naively(data: bytes) -> Naive:
+    """The same session, by reading all of it."""
+    lines = read_naively(data)
+    at = max((n for n, line in enumerate(lines) if isinstance(line.record.body, BoundaryRecord)), default=-1)
+    last = lines[at] if at >= 0 else None
+    segment = last.record.body.kept if last and isinstance(last.record.body, BoundaryRecord) else None
+    return Naive(last, _kept_naively(lines[: max(at, 0)], segment), _once(lines[at + 1 :]))
+
+
+def _kept_naively(before: Sequence[Stored], segment: Segment | None) -> tuple[Stored, ...]:
+    if segment is None:
+        return ()
+    names = ids(before)
+    if segment.head not in names:
+        return ()
+    start = names.index(segment.head)
+    end = names.index(segment.tail, start) + 1 if segment.tail in names[start:] else len(names)
+    return _once([line for line in before[start:end] if not isinstance(line.record.body, BoundaryRecord)])
+
+
+def _once(lines: Sequence[Stored]) -> tuple[Stored, ...]:
+    first: dict[RecordId, Stored] = {}
+    for line in lines:
+        first.setdefault(line.record.id, line)
+    return tuple(first.values())
