@@ -1,0 +1,155 @@
+"""Rig: an accident at every operation of the fs port, in a process of its own, and a look at what is left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sevenfold.store.disk import SYSTEM_DISK
+from sevenfold.store.faults import ACCIDENTS, Accident, Fault, FaultyDisk, Operation, can_happen
+from tests.torture.crew import Crew
+from tests.torture.gang import try_all
+from tests.torture.play_files import Edits, Files, Notes, Spilled
+from tests.torture.play_lock import Leases
+from tests.torture.play_mail import Letters, Opened
+from tests.torture.play_transcript import Transcripts
+from tests.torture.rig import Orders, Outcome, outcome
+from tests.torture.stage import Scenario, Seen, judged, play
+
+Make = Callable[[int], Scenario]
+SCENARIOS: tuple[Make, ...] = (Transcripts, Files, Edits, Notes, Spilled, Letters, Leases, Opened)
+LASTING: tuple[Accident, ...] = ("ENOSPC", "EIO")
+LONGEST_RUN_SECONDS = 60
+"""A run takes milliseconds; one that takes this long hangs."""
+
+_MOST_SEEDS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    make: Make
+    seed: int
+    operation: Operation
+    fault: Fault
+
+    def __str__(self) -> str:
+        lasting = " for good" if self.fault.lasting else ""
+        return (
+            f"{self.make(self.seed).name} (seed {self.seed}), {self.fault.accident}{lasting} "
+            f"at operation {self.fault.at} ({self.operation})"
+        )
+
+
+def run_faults(
+    orders: Orders, scenarios: Sequence[Make] = SCENARIOS, *, points: int | None = None
+) -> list[Outcome]:
+    """Every operation of every scenario, with every accident that can happen there."""
+    with outcome("faults", "fault points") as found, orders.scratch("faults") as place:
+        wanted = points or orders.pick(tiny=160, short=400, long=12_000)
+        chosen = _choose(orders, scenarios, place, wanted, found)
+        for verdict in try_all(chosen, strike, place):
+            orders.progress("faults", found.count, len(chosen), "fault points")
+            for wrong in verdict.wrong:
+                found.wrong(f"{chosen[verdict.index] if verdict.index >= 0 else 'the rig'}: {wrong}")
+            found.count += 1
+        found.notes.append(_spread(chosen))
+    return [found]
+
+
+def strike(point: Point, root: Path) -> list[str]:
+    """Run one scenario with one accident and judge what is left."""
+    shutil.rmtree(root, ignore_errors=True)
+    scenario = point.make(point.seed)
+    scenario.prepare(root)
+    seen = _run_apart(scenario, root, point.fault)
+    if seen is None:
+        return [f"it hung for over {LONGEST_RUN_SECONDS} s"]
+    wrong = judged(scenario, root, seen)
+    if not point.fault.lasting:
+        stuck = {step for step in seen.refused if seen.refused.count(step) > 1}
+        wrong += [f"step {step!r} was refused again after the accident had passed" for step in sorted(stuck)]
+    if point.fault.accident.startswith("die") == seen.finished:
+        wrong.append("the accident did not happen")
+    return wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """A run with nothing in its way: what it did, and what was wrong even so."""
+
+    operations: list[Operation]
+    wrong: list[str]
+
+
+def run_calm(scenario: Scenario, root: Path) -> Calm:
+    shutil.rmtree(root, ignore_errors=True)
+    scenario.prepare(root)
+    disk = FaultyDisk(None, inner=SYSTEM_DISK)
+    notes: list[str] = []
+    play(scenario, root, disk, notes.append)
+    return Calm(disk.seen, judged(scenario, root, Seen.of(notes)))
+
+
+def points_of(make: Make, seed: int, operations: Sequence[Operation]) -> list[Point]:
+    found: list[Point] = []
+    for at, operation in enumerate(operations, start=1):
+        for accident in ACCIDENTS:
+            if can_happen(accident, operation):
+                found.append(Point(make, seed, operation, Fault(at, accident)))
+                if accident in LASTING:
+                    found.append(Point(make, seed, operation, Fault(at, accident, lasting=True)))
+    return found
+
+
+def _choose(
+    orders: Orders, scenarios: Sequence[Make], place: Path, wanted: int, found: Outcome
+) -> list[Point]:
+    """All points of as many seeds as it takes; a short run takes a sample of the first seed's."""
+    points: list[Point] = []
+    for seed in range(orders.seed, orders.seed + _MOST_SEEDS):
+        for make in scenarios:
+            calm = run_calm(make(seed), place / "calm")
+            points += points_of(make, seed, calm.operations)
+            for wrong in calm.wrong:
+                found.wrong(f"{make(seed).name} (seed {seed}), with nothing in its way: {wrong}")
+        if len(points) >= wanted:
+            break
+    if orders.size == "long":
+        return points
+    return orders.random("points").sample(points, min(wanted, len(points)))
+
+
+def _run_apart(scenario: Scenario, root: Path, fault: Fault) -> Seen | None:
+    """What a child told that had the accident; None when it hung."""
+    read_end, write_end = os.pipe()
+
+    def work() -> None:
+        signal.alarm(LONGEST_RUN_SECONDS)
+        os.close(read_end)
+        play(scenario, root, FaultyDisk(fault), lambda line: _tell(write_end, line))
+
+    with Crew() as crew:
+        pid = crew.start(work)
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            told = pipe.read().decode("utf-8", "surrogateescape")
+        if crew.wait(pid) == -signal.SIGALRM:
+            return None
+    return Seen.of(told.splitlines())
+
+
+def _tell(fd: int, line: str) -> None:
+    os.write(fd, line.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def _spread(points: Sequence[Point]) -> str:
+    counts: dict[str, int] = {}
+    for point in points:
+        name = point.make(point.seed).name
+        counts[name] = counts.get(name, 0) + 1
+    seeds = len({point.seed for point in points})
+    return f"{seeds} seeds: " + ", ".join(f"{name} {count:,}" for name, count in counts.items())

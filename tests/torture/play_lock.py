@@ -1,0 +1,130 @@
+"""Scenario: the lock over long work is taken, renewed, published, given up and taken again, face and all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing, LeaseLost
+from sevenfold.core.events import Event, LockRebuilt
+from sevenfold.store.disk import Disk
+from sevenfold.store.folder import Folder
+from sevenfold.store.lock import LEASE, Lease, Lock
+from sevenfold.store.lock_face import FACE, LockFace, stamp
+from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
+
+WORK = "work.md"
+
+
+class Leases:
+    name = "lock"
+
+    def __init__(self, seed: int) -> None:
+        random = Random(f"lock {seed}")
+        self.faced = seed % 3 != 2
+        self.endings = [random.choice(("publish", "publish", "give up", "lapse")) for _ in range(3)]
+
+    def prepare(self, root: Path) -> None:
+        (root / "memory").mkdir(parents=True)
+        (root / "control").mkdir()
+
+    def run(self, stage: Stage) -> None:
+        memory = stage.get("memory", lambda: self._memory(stage.root, stage.disk))
+        control = stage.get("control", lambda: Folder.open(stage.root / "control", disk=stage.disk))
+        if memory is None or control is None:
+            return
+        lock = self._lock(memory, control, stage.clock, [])
+        for turn, ending in enumerate(self.endings):
+            lease = self._acquire(stage, lock, turn)
+            if lease:
+                stage.clock.pass_time(timedelta(seconds=10))
+                stage.attempt(f"renew {turn}", lease.renew)
+                stage.clock.pass_time(timedelta(seconds=10))
+                self._end(stage, memory, lease, ending)
+            stage.clock.pass_time(timedelta(seconds=10))
+
+    def judge(self, root: Path, seen: Seen) -> Iterator[str]:
+        events: list[Event] = []
+        clock = clock_after(hours=3)
+        memory, control = self._memory(root, QUICK_DISK), Folder.open(root / "control", disk=QUICK_DISK)
+        with memory, control:
+            lock = self._lock(memory, control, clock, events)
+            tokens = [int(told) for step, told in seen.done.items() if step.startswith("acquire")]
+            state = lock.read_state()
+            if state.token < max(tokens, default=0):
+                yield f"the token went back from {max(tokens)} to {state.token}"
+            yield from self._judge_success(state.last_success, seen)
+            yield from self._judge_work(memory, seen)
+            lease = lock.acquire()
+            if lease.token <= max([state.token, *tokens]):
+                yield f"token {lease.token} was handed out before"
+            yield from self._judge_stale(lock, tokens)
+            lease.publish(lambda: memory.replace(WORK, b"afterwards"))
+            if lock.read_state().last_success != clock.now():
+                yield "a success after recovery is not recorded"
+            if self.faced and LockFace(memory).read() != stamp(clock.now()):
+                yield "the face does not show the success"
+        if any(isinstance(event, LockRebuilt) for event in events):
+            yield "the lock's record was torn and had to be rebuilt"
+
+    def _acquire(self, stage: Stage, lock: Lock, turn: int) -> Lease | None:
+        found: list[Lease] = []
+
+        def act() -> str:
+            found.append(lock.acquire())
+            return str(found[0].token)
+
+        if not stage.attempt(f"acquire {turn}", act):
+            # What was refused may have happened all the same; then it lapses like any other.
+            stage.clock.pass_time(LEASE + timedelta(seconds=1))
+            stage.attempt(f"acquire {turn} again", act)
+        return found[0] if found else None
+
+    def _end(self, stage: Stage, memory: Folder, lease: Lease, ending: str) -> None:
+        now = stage.clock.now().isoformat()
+        if ending == "lapse":
+            stage.clock.pass_time(LEASE + timedelta(seconds=1))
+        elif ending == "give up" or not stage.attempt(
+            f"publish {lease.token} {now}",
+            lambda: lease.publish(lambda: memory.replace(WORK, f"token {lease.token}".encode())),
+        ):
+            stage.attempt(f"give up {lease.token}", lease.give_up)
+        # One that could not be given up lapses.
+        stage.clock.pass_time(LEASE + timedelta(seconds=1))
+
+    def _judge_success(self, found: datetime | None, seen: Seen) -> Iterator[str]:
+        begun = [datetime.fromisoformat(step.split()[2]) for step in seen.begun if step.startswith("publish")]
+        done = [datetime.fromisoformat(step.split()[2]) for step in seen.done if step.startswith("publish")]
+        if found is not None and found not in begun:
+            yield f"a success at {found} is recorded, but nothing was published then"
+        if done and (found is None or found < max(done)):
+            yield f"the success of {max(done)} was acknowledged, and {found} is recorded"
+
+    def _judge_work(self, memory: Folder, seen: Seen) -> Iterator[str]:
+        found = b""
+        with suppress(FileMissing):
+            found = memory.read(WORK, max_bytes=100)
+        begun = [f"token {step.split()[1]}".encode() for step in seen.begun if step.startswith("publish")]
+        done = [f"token {step.split()[1]}".encode() for step in seen.done if step.startswith("publish")]
+        allowed = begun[begun.index(done[-1]) :] if done else [b"", *begun]
+        if found not in allowed:
+            yield f"the published work is {found!r}; expected one of {allowed}"
+
+    def _judge_stale(self, lock: Lock, tokens: list[int]) -> Iterator[str]:
+        for token in tokens:
+            written: list[int] = []
+            with suppress(LeaseLost):
+                lock.publish(token, lambda token=token, written=written: written.append(token))
+            if written:
+                yield f"stale token {token} could publish"
+
+    def _memory(self, root: Path, disk: Disk) -> Folder:
+        return Folder.open(root / "memory", disk=disk, own=frozenset([FACE]))
+
+    def _lock(self, memory: Folder, control: Folder, clock: Clock, events: list[Event]) -> Lock:
+        face = LockFace(memory) if self.faced else None
+        return Lock(control, "dream", clock=clock, emit=events.append, face=face)
