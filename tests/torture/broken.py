@@ -1,0 +1,151 @@
+"""Stores that are broken on purpose: each rig must find what is wrong with one, or it finds nothing."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sevenfold.store import lock, mutex
+from sevenfold.store.disk import write_all
+from sevenfold.store.folder import Folder
+from sevenfold.store.lock import Lock
+from sevenfold.store.lock_state import LockState
+from sevenfold.store.records import Record
+from sevenfold.store.transcript import Transcript
+from tests.torture.lossy import LossyDisk
+from tests.torture.stage import QuickDisk
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def replace_in_place(patch: pytest.MonkeyPatch) -> None:
+    """A file emptied and written again where it stands."""
+
+    def replace(self: Folder, key: str, data: bytes, *, modified_ns: int | None = None) -> None:
+        fd = self.disk.open(str(self.path / key), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        write_all(self.disk, fd, data)
+        self.disk.fsync(fd)
+        self.disk.close(fd)
+
+    patch.setattr(Folder, "replace", replace)
+
+
+def leave_tails_open(patch: pytest.MonkeyPatch) -> None:
+    """Lines appended to whatever fragment somebody left."""
+
+    def last_byte(self: Transcript, end: int) -> bytes:
+        return b"\n"
+
+    patch.setattr(Transcript, "_last_byte", last_byte)
+
+
+def let_errors_out(patch: pytest.MonkeyPatch) -> None:
+    """Errors of the system that nobody turns into ours."""
+
+    @contextmanager
+    def unmapped(doing: str) -> Generator[None]:
+        yield
+
+    patch.setattr("sevenfold.store.folder.mapped_errors", unmapped)
+
+
+def count_crashes_as_success(patch: pytest.MonkeyPatch) -> None:
+    """The old way: the time of the last success is stamped when the lock is taken."""
+    acquire = Lock.acquire
+
+    def stamped(self: Lock) -> lock.Lease:
+        taken = acquire(self)
+        self.publish(taken.token, lambda: None)
+        return acquire(self)
+
+    patch.setattr(Lock, "acquire", stamped)
+
+
+def acknowledge_before_writing(patch: pytest.MonkeyPatch) -> None:
+    """Records kept in memory until the next ones come."""
+    append_all = Transcript.append_all
+    kept: list[Record] = []
+
+    def later(self: Transcript, records: Sequence[Record], *, durable: bool = True) -> object:
+        waiting = [*kept]
+        kept[:] = records
+        return append_all(self, waiting, durable=durable) if waiting else []
+
+    patch.setattr(Transcript, "append_all", later)
+
+
+def publish_without_fencing(patch: pytest.MonkeyPatch) -> None:
+    """Whoever once had the lock may publish, however late."""
+
+    def trusted(self: Lock, token: int) -> LockState:
+        return LockState(token=self.read_state().token)
+
+    patch.setattr(Lock, "_owned", trusted)
+
+
+def hold_no_mutex(patch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def nothing(folder: Folder, name: str, **_: object) -> Generator[None]:
+        yield
+
+    patch.setattr(lock, "mutex", nothing)
+    patch.setattr(mutex, "mutex", nothing)
+
+
+def never_sync(patch: pytest.MonkeyPatch) -> None:
+    """Acknowledged as soon as the kernel has it."""
+
+    def fsync(self: LossyDisk, fd: int) -> None:
+        pass
+
+    patch.setattr(LossyDisk, "fsync", fsync)
+
+
+def sync_files_alone(patch: pytest.MonkeyPatch) -> None:
+    """What a file holds is made durable, and its name is not."""
+    fsync = LossyDisk.fsync
+
+    def only_files(self: LossyDisk, fd: int) -> None:
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
+            fsync(self, fd)
+
+    patch.setattr(LossyDisk, "fsync", only_files)
+
+
+class FollowingDisk(QuickDisk):
+    """Goes where links lead."""
+
+    def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        return os.open(path, flags & ~os.O_NOFOLLOW, 0o600, dir_fd=root_fd)
+
+
+class WaitingDisk(QuickDisk):
+    """Opens whatever is there, and waits for as long as that takes."""
+
+    def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        return super().open_beneath(root_fd, path, flags & ~os.O_NONBLOCK)
+
+
+def name_by_slug(root: Path) -> str:
+    """A project's name as other tools make it: every odd character a dash."""
+    return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in str(root))
+
+
+BYPASS = """
+import sys
+from pathlib import Path
+from sevenfold.store.folder import Folder
+from tests.torture import traced
+
+def replace(self, key, data, *, modified_ns=None):
+    (self.path / key).write_bytes(data)
+
+Folder.replace = replace
+traced.main(Path(sys.argv[1]), int(sys.argv[2]))
+"""
+"""A script that writes files behind the port's back."""

@@ -1,0 +1,190 @@
+"""The rigs in their shortest form: nothing is wrong with the store, and something with every broken one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.torture import paths, power, syscalls
+from tests.torture.broken import (
+    BYPASS,
+    FollowingDisk,
+    Plant,
+    WaitingDisk,
+    acknowledge_before_writing,
+    count_crashes_as_success,
+    hold_no_mutex,
+    leave_tails_open,
+    let_errors_out,
+    name_by_slug,
+    never_sync,
+    publish_without_fencing,
+    replace_in_place,
+    sync_files_alone,
+)
+from tests.torture.contention import run_edits, run_rounds
+from tests.torture.cuts import run_cuts
+from tests.torture.faults import Make, run_faults
+from tests.torture.kills import run_kills
+from tests.torture.leases import run_leases
+from tests.torture.paths import Way, run_identity, run_paths
+from tests.torture.play_files import Edits, Files
+from tests.torture.play_lock import Leases
+from tests.torture.play_transcript import Transcripts
+from tests.torture.power import run_loops
+from tests.torture.races import run_races
+from tests.torture.rig import Orders, Outcome, Progress, outcome
+from tests.torture.stage import QuickDisk
+from tests.torture.syscalls import match_port, run_syscalls
+
+pytestmark = pytest.mark.torture
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Orders:
+    return Orders("tiny", 1, tmp_path, Progress(quiet=True))
+
+
+def expect_nothing(found: Sequence[Outcome]) -> None:
+    """Everything was tried, and nothing was wrong."""
+    for line in found:
+        if line.skipped:
+            pytest.skip(line.skipped)
+        assert line.shown == []
+        assert line.violations == 0
+        assert line.count > 0
+
+
+def expect_something(found: Sequence[Outcome], what: str) -> None:
+    shown = [text for line in found for text in line.shown]
+    assert any(what in text for text in shown), shown
+
+
+def test_no_accident_at_any_operation_loses_or_tears_anything(orders: Orders) -> None:
+    expect_nothing(run_faults(orders))
+
+
+@pytest.mark.parametrize(
+    ("plant", "scenario", "what"),
+    [
+        (replace_in_place, Files, "a state that nobody made"),
+        (replace_in_place, Edits, "lines [0"),
+        (leave_tails_open, Transcripts, "glued"),
+        (let_errors_out, Files, "none of ours came out: OSError"),
+        (count_crashes_as_success, Leases, "but nothing was published then"),
+        (publish_without_fencing, Leases, "could publish"),
+    ],
+)
+def test_accidents_show_what_is_wrong_with_a_broken_store(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, plant: Plant, scenario: Make, what: str
+) -> None:
+    plant(monkeypatch)
+    expect_something(run_faults(orders, [scenario], points=80), what)
+
+
+def test_no_system_call_that_fails_or_kills_loses_or_tears_anything(orders: Orders) -> None:
+    expect_nothing(run_syscalls(orders))
+
+
+def test_system_calls_show_that_a_file_is_replaced_in_place(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect_tools(syscalls.why_not())
+    replace_in_place(monkeypatch)
+    expect_something(run_syscalls(orders, [Files])[1:], "a state that nobody made")
+
+
+def test_a_write_that_bypasses_the_port_is_found(orders: Orders) -> None:
+    expect_tools(syscalls.why_not())
+    with outcome("planted", "calls") as found, orders.scratch("bypass") as place:
+        match_port(found, place, 1, ("-c", BYPASS))
+    expect_something([found], "the port was asked to write")
+
+
+def test_killed_writers_lose_nothing_that_was_acknowledged(orders: Orders) -> None:
+    expect_nothing(run_kills(orders))
+
+
+def test_kills_show_that_records_are_acknowledged_before_they_are_written(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acknowledge_before_writing(monkeypatch)
+    expect_something(run_kills(orders), "records acknowledged and")
+
+
+def test_one_holds_the_lock_at_a_time_and_late_holders_publish_nothing(orders: Orders) -> None:
+    expect_nothing([*run_leases(orders), *run_rounds(orders)])
+
+
+def test_a_lock_without_fencing_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish_without_fencing(monkeypatch)
+    expect_something(run_leases(orders), "a stale publish")
+
+
+def test_a_lock_that_two_can_take_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold_no_mutex(monkeypatch)
+    expect_something(run_rounds(orders), "took a dead holder's lock")
+
+
+def test_concurrent_edits_of_a_file_lose_no_line(orders: Orders) -> None:
+    expect_nothing(run_edits(orders))
+
+
+def test_edits_that_lose_lines_are_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold_no_mutex(monkeypatch)
+    expect_something(run_edits(orders), "is lost")
+
+
+def test_no_hostile_key_gets_out_and_no_two_roots_share_a_name(orders: Orders) -> None:
+    expect_nothing(run_paths(orders))
+
+
+def test_a_folder_that_follows_links_is_found(orders: Orders) -> None:
+    found = run_paths(orders, [Way("planted", FollowingDisk())])
+    expect_something(found, "brought in what is outside")
+    expect_something(found, "something outside was changed")
+
+
+def test_a_folder_that_hangs_on_a_fifo_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "LONGEST_SECONDS", 1)
+    expect_something(run_paths(orders, [Way("planted", WaitingDisk())]), "hung")
+
+
+def test_a_name_that_two_roots_share_is_found(orders: Orders) -> None:
+    expect_something([run_identity(orders, name_by_slug)], "shares its name")
+
+
+def test_no_rename_race_gets_out(orders: Orders) -> None:
+    expect_nothing(run_races(orders))
+
+
+def test_a_folder_that_loses_rename_races_is_found(orders: Orders) -> None:
+    expect_something(run_races(orders, [Way("planted", FollowingDisk())]), "got outside")
+
+
+def test_no_simulated_power_cut_loses_or_tears_anything(orders: Orders) -> None:
+    expect_nothing(run_cuts(orders))
+
+
+@pytest.mark.parametrize("plant", [never_sync, sync_files_alone, replace_in_place])
+def test_simulated_power_cuts_show_what_was_not_synced(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, plant: Plant
+) -> None:
+    plant(monkeypatch)
+    expect_something(run_cuts(orders), "cut at moment")
+
+
+def test_a_file_system_whose_power_is_cut_keeps_what_was_acknowledged(orders: Orders) -> None:
+    expect_nothing(run_loops(orders))
+
+
+def test_a_power_cut_shows_that_nothing_was_synced(orders: Orders) -> None:
+    expect_tools(power.why_not())
+    expect_something(run_loops(orders, QuickDisk()), "records acknowledged and")
+
+
+def expect_tools(missing: str | None) -> None:
+    if missing:
+        pytest.skip(missing)
