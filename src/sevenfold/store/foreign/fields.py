@@ -1,0 +1,103 @@
+"""Looking into JSON that may be anything: what is not there, or not of the kind, is simply absent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import TypeAlias, cast
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.messages import Block, Text, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.wire import read_block
+
+Fields: TypeAlias = Mapping[str, object]
+
+NOTHING: Fields = MappingProxyType({})
+MAX_NAME_CHARS = 200
+"""No id, model or type is longer; what is longer is no name, and would fill the report."""
+
+
+def as_fields(value: object) -> Fields:
+    """The object itself, or an empty one."""
+    return cast("Fields", value) if isinstance(value, dict) else NOTHING
+
+
+def inner(fields: Fields, key: str) -> Fields:
+    return as_fields(fields.get(key))
+
+
+def listed(fields: Fields, key: str) -> list[object]:
+    value = fields.get(key)
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def text(fields: Fields, key: str) -> str:
+    value = fields.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def name(fields: Fields, *keys: str) -> str:
+    """The first of these that is a short text: an id, a model, a type."""
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, str) and value:
+            return value[:MAX_NAME_CHARS]
+    return ""
+
+
+def whole(fields: Fields, key: str) -> int | None:
+    value = fields.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def moment(fields: Fields, *keys: str) -> datetime | None:
+    """A time in UTC, from ISO text or from seconds since 1970."""
+    for key in keys:
+        value = fields.get(key)
+        try:
+            if isinstance(value, str):
+                parsed = datetime.fromisoformat(value)
+                return parsed.astimezone(UTC) if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                return datetime.fromtimestamp(value, UTC)
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
+
+
+def blocks(content: object) -> tuple[Block, ...]:
+    """Content as blocks: text alone is one; what is no block is left out."""
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    if not isinstance(content, list):
+        return ()
+    found = (_block(item) for item in cast("list[object]", content))
+    return tuple(item for item in found if item is not None)
+
+
+def _block(item: object) -> Block | None:
+    if isinstance(item, str):
+        return Text(item)
+    try:
+        return _plain_block(as_fields(item)) or read_block(item)
+    except WireError:
+        return None
+
+
+def _plain_block(wire: Fields) -> Block | None:
+    """The blocks that transcripts are made of, without what only resending them would need. Half the time of
+    reading a transcript would otherwise go into freezing what is weighed once and dropped."""
+    match wire.get("type"), wire:
+        case "text", {"text": str() as said}:
+            return Text(said)
+        case "thinking", {"thinking": str() as thought}:
+            return Thinking(thought, text(wire, "signature") or None)
+        case "tool_use", {"id": str() as use, "name": str() as tool, "input": dict()}:
+            frozen = freeze(wire["input"])
+            return ToolUse(ToolUseId(use), tool, frozen) if isinstance(frozen, JsonObject) else None
+        case "tool_result", {"tool_use_id": str() as use, "content": str() as said}:
+            return ToolResult(ToolUseId(use), said, wire.get("is_error") is True)
+        case _:
+            return None
