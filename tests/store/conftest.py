@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from pathlib import Path
 
@@ -9,15 +8,17 @@ import pytest
 from sevenfold.core.events import Event
 from sevenfold.store.disk import Disk, SystemDisk
 from sevenfold.store.folder import Folder
-from tests.store.disks import WalkingDisk
+from sevenfold.store.mailbox import Mailbox
+from tests.store.disks import WalkingDisk, open_handles
+from tests.store.mails import opened
 
 
 @pytest.fixture(autouse=True)
 def no_handle_left_open() -> Generator[None]:
     """Every handle that a test opens, or makes the store open, is closed again, whatever went wrong."""
-    before = os.listdir("/dev/fd")
+    before = open_handles()
     yield
-    assert os.listdir("/dev/fd") == before
+    assert open_handles() == before
 
 
 @pytest.fixture
@@ -55,3 +56,15 @@ def folder(place: Path, disk: Disk) -> Generator[Folder]:
 def control(tmp_path: Path) -> Generator[Folder]:
     with Folder.open(tmp_path / "control", create=True) as opened:
         yield opened
+
+
+@pytest.fixture
+def mail(tmp_path: Path) -> Generator[Folder]:
+    with Folder.open(tmp_path / "mail", create=True) as folder:
+        yield folder
+
+
+@pytest.fixture
+def box(mail: Folder, control: Folder, events: list[Event]) -> Generator[Mailbox]:
+    with opened(mail, control, events=events) as made:
+        yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -60,3 +61,8 @@ def tree(place: Path) -> dict[str, bytes]:
 
 def temps(place: Path) -> list[str]:
     return [path.name for path in place.rglob(".tmp-*")]
+
+
+def open_handles() -> set[int]:
+    """The numbers of all handles, less the one that the looking itself opens."""
+    return {fd for fd in map(int, os.listdir("/dev/fd")) if os.path.lexists(f"/dev/fd/{fd}")}

@@ -20,7 +20,7 @@ from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import BoundaryRecord, Record, RecordId, Segment
 from sevenfold.store.transcript import Transcript
 from sevenfold.store.transcript_reader import BadLine, Stored, resume
-from tests.store.disks import QUICK
+from tests.store.disks import QUICK, open_handles
 from tests.store.transcripts import FILE, SESSION, boundary, ids, resume_naively, said, scanned
 
 texts = st.sampled_from(["", "short", "é\u2028\n" * 30, '{"c":"12345678","k":"boundary",', "x" * 3000])
@@ -33,11 +33,6 @@ class Died(BaseException):
 
 def die() -> NoReturn:
     raise Died
-
-
-def open_handles() -> set[int]:
-    """Less the one that the looking itself opens."""
-    return {fd for fd in map(int, os.listdir("/dev/fd")) if os.path.exists(f"/dev/fd/{fd}")}
 
 
 class Transcripts(RuleBasedStateMachine):

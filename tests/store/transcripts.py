@@ -91,16 +91,20 @@ def resume_naively(data: bytes) -> Naive:
     at = max((n for n, line in enumerate(lines) if isinstance(line.record.body, BoundaryRecord)), default=-1)
     last = lines[at] if at >= 0 else None
     segment = last.record.body.kept if last and isinstance(last.record.body, BoundaryRecord) else None
-    return Naive(last, _kept_naively(lines[: max(at, 0)], segment), _once(lines[at + 1 :]))
+    return Naive(last, _kept_naively(data, lines[: max(at, 0)], segment), _once(lines[at + 1 :]))
 
 
-def _kept_naively(before: Sequence[Stored], segment: Segment | None) -> tuple[Stored, ...]:
+def _kept_naively(data: bytes, before: Sequence[Stored], segment: Segment | None) -> tuple[Stored, ...]:
     if segment is None:
         return ()
     names = ids(before)
-    if segment.head not in names:
+    starts = [n for n, name in enumerate(names) if name == segment.head]
+    if not starts:
         return ()
-    start = names.index(segment.head)
+    # Of two copies the pointer says which, if it points at a line.
+    pointed = [n for n in starts if before[n].offset >= segment.offset]
+    points = segment.offset == 0 or data[segment.offset - 1 : segment.offset] == b"\n"
+    start = (pointed if points and pointed else starts)[0]
     end = names.index(segment.tail, start) + 1 if segment.tail in names[start:] else len(names)
     return _once([line for line in before[start:end] if not isinstance(line.record.body, BoundaryRecord)])
 

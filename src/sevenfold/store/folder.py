@@ -28,7 +28,7 @@ from sevenfold.store.disk import (
     read_all,
     write_all,
 )
-from sevenfold.store.keys import check_key, is_part
+from sevenfold.store.keys import check_key, check_path, is_part
 
 TEMP = ".tmp-"
 TEMP_LIFE = timedelta(hours=1)
@@ -64,7 +64,7 @@ class Folder:
     ) -> Self:
         """Hold `path` open. `create` makes it and its missing parents, each durable before the next."""
         with mapped_errors(f"open folder {path}"):
-            _refuse_nameless(path)
+            check_path(path)
             if create:
                 _make_folders(path, disk)
             return cls(disk.open(str(path), FOLDER_FLAGS), path, disk, own)
@@ -293,16 +293,6 @@ class Folder:
 
     def _say(self, key: str) -> str:
         return f"{self.path}/{key}"
-
-
-def _refuse_nameless(path: Path) -> None:
-    """A path that the system has no bytes for: a NUL, or half a character."""
-    try:
-        if b"\0" not in os.fsencode(path):
-            return
-    except UnicodeEncodeError:
-        pass
-    raise KeyRefused(f"{str(path)!r} cannot be the name of a folder")
 
 
 def _make_folders(path: Path, disk: Disk) -> None:

@@ -6,7 +6,9 @@ wrong (two names that differ in case, devices of other systems) is refused here 
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import PurePath
 
 from sevenfold.core.errors import KeyRefused
 
@@ -19,6 +21,16 @@ RESERVED = frozenset(
 """Devices on Windows, whatever follows the first dot: a synced folder must stay usable there."""
 
 MAX_PARTS = 8
+
+
+def check_path(path: str | PurePath) -> None:
+    """`KeyRefused` for a path, from a setting say, that the system has no bytes for."""
+    try:
+        if b"\0" not in os.fsencode(path):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise KeyRefused(f"{str(path)!r} cannot be a path; take out what is no character")
 
 
 def is_part(name: str) -> bool:

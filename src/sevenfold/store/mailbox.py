@@ -13,7 +13,8 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Set
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType
@@ -21,10 +22,12 @@ from uuid import uuid4
 
 from sevenfold.core.canonical import canonical
 from sevenfold.core.errors import (
+    AccessDenied,
     FileDamaged,
     FileExists,
     FileMissing,
     InputError,
+    KeyRefused,
     MailboxFull,
     MessageTooLarge,
     NotRegular,
@@ -33,6 +36,7 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import Emit, MailQuarantined, ignore
 from sevenfold.core.json import JsonObject, freeze, read_object, thaw, write_json
 from sevenfold.store.folder import Folder
+from sevenfold.store.keys import is_part
 from sevenfold.store.mutex import mutex
 
 MailId = NewType("MailId", str)
@@ -42,6 +46,12 @@ MAX_MAIL_BYTES = 256 * 1024
 
 KEY_BYTES = 32
 KEY = "mail.key"
+
+_MAX_NAME_CHARS = 100
+"""Its mutex has a longer name, which has to be a key as well."""
+
+_UNTRUSTED = (InputError, FileDamaged, NotRegular, AccessDenied)
+"""What is wrong with a message itself. A disk that fails to read it for once is no fault of the message's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +86,32 @@ class Mailbox:
         limits: MailLimits | None = None,
         emit: Emit = ignore,
     ) -> None:
+        if not is_part(name) or len(name) > _MAX_NAME_CHARS:
+            raise KeyRefused(
+                f"{name[:80]!r} cannot name a mailbox: use up to {_MAX_NAME_CHARS} letters, digits, '.', '_' "
+                "and '-', starting with a letter, a digit or '_'"
+            )
         self._name = name
-        self._new = folder.subfolder(f"{name}/new")
-        self._cur = folder.subfolder(f"{name}/cur")
-        self._bad = folder.subfolder(f"{name}/bad")
-        self._folder = folder.subfolder(name)
         self._control = control
         self._limits = limits or MailLimits()
         self._emit = emit
-        self._key = _read_key(control)
+        with ExitStack() as undo:
+            self._folder = undo.enter_context(folder.subfolder(name))
+            self._new = undo.enter_context(self._folder.subfolder("new"))
+            self._cur = undo.enter_context(self._folder.subfolder("cur"))
+            self._folder.subfolder("bad").close()
+            self._key = _read_key(control)
+            self._folders = undo.pop_all()
 
     def close(self) -> None:
-        for folder in (self._new, self._cur, self._bad, self._folder):
-            folder.close()
+        self._folders.close()
 
     def deliver(self, mail: Mail) -> bool:
         """Put it in the mailbox, durably. False: it was delivered before, and is not delivered twice."""
+        if not _ID.fullmatch(mail.id):
+            raise InputError(
+                f"mail id {mail.id[:80]!r} cannot be used; use 1 to 64 letters, digits, '_' and '-'"
+            )
         data = self._seal(mail)
         if len(data) > MAX_MAIL_BYTES:
             raise MessageTooLarge(
@@ -101,31 +121,37 @@ class Mailbox:
         with self._locked():
             waiting, used = _slots(self._new), _slots(self._cur)
             if any(slot.id == mail.id for slot in (*waiting, *used)):
+                self._settle()
                 return False
             self._refuse_over_quota(waiting, len(data))
             last = max((slot.number for slot in (*waiting, *used)), default=0)
-            self._new.create(_Slot(last + 1, len(data), mail.id).name, data)
+            # A file with the highest number there is, put there by hand, must not make ours unreadable.
+            number = min(last + 1, _LAST_NUMBER)
+            self._new.create(_Slot(number, len(data), mail.id).name, data)
         return True
 
     def receive(self) -> list[Mail]:
         """Everything that waits, oldest first. It keeps waiting until it is acknowledged."""
         found: list[Mail] = []
+        known = {slot.id for slot in _slots(self._cur)}
         for slot in _slots(self._new):
             try:
-                found.append(self._open(self._new.read(slot.name, max_bytes=MAX_MAIL_BYTES), slot))
-            except FileMissing:
-                continue  # another reader of this mailbox has acknowledged it meanwhile
-            except (InputError, FileDamaged, NotRegular) as error:
-                # Only for what it is. A disk that fails to read it for once is no fault of the message's.
-                self._set_aside(slot.name, str(error))
+                mail = self._read(slot, known)
+            except _UNTRUSTED:
+                mail = self._read_or_set_aside(slot, known)
+            if mail:
+                known.add(mail.id)
+                found.append(mail)
         return found
 
     def acknowledge(self, mail_id: MailId) -> None:
         """The message was used: it will not be received again. Acknowledging twice is harmless."""
         with self._locked():
-            for slot in _slots(self._new):
-                if slot.id == mail_id:
-                    self._folder.move(f"new/{slot.name}", f"cur/{slot.name}")
+            waiting = [slot for slot in _slots(self._new) if slot.id == mail_id]
+            for slot in waiting:
+                self._folder.move(f"new/{slot.name}", f"cur/{slot.name}")
+            if not waiting:
+                self._settle()
             for slot in _slots(self._cur)[: -self._limits.remembered or None]:
                 self._cur.remove(slot.name)
 
@@ -145,10 +171,32 @@ class Mailbox:
                 f"{limits.waiting_bytes:,}; it has to read them first"
             )
 
-    def _set_aside(self, name: str, reason: str) -> None:
-        with self._locked(), suppress(FileMissing):
-            self._folder.move(f"new/{name}", f"bad/{secrets.token_hex(4)}-{name}"[:200])
-            self._emit(MailQuarantined(self._name, name, reason))
+    def _settle(self) -> None:
+        """Who delivered or acknowledged before us may have died before it was durable; we say that it is."""
+        self._folder.settle("new/any")
+        self._folder.settle("cur/any")
+
+    def _read(self, slot: _Slot, known: Set[MailId]) -> Mail | None:
+        """The message, or None where another reader of this mailbox has acknowledged it meanwhile."""
+        try:
+            data = self._new.read(slot.name, max_bytes=MAX_MAIL_BYTES)
+        except FileMissing:
+            return None
+        if slot.id in known:
+            raise WireError("it was delivered before: somebody put a copy there by hand")
+        return self._open(data, slot)
+
+    def _read_or_set_aside(self, slot: _Slot, known: Set[MailId]) -> Mail | None:
+        """The same, with no delivery under way: one that takes two steps may have been seen in between."""
+        with self._locked():
+            try:
+                return self._read(slot, known)
+            except _UNTRUSTED as error:
+                reason = str(error)
+                with suppress(FileMissing):
+                    self._folder.move(f"new/{slot.name}", f"bad/{secrets.token_hex(4)}-{slot.name}")
+        self._emit(MailQuarantined(self._name, slot.name, reason))
+        return None
 
     def _seal(self, mail: Mail) -> bytes:
         fields = {
@@ -166,13 +214,17 @@ class Mailbox:
     def _open(self, data: bytes, slot: _Slot) -> Mail:
         wire = read_object(data)
         seal, fields = wire.get("seal"), wire.without("seal")
-        if not isinstance(seal, str) or not hmac.compare_digest(seal.encode(), self._sealed(fields).encode()):
+        if not isinstance(seal, str) or not hmac.compare_digest(_bytes(seal), _bytes(self._sealed(fields))):
             raise WireError("its seal does not fit: it was not delivered through this mailbox")
         named, sender, summary = (_text(fields, key) for key in ("id", "sender", "summary"))
         body = fields.get("body")
         if named != slot.id or not isinstance(body, JsonObject):
             raise WireError("its name or its body does not fit its content")
-        return Mail(sender, summary, body, datetime.fromisoformat(_text(fields, "sent")), MailId(named))
+        try:
+            sent = datetime.fromisoformat(_text(fields, "sent"))
+        except ValueError as error:
+            raise WireError("the time it was sent is none") from error
+        return Mail(sender, summary, body, sent, MailId(named))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -188,7 +240,9 @@ class _Slot:
         return f"{self.number:012}-{self.size_bytes}-{self.id}.json"
 
 
-_NAME = re.compile(r"(\d{12})-(\d{1,9})-([A-Za-z0-9_-]{1,64})\.json", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_NAME = re.compile(rf"(\d{{12}})-(\d{{1,9}})-({_ID.pattern})\.json", re.ASCII)
+_LAST_NUMBER = 10**12 - 1
 
 
 def _slots(folder: Folder) -> list[_Slot]:
@@ -200,11 +254,22 @@ def _slots(folder: Folder) -> list[_Slot]:
 def _read_key(control: Folder) -> bytes:
     while True:
         try:
-            return control.read(KEY, max_bytes=KEY_BYTES)
+            key = control.read(KEY, max_bytes=KEY_BYTES)
+            break
         except FileMissing:
             # Of two that make it at once, one wins and both read the winner's.
             with suppress(FileExists):
                 control.create(KEY, secrets.token_bytes(KEY_BYTES))
+    if len(key) < KEY_BYTES:
+        raise FileDamaged(
+            f"{control.path}/{KEY} has {len(key)} bytes instead of {KEY_BYTES}; remove it to have a new one "
+            "made, and mail that waits will be set aside"
+        )
+    return key
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _text(wire: JsonObject, key: str) -> str:

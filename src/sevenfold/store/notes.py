@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.errors import FileDamaged, FileMissing, InputError, NotRegular
 from sevenfold.store.folder import Folder
 
 NOTES = "notes.md"
@@ -54,6 +54,6 @@ class NotesFile:
         """Whether somebody is at it now."""
         try:
             since = datetime.fromisoformat(self._folder.read(UPDATING, max_bytes=100).decode("ascii"))
-        except (FileMissing, ValueError):
+        except (FileMissing, FileDamaged, NotRegular, ValueError):
             return False
-        return timedelta(0) <= self._clock.now() - since < UPDATE_LIFE
+        return since.tzinfo is not None and timedelta(0) <= self._clock.now() - since < UPDATE_LIFE

@@ -10,7 +10,16 @@ import re
 from dataclasses import dataclass
 
 from sevenfold.core.canonical import digest
-from sevenfold.core.errors import DiskFull, FileDamaged, FileExists, FileMissing, KeyRefused, SevenfoldError
+from sevenfold.core.errors import (
+    AccessDenied,
+    DiskFull,
+    FileDamaged,
+    FileExists,
+    FileMissing,
+    KeyRefused,
+    NotRegular,
+    SevenfoldError,
+)
 from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore
 from sevenfold.core.json import freeze, write_json
 from sevenfold.core.messages import Text, ToolResult, ToolUseId
@@ -41,17 +50,17 @@ class Spills:
         self._folder = session.subfolder(FOLDER)
         self._settings = settings
         self._emit = emit
-        entries = (self._folder.entry(name) for name in self._folder.names())
-        self._used_bytes = sum(entry.size_bytes for entry in entries if entry)
+        self._sizes: dict[str, int] = {}
 
     def close(self) -> None:
         self._folder.close()
 
     def store(self, result: ToolResult) -> Decision:
         """Store the result and decide for its preview; where storing fails, decide to leave it alone."""
-        content = _stored_form(result)
-        size = len(content.data)
+        size = 0
         try:
+            content = _stored_form(result)
+            size = len(content.data)
             name = self._write(result.tool_use_id, content)
         except SevenfoldError as error:
             self._emit(SpillFailed(result.tool_use_id, size, str(error)))
@@ -83,16 +92,16 @@ class Spills:
         for name in _candidates(use, content):
             if self._has_same(name, content.data):
                 return name
-            if self._used_bytes + size > self._settings.session_quota_bytes:
+            used_bytes = self._count_bytes()
+            if used_bytes + size > self._settings.session_quota_bytes:
                 raise DiskFull(
-                    f"{size:,} bytes on top of {self._used_bytes:,} are over the session's quota of "
+                    f"{size:,} bytes on top of {used_bytes:,} are over the session's quota of "
                     f"{self._settings.session_quota_bytes:,}; raise tool_results.session_quota_bytes"
                 )
             try:
                 self._folder.create(name, content.data)
             except (FileExists, KeyRefused):
                 continue
-            self._used_bytes += size
             return name
         raise FileExists(f"other results are stored under every name for {use!r}")
 
@@ -102,9 +111,25 @@ class Spills:
             entry = self._folder.entry(name)
             if entry is None or entry.size_bytes != len(data):
                 return False
-            return self._folder.read(name, max_bytes=len(data)) == data
-        except (FileMissing, KeyRefused):
+            if self._folder.read(name, max_bytes=len(data)) != data:
+                return False
+        except (FileMissing, KeyRefused, NotRegular):
             return False
+        self._folder.settle(name)
+        return True
+
+    def _count_bytes(self) -> int:
+        """What all spills take, those of the session's other processes too. A stored file never changes."""
+        names = self._folder.names()
+        self._sizes = {name: self._sizes[name] if name in self._sizes else self._size(name) for name in names}
+        return sum(self._sizes.values())
+
+    def _size(self, name: str) -> int:
+        try:
+            entry = self._folder.entry(name)
+        except (NotRegular, AccessDenied):
+            return 0  # not one of ours
+        return entry.size_bytes if entry else 0
 
 
 def _candidates(use: ToolUseId, content: _Content) -> tuple[str, ...]:

@@ -1,0 +1,39 @@
+"""Letters and mailboxes for tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from sevenfold.core.events import Event, ignore
+from sevenfold.core.json import JsonObject
+from sevenfold.store.folder import Folder
+from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailLimits
+
+SENT = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+def letter(name: str, text: str = "hello") -> Mail:
+    return Mail("bob", "a word", JsonObject({"text": text}), SENT, MailId(name))
+
+
+@contextmanager
+def opened(
+    mail: Folder, control: Folder, limits: MailLimits | None = None, events: list[Event] | None = None
+) -> Generator[Mailbox]:
+    emit = ignore if events is None else events.append
+    box = Mailbox(mail, "ada", control=control, limits=limits, emit=emit)
+    try:
+        yield box
+    finally:
+        box.close()
+
+
+def waiting(box: Mailbox) -> list[str]:
+    return [found.id for found in box.receive()]
+
+
+def files(mail: Folder, part: str) -> list[str]:
+    return sorted(os.listdir(mail.path / "ada" / part))

@@ -1,0 +1,147 @@
+"""Only what was delivered is mail: whatever else lies in a mailbox is set aside, and told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.errors import FileDamaged
+from sevenfold.core.events import Event, MailQuarantined
+from sevenfold.store.folder import Folder
+from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mailbox, MailId
+from tests.store.mails import files, letter, opened, waiting
+
+
+def plant_text(place: Path) -> None:
+    place.write_text("do as I say", encoding="utf-8")
+
+
+def plant_forged(place: Path) -> None:
+    place.write_text(
+        '{"seal":"00","id":"forged","sender":"ada","summary":"","sent":"2026-11-15T00:00:00","body":{}}',
+        encoding="utf-8",
+    )
+
+
+def plant_odd_seal(place: Path) -> None:
+    place.write_text(r'{"seal":"\ud800","id":"forged"}', encoding="utf-8")
+
+
+def plant_no_seal(place: Path) -> None:
+    place.write_text("{}", encoding="utf-8")
+
+
+def plant_huge(place: Path) -> None:
+    place.write_bytes(b"x" * (MAX_MAIL_BYTES + 1))
+
+
+def plant_folder(place: Path) -> None:
+    place.mkdir()
+
+
+def plant_link(place: Path) -> None:
+    place.symlink_to("/etc/hostname")
+
+
+def plant_fifo(place: Path) -> None:
+    os.mkfifo(place)
+
+
+PLANTS = [
+    plant_text,
+    plant_forged,
+    plant_odd_seal,
+    plant_no_seal,
+    plant_huge,
+    plant_folder,
+    plant_link,
+    plant_fifo,
+]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_what_was_not_delivered_is_set_aside_and_told(
+    box: Mailbox, mail: Folder, events: list[Event], plant: Callable[[Path], None]
+) -> None:
+    box.deliver(letter("m1"))
+    name = "000000000000-10-forged.json"
+    plant(mail.path / "ada" / "new" / name)
+    box.deliver(letter("m2"))
+    assert waiting(box) == ["m1", "m2"]
+    assert [(event.mailbox, event.name) for event in events if isinstance(event, MailQuarantined)] == [
+        ("ada", name)
+    ]
+    assert len(files(mail, "bad")) == 1
+    assert len(files(mail, "new")) == 2
+    box.receive()
+    assert len(events) == 1
+
+
+def test_mail_of_another_mailbox_is_not_mail_of_ours(
+    box: Mailbox, mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    other = Mailbox(mail, "eve", control=control)
+    other.deliver(letter("m1"))
+    [name] = os.listdir(mail.path / "eve" / "new")
+    (mail.path / "eve" / "new" / name).rename(mail.path / "ada" / "new" / name)
+    other.close()
+    assert box.receive() == []
+    assert len(events) == 1
+
+
+@pytest.mark.parametrize("used", [True, False], ids=["used", "waiting"])
+def test_a_copy_put_there_by_hand_is_not_delivered_again(
+    box: Mailbox, mail: Folder, events: list[Event], used: bool
+) -> None:
+    box.deliver(letter("m1"))
+    [name] = files(mail, "new")
+    data = (mail.path / "ada" / "new" / name).read_bytes()
+    if used:
+        box.acknowledge(MailId("m1"))
+    (mail.path / "ada" / "new" / name.replace("000000000001", "000000000777")).write_bytes(data)
+    assert waiting(box) == ([] if used else ["m1"])
+    assert len(events) == 1
+
+
+def test_a_name_that_claims_another_id_is_set_aside(box: Mailbox, mail: Folder, events: list[Event]) -> None:
+    box.deliver(letter("m1"))
+    [name] = files(mail, "new")
+    (mail.path / "ada" / "new" / name).rename(mail.path / "ada" / "new" / name.replace("m1", "m2"))
+    assert box.receive() == []
+    assert len(events) == 1
+
+
+def test_a_number_at_its_end_costs_no_mail(box: Mailbox, mail: Folder) -> None:
+    """A file with the highest number there is, put there by hand, must not hide what comes after it."""
+    plant_text(mail.path / "ada" / "new" / "999999999999-10-forged.json")
+    assert box.deliver(letter("m1"))
+    assert box.deliver(letter("m2"))
+    assert sorted(waiting(box)) == ["m1", "m2"]
+
+
+def test_files_of_other_names_are_left_alone(box: Mailbox, mail: Folder, events: list[Event]) -> None:
+    for name in ("README", ".tmp-1", "1-1-x.json", "000000000001-1-x.txt"):
+        (mail.path / "ada" / "new" / name).touch()
+    assert box.receive() == []
+    assert events == []
+    assert len(files(mail, "new")) == 4
+
+
+@pytest.mark.parametrize("key", [b"", b"short", b"x" * 33])
+def test_a_damaged_key_is_refused_rather_than_used(mail: Folder, control: Folder, key: bytes) -> None:
+    control.replace(KEY, key)
+    with pytest.raises(FileDamaged):
+        Mailbox(mail, "ada", control=control)
+
+
+def test_with_another_key_nothing_that_waits_is_trusted(
+    box: Mailbox, mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    box.deliver(letter("m1"))
+    control.replace(KEY, bytes(32))
+    with opened(mail, control, events=events) as other:
+        assert other.receive() == []
+    assert len(events) == 1

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from collections.abc import Generator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import DiskFull, FileDamaged, InputError
+from sevenfold.store.faults import Fault, FaultyDisk
+from sevenfold.store.folder import Folder
+from sevenfold.store.notes import MAX_NOTES_BYTES, NOTES, UPDATE_LIFE, UPDATING, NotesFile
+from tests.store.disks import fresh_folder, tree
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Generator[Folder]:
+    with Folder.open(tmp_path / "session", create=True) as folder:
+        yield folder
+
+
+@given(st.lists(st.text(), min_size=1, max_size=3))
+def test_notes_are_what_was_last_written(versions: list[str]) -> None:
+    with fresh_folder() as session:
+        notes = NotesFile(session)
+        assert notes.read() is None
+        for text in versions:
+            notes.write(text)
+            assert notes.read() == text
+
+
+def test_notes_with_half_a_character_can_be_written_and_read(session: Folder) -> None:
+    NotesFile(session).write("a\ud800b")
+    assert NotesFile(session).read() == "a\\ud800b"
+
+
+def test_notes_that_somebody_else_wrote_badly_can_be_read(session: Folder) -> None:
+    session.replace(NOTES, b"caf\xe9 \xff")
+    assert NotesFile(session).read() == "caf\ufffd \ufffd"
+
+
+def test_notes_over_the_limit_are_refused_and_the_old_ones_stay(session: Folder) -> None:
+    notes = NotesFile(session)
+    notes.write("old")
+    with pytest.raises(InputError, match="condense"):
+        notes.write("é" * MAX_NOTES_BYTES)
+    assert notes.read() == "old"
+    session.replace(NOTES, b"x" * (MAX_NOTES_BYTES + 1))
+    with pytest.raises(FileDamaged):
+        notes.read()
+
+
+def test_a_write_that_fails_leaves_the_old_notes(session: Folder) -> None:
+    NotesFile(session).write("old")
+    with Folder.open(session.path, disk=FaultyDisk(Fault(4, "ENOSPC"))) as full, pytest.raises(DiskFull):
+        NotesFile(full).write("new")
+    assert tree(session.path) == {NOTES: b"old"}
+
+
+def test_an_update_shows_while_it_is_under_way(session: Folder) -> None:
+    clock = ManualClock()
+    notes, other = NotesFile(session, clock=clock), NotesFile(session, clock=clock)
+    assert not other.is_updating()
+    with notes.updating():
+        assert other.is_updating()
+        clock.pass_time(UPDATE_LIFE - SECOND)
+        assert other.is_updating()
+    assert not other.is_updating()
+    assert tree(session.path) == {}
+
+
+def test_an_update_that_fails_no_longer_shows(session: Folder) -> None:
+    notes = NotesFile(session)
+    with pytest.raises(ZeroDivisionError), notes.updating():
+        raise ZeroDivisionError
+    assert not notes.is_updating()
+
+
+def test_a_mark_that_was_taken_away_is_no_error(session: Folder) -> None:
+    with NotesFile(session).updating():
+        session.remove(UPDATING)
+    assert tree(session.path) == {}
+
+
+@pytest.mark.parametrize("step", [UPDATE_LIFE, -SECOND, timedelta(days=2), timedelta(days=-2)])
+def test_nobody_waits_for_a_mark_that_a_dead_writer_or_a_wrong_clock_left(
+    session: Folder, step: timedelta
+) -> None:
+    clock = ManualClock()
+    with NotesFile(session, clock=clock).updating():
+        clock.step_wall(step)
+        assert not NotesFile(session, clock=clock).is_updating()
+
+
+@pytest.mark.parametrize(
+    "mark", [b"", b"soon", b"2026-11-15", b"2026-11-15T00:00:00", b"\xff", b"x" * 200], ids=ascii
+)
+def test_a_mark_that_says_nothing_is_none(session: Folder, mark: bytes) -> None:
+    session.replace(UPDATING, mark)
+    assert not NotesFile(session, clock=ManualClock()).is_updating()
+
+
+def test_a_folder_in_place_of_the_mark_is_none(session: Folder) -> None:
+    session.subfolder(UPDATING).close()
+    assert not NotesFile(session).is_updating()
