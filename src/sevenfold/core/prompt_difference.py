@@ -45,7 +45,7 @@ def first_difference(previous: Prompt, current: Prompt) -> Difference | None:
     """Where `current` leaves `previous`; None when it only goes on from it, or stops short of it."""
     if previous.model != current.model:
         return Difference("model", "model", 0, previous.tokens)
-    index = _common(previous.parts, current.parts)
+    index = _shared_length(previous.parts, current.parts)
     if index == min(len(previous.parts), len(current.parts)):
         return None
     missed = sum(part.tokens for part in previous.parts[index:])
@@ -60,7 +60,7 @@ def first_difference(previous: Prompt, current: Prompt) -> Difference | None:
     return Difference(_CAUSES[LEVELS[level]], current.parts[index].path, index, missed)
 
 
-def _common(previous: tuple[Part, ...], current: tuple[Part, ...]) -> int:
+def _shared_length(previous: tuple[Part, ...], current: tuple[Part, ...]) -> int:
     """How many parts are the same. Each hash covers all before it, so it can be found by halving."""
     length = min(len(previous), len(current))
     return bisect_left(range(length), True, key=lambda index: previous[index].digest != current[index].digest)
