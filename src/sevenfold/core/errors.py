@@ -3,6 +3,7 @@
 SevenfoldError
 ├── InputError                  what was handed in cannot be used
 │   ├── WireError               JSON that is no message, block or usage
+│   ├── ScriptError             a script or recording that the simulator cannot play
 │   ├── SettingsError           a setting with a value that is not allowed
 │   └── KeyRefused              a name that could leave its folder, or be mistaken for another
 ├── StoreError                  the disk did not do what was asked; nothing was acknowledged
@@ -18,9 +19,12 @@ SevenfoldError
 ├── LockError
 │   ├── LockBusy                somebody else holds it
 │   └── LeaseLost               the lease was taken over; nothing may be published with it
-└── MailError
-    ├── MailboxFull             the recipient's quota is used up
-    └── MessageTooLarge         one message is over its own limit
+├── MailError
+│   ├── MailboxFull             the recipient's quota is used up
+│   └── MessageTooLarge         one message is over its own limit
+└── SimulatorError              a simulator was not used as its script says
+    ├── CallUnexpected          a request that no step of the script answers
+    └── StepsUnused             steps of the script that nobody asked for
 """
 
 from __future__ import annotations
@@ -36,6 +40,10 @@ class InputError(SevenfoldError):
 
 class WireError(InputError):
     """JSON that is no message, block or usage of the Messages API."""
+
+
+class ScriptError(InputError):
+    """A script or a recording that the simulator cannot play; the message names file, step and field."""
 
 
 class SettingsError(InputError):
@@ -108,3 +116,15 @@ class MailboxFull(MailError):
 
 class MessageTooLarge(MailError):
     """One message is over its own limit."""
+
+
+class SimulatorError(SevenfoldError):
+    """A simulator was not used as its script says."""
+
+
+class CallUnexpected(SimulatorError):
+    """A request that no step of the script answers."""
+
+
+class StepsUnused(SimulatorError):
+    """Steps of the script that nobody asked for."""
