@@ -1,0 +1,202 @@
+"""The model's part of a request: the brain is asked, its answer cut, signed and billed, run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from sevenfold.core.cache_model import Bill, Prompt, Scope
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message
+from sevenfold.core.prompt_blocks import Placed
+from sevenfold.core.wire import read_message
+from sevenfold.simulator import brain as brains
+from sevenfold.simulator.billing import Spent
+from sevenfold.simulator.brain import Reply
+from sevenfold.simulator.call import Call
+from sevenfold.simulator.compaction import signed_block, threshold_block
+from sevenfold.simulator.counting import count_all
+from sevenfold.simulator.edit_requests import Compacting
+from sevenfold.simulator.output import Output, Room, fit, with_ids
+from sevenfold.simulator.preparing import Prepared, is_deleted, render
+from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.thinking import sign_reply
+from sevenfold.simulator.validate_params import wants_nothing
+from sevenfold.simulator.validate_tools import tool_names
+from sevenfold.simulator.view import with_wire, word
+from sevenfold.simulator.world import World
+
+SUMMARY_REQUEST = "Summarise the conversation so far, so that it can be continued from the summary alone."
+"""What is billed as the summary's instruction where a client sends none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    content: tuple[JsonObject, ...]
+    stop_reason: str
+    stop_sequence: str | None
+    runs: tuple[Spent, ...]
+    seen: Prompt
+    """The prompt that was answered last."""
+    overrides: Mapping[str, int]
+
+
+class Answering:
+    """One request being answered."""
+
+    def __init__(self, call: Call, prepared: Prepared, world: World, suffix: str) -> None:
+        self._call, self._prepared, self._world, self._suffix = call, prepared, world, suffix
+
+    async def answer(self) -> Answered:
+        """Ask the brain as often as the request needs."""
+        call, prepared = self._call, self._prepared
+        window = call.model.window_tokens
+        if prepared.tokens > window:
+            raise invalid(f"prompt is too long: {prepared.tokens} tokens > {window} maximum")
+        if call.body.get("compaction") is not None:
+            return await self._compact_on_demand()
+        if wants_nothing(call):
+            spent = Spent("message", self._begin(self._look_up(prepared.seen)), 0)
+            return Answered((), "max_tokens", None, (spent,), prepared.seen, {})
+        compacting = prepared.compacting
+        if compacting is not None and prepared.tokens >= compacting.trigger_tokens:
+            return await self._compact_first(compacting)
+        return await self._converse(prepared.seen)
+
+    async def _converse(
+        self, seen: Prompt, opening: tuple[JsonObject, ...] = (), before: tuple[Spent, ...] = ()
+    ) -> Answered:
+        """The reply itself. `opening` stands before its own content, `before` was spent already."""
+        call, prepared = self._call, self._prepared
+        bill = self._look_up(seen)
+        reply = await self._ask(seen)
+        room = Room(_max_tokens(call), call.model.window_tokens - seen.tokens)
+        output = fit(reply, room, _stops(call), prepared.count)
+        self._begin(bill)
+        said = self._sign(output, opening)
+        thoughts = [block for block in said if block.get("type") in {"thinking", "redacted_thinking"}]
+        spent = Spent("message", bill, max(1, self._count(said)), self._count(thoughts))
+        content = (*opening, *said)
+        return Answered(
+            content, output.stop_reason, output.stop_sequence, (*before, spent), seen, reply.usage
+        )
+
+    async def _compact_first(self, compacting: Compacting) -> Answered:
+        """The prompt has reached the threshold: it is summarised, and the answer goes on from the summary."""
+        prepared = self._prepared
+        summary = await self._summarise(compacting.instructions)
+        reply, spent = summary.reply, summary.spent
+        block = threshold_block(reply.text or None)
+        if compacting.pauses:
+            return Answered((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
+        if not reply.text:
+            return await self._converse(prepared.seen, (block,), (spent,))
+        message = JsonObject({"role": "assistant", "content": (block,)})
+        body = JsonObject({**prepared.body, "messages": (message,)})
+        return await self._converse(render(body, prepared.count, self._world), (block,), (spent,))
+
+    async def _compact_on_demand(self) -> Answered:
+        call, prepared = self._call, self._prepared
+        told = call.part("compaction").get("instructions")
+        summary = await self._summarise(told if isinstance(told, str) and told.strip() else None)
+        reply, spent = summary.reply, summary.spent
+        if not reply.text:
+            reason = reply.stop_reason or "end_turn"
+            return Answered((), reason, None, (spent,), prepared.seen, reply.usage)
+        block = signed_block(call, prepared.binding, reply.text)
+        return Answered((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
+
+    async def _summarise(self, instructions: str | None) -> _Summary:
+        seen, model = self._prepared.seen, self._call.model
+        bill = self._look_up(seen)
+        reply = await self._ask(seen, instructions, is_summary=True)
+        request = JsonObject({"type": "text", "text": instructions or SUMMARY_REQUEST})
+        asked = self._world.tokenizer(model, "messages", request)
+        self._begin(bill)
+        said = JsonObject({"type": "text", "text": reply.text})
+        spent = Spent("compaction", replace(bill, fresh=bill.fresh + asked), self._count([said]))
+        return _Summary(reply, spent)
+
+    async def _ask(self, seen: Prompt, instructions: str | None = None, *, is_summary: bool = False) -> Reply:
+        call, world = self._call, self._world
+        system = [word(block.wire.get("text")) for block in seen.blocks if block.level == "system"]
+        prompt = brains.Prompt(
+            world.next_question(),
+            call.model_name,
+            "\n\n".join(text for text in system if text),
+            tool_names(call.body),
+            self._messages(seen),
+            _max_tokens(call),
+            thinks=thinks(call),
+            purpose="summary" if is_summary else "reply",
+            instructions=instructions,
+        )
+        return await world.brain.reply(prompt)
+
+    def _messages(self, seen: Prompt) -> tuple[Message, ...]:
+        """What the model sees, as values; a result deleted from the cached prefix is a placeholder to it."""
+        deleted, text = self._prepared.deleted, self._world.choices.cleared_text
+        blocks = [
+            with_wire(block, content=text) if is_deleted(block.wire, deleted) else block
+            for block in seen.blocks
+            if block.turn >= 0 and block.kind != "output_config"
+        ]
+        return tuple(
+            read_message({"role": role, "content": [block.wire for block in group]})
+            for (_, role), group in groupby(blocks, key=_place)
+        )
+
+    def _sign(self, output: Output, opening: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
+        call, binding = self._call, self._prepared.binding
+        for wire in opening:
+            binding.advance(Placed("", "messages", "assistant", word(wire.get("type")), wire, 0))
+        blocks = with_ids(output.blocks, self._suffix)
+        return sign_reply(binding, call.model, blocks, shows=shows_thinking(call, self._world), turn=0)
+
+    def _look_up(self, seen: Prompt) -> Bill:
+        call = self._call
+        return self._world.cache.look_up(Scope(call.envelope.workspace), call.model, seen.parts, call.started)
+
+    def _begin(self, bill: Bill) -> Bill:
+        """The answer begins now: whoever asks from here on can read what this request wrote."""
+        self._world.cache.begin_response(bill, self._world.clock.now())
+        return bill
+
+    def _count(self, blocks: list[JsonObject] | tuple[JsonObject, ...]) -> int:
+        return count_all(self._world.tokenizer, self._call.model, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    reply: Reply
+    spent: Spent
+
+
+def thinks(call: Call) -> bool:
+    """Whether the model thinks on this request."""
+    kind = call.part("thinking").get("type")
+    return call.gates.thinks_unasked if kind is None else kind in {"adaptive", "enabled"}
+
+
+def shows_thinking(call: Call, world: World) -> bool:
+    """Whether the text of the thinking is returned, or its signature alone."""
+    told = call.part("thinking").get("display")
+    if told is not None:
+        return told != "omitted"
+    chosen = world.choices.shows_thinking
+    return call.gates.shows_thinking if chosen is None else chosen
+
+
+def _max_tokens(call: Call) -> int:
+    asked = call.body.get("max_tokens")
+    return asked if isinstance(asked, int) else call.model.max_output_tokens
+
+
+def _stops(call: Call) -> tuple[str, ...]:
+    stops = call.body.get("stop_sequences")
+    return tuple(word(stop) for stop in stops) if isinstance(stops, tuple) else ()
+
+
+def _place(block: Placed) -> tuple[int, str]:
+    return (block.turn, block.role)

@@ -1,0 +1,201 @@
+"""The HTTP front: routes, bodies in, JSON or server-sent events out.
+
+Starlette is imported when an application is made, so that the package stays light.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.json import EMPTY, Json, JsonObject, read_object, write_json
+from sevenfold.simulator.call import Endpoint, read_envelope
+from sevenfold.simulator.catalogue import find_model, list_models
+from sevenfold.simulator.exchange import Exchange, Served
+from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, read_fault
+from sevenfold.simulator.refusals import Problem, Refusal
+from sevenfold.simulator.stream import stream_events, to_sse
+from sevenfold.simulator.world import World
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+FindWorld = Callable[[], World]
+"""The world that is served now: a reset puts another in its place."""
+
+JSON = "application/json"
+SSE = "text/event-stream; charset=utf-8"
+
+
+class ConnectionDropped(Exception):
+    """Raised in mid-answer so that the server closes the connection, as a `DropFault` asks."""
+
+
+def make_app(find_world: FindWorld) -> Starlette:
+    """The application; it holds no state but the world it is pointed at."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    front = Front(find_world)
+    return Starlette(
+        routes=[
+            Route("/v1/messages", front.create, methods=["POST"]),
+            Route("/v1/messages/count_tokens", front.count, methods=["POST"]),
+            Route("/v1/models", front.models, methods=["GET"]),
+            Route("/v1/models/{name:path}", front.model, methods=["GET"]),
+            Route("/_sevenfold/ledger", front.ledger, methods=["GET"]),
+            Route("/_sevenfold/clock", front.clock, methods=["GET", "POST"]),
+            Route("/_sevenfold/faults", front.faults, methods=["GET", "POST", "DELETE"]),
+        ],
+        exception_handlers={404: front.missing, 405: front.missing},
+    )
+
+
+class Front:
+    def __init__(self, find_world: FindWorld) -> None:
+        self._find_world = find_world
+
+    async def create(self, request: Request) -> Response:
+        return await self._serve(request, "messages")
+
+    async def count(self, request: Request) -> Response:
+        return await self._serve(request, "count_tokens")
+
+    async def models(self, request: Request) -> Response:
+        world = self._find_world()
+        return self._checked(request, lambda: list_models(world.catalog, dict(request.query_params)))
+
+    async def model(self, request: Request) -> Response:
+        world = self._find_world()
+        return self._checked(request, lambda: find_model(world.catalog, request.path_params["name"]))
+
+    async def ledger(self, request: Request) -> Response:
+        """Every request so far; `?since=N` leaves out the first N."""
+        since = request.query_params.get("since", "0")
+        return _json(
+            self._find_world().ledger.to_json(int(since) if since.isascii() and since.isdigit() else 0)
+        )
+
+    async def clock(self, request: Request) -> Response:
+        """Tell the time, or put it forward: `{"advance_seconds": 3600}`."""
+        clock = self._find_world().clock
+
+        def advance(wire: JsonObject) -> None:
+            seconds = wire.get("advance_seconds")
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+                raise InputError(f"advance_seconds must be a number, not {seconds!r}")
+            clock.advance(timedelta(seconds=seconds))
+
+        return await self._controlled(request, advance, lambda: {"now": clock.now().isoformat()})
+
+    async def faults(self, request: Request) -> Response:
+        """Plan a fault, forget all, or list them: `{"status": 529, "times": 2}`."""
+        plan = self._find_world().faults
+        if request.method == "DELETE":
+            plan.clear()
+
+        def add(wire: JsonObject) -> None:
+            times = wire.get("times", 1)
+            if isinstance(times, bool) or not isinstance(times, int):
+                raise InputError(f"times must be a whole number, not {times!r}")
+            plan.add(read_fault(wire), times)
+
+        return await self._controlled(request, add, lambda: {"waiting": tuple(str(fault) for fault in plan)})
+
+    async def missing(self, _request: Request, error: Exception) -> Response:
+        """A path or a method that is not there, in the API's own words."""
+        status = getattr(error, "status_code", 404)
+        told = "Not Found" if status == 404 else "Method Not Allowed"
+        return self._refused(Problem(status, told))
+
+    async def _serve(self, request: Request, endpoint: Endpoint) -> Response:
+        world = self._find_world()
+        data = await _read_body(request, world.choices.request_limit_bytes)
+        served = await Exchange(world).serve(endpoint, dict(request.headers), data)
+        if isinstance(served.fault, SlowFault):
+            await asyncio.sleep(served.fault.first.total_seconds())
+        if served.streams:
+            return _stream(served, pings=world.choices.pings)
+        if isinstance(served.fault, DropFault):
+            return _half(served)
+        return _json(served.body, served.status, dict(served.headers))
+
+    def _checked(self, request: Request, answer: Callable[[], JsonObject]) -> Response:
+        world = self._find_world()
+        try:
+            read_envelope(dict(request.headers), world.choices)
+            return _json(answer(), headers={"request-id": f"req_{world.next_request()}"})
+        except Refusal as refusal:
+            return self._refused(refusal.problem)
+
+    def _refused(self, problem: Problem) -> Response:
+        request_id = f"req_{self._find_world().next_request()}"
+        headers = {"request-id": request_id, **problem.headers()}
+        return _json(problem.body(request_id), problem.status, headers)
+
+    async def _controlled(
+        self, request: Request, act: Callable[[JsonObject], None], state: Callable[[], dict[str, Json]]
+    ) -> Response:
+        try:
+            if request.method == "POST":
+                act(read_object(await request.body()))
+        except InputError as error:
+            return self._refused(Problem(400, str(error)))
+        return _json(JsonObject(state()))
+
+
+async def _read_body(request: Request, limit_bytes: int) -> bytes:
+    """The body, or just enough of one that is too large to show it."""
+    data = bytearray()
+    async for chunk in request.stream():
+        if len(data) <= limit_bytes:
+            data += chunk
+    return bytes(data)
+
+
+def _json(body: JsonObject = EMPTY, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    from starlette.responses import Response
+
+    return Response(write_json(body), status, headers, JSON)
+
+
+def _stream(served: Served, *, pings: bool) -> Response:
+    from starlette.responses import StreamingResponse
+
+    return StreamingResponse(_events(served, pings=pings), 200, dict(served.headers), SSE)
+
+
+def _half(served: Served) -> Response:
+    """An answer that breaks off in the middle of its body."""
+    from starlette.responses import StreamingResponse
+
+    data = write_json(served.body)
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield data[: len(data) // 2]
+        raise ConnectionDropped
+
+    headers = {**served.headers, "content-length": str(len(data))}
+    return StreamingResponse(broken(), served.status, headers, JSON)
+
+
+async def _events(served: Served, *, pings: bool) -> AsyncIterator[bytes]:
+    """The stream, with what its fault does to it."""
+    fault = served.fault
+    for at, event in enumerate(stream_events(served.body, pings=pings)):
+        match fault:
+            case StreamFault() if at == fault.after_events:
+                yield to_sse(Problem(fault.status, fault.message).body(served.headers["request-id"]))
+                return
+            case DropFault() if at == fault.after_events:
+                raise ConnectionDropped
+            case SlowFault():
+                await asyncio.sleep(fault.each.total_seconds())
+            case _:
+                pass
+        yield to_sse(event)

@@ -1,0 +1,1 @@
+"""The brains that ship: an echo, a script, a recording."""

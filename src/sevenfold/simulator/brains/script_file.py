@@ -1,0 +1,130 @@
+"""A script from a YAML file: the same steps that Python can write, and errors that name the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from sevenfold.core.errors import ScriptError, WireError
+from sevenfold.core.json import Json, JsonObject, freeze
+from sevenfold.core.messages import Block, RedactedThinking, Text, Thinking
+from sevenfold.simulator.billing import OVERRIDES
+from sevenfold.simulator.brain import Purpose, Reply, call_tool
+from sevenfold.simulator.brains.script import ANY_TIMES, Match, Script, Step
+from sevenfold.store.disk import mapped_errors
+
+STEP_KEYS = ("name", "match", "think", "redacted", "text", "tools", "stop_reason", "usage", "times")
+MATCH_KEYS = ("text", "pattern", "result", "tool", "system", "model", "purpose")
+TOOL_KEYS = ("name", "input", "id")
+PURPOSES: Mapping[str, Purpose] = {"reply": "reply", "summary": "summary"}
+
+
+def read_script(path: Path) -> Script:
+    """The script in a file; every mistake in it is a `ScriptError`."""
+    with mapped_errors(f"read the script {path}"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+    return parse_script(text, str(path))
+
+
+def parse_script(text: str, where: str = "script") -> Script:
+    """A script from YAML text: a list of steps, or `steps` with `ordered`."""
+    import yaml
+
+    try:
+        loaded: object = yaml.safe_load(text)
+        top = freeze(loaded)
+    except (yaml.YAMLError, WireError) as error:
+        raise ScriptError(f"{where}: not YAML that can be read: {' '.join(str(error).split())}") from error
+    ordered: Json = True
+    if isinstance(top, JsonObject):
+        _known(where, top, ("steps", "ordered"))
+        ordered, top = top.get("ordered", True), top.get("steps")
+    if not isinstance(top, tuple) or not isinstance(ordered, bool):
+        raise ScriptError(
+            f"{where}: expected a list of steps, or an object with steps and ordered: true|false"
+        )
+    steps = tuple(_step(f"{where}: step {at + 1}", item) for at, item in enumerate(top))
+    return Script(steps, is_ordered=ordered)
+
+
+def _step(where: str, value: Json) -> Step:
+    step = _object(where, value)
+    _known(where, step, STEP_KEYS)
+    blocks: list[Block] = []
+    if "think" in step:
+        blocks.append(Thinking(_text(where, step, "think")))
+    if "redacted" in step:
+        blocks.append(RedactedThinking(_text(where, step, "redacted")))
+    if "text" in step:
+        blocks.append(Text(_text(where, step, "text")))
+    blocks += [_tool(f"{where}.tools.{at}", item) for at, item in enumerate(_list(where, step, "tools"))]
+    reason = _text(where, step, "stop_reason") if "stop_reason" in step else None
+    reply = Reply(tuple(blocks), reason, _usage(f"{where}.usage", step.get("usage")))
+    name = _text(where, step, "name") if "name" in step else ""
+    return Step(reply, _match(f"{where}.match", step.get("match")), _times(where, step.get("times", 1)), name)
+
+
+def _tool(where: str, value: Json) -> Block:
+    tool = _object(where, value)
+    _known(where, tool, TOOL_KEYS)
+    given = tool.get("input")
+    fields = _object(f"{where}.input", given) if given is not None else JsonObject()
+    return call_tool(_text(where, tool, "name"), fields, _text(where, tool, "id") if "id" in tool else "")
+
+
+def _match(where: str, value: Json) -> Match:
+    if value is None:
+        return Match()
+    match = _object(where, value)
+    _known(where, match, MATCH_KEYS)
+    purpose = PURPOSES.get(str(match.get("purpose", "reply")))
+    if purpose is None:
+        raise ScriptError(f"{where}.purpose: {match.get('purpose')!r} is unknown; expected reply or summary")
+    texts = {key: _text(where, match, key) for key in match if key != "purpose"}
+    return Match(purpose=purpose, **texts)
+
+
+def _usage(where: str, value: Json) -> Mapping[str, int]:
+    if value is None:
+        return {}
+    usage = _object(where, value)
+    _known(where, usage, tuple(OVERRIDES))
+    for key, count in usage.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise ScriptError(f"{where}.{key}: expected a count of 0 or more, not {count!r}")
+    return cast("Mapping[str, int]", dict(usage))
+
+
+def _times(where: str, value: Json) -> int:
+    if value == "any":
+        return ANY_TIMES
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ScriptError(f"{where}.times: expected 1 or more, or any, not {value!r}")
+    return value
+
+
+def _object(where: str, value: Json) -> JsonObject:
+    if not isinstance(value, JsonObject):
+        raise ScriptError(f"{where}: expected fields, not {value!r}")
+    return value
+
+
+def _list(where: str, holder: JsonObject, key: str) -> tuple[Json, ...]:
+    value = holder.get(key, ())
+    if not isinstance(value, tuple):
+        raise ScriptError(f"{where}.{key}: expected a list, not {value!r}")
+    return value
+
+
+def _text(where: str, holder: JsonObject, key: str) -> str:
+    value = holder.get(key)
+    if not isinstance(value, str):
+        raise ScriptError(f"{where}.{key}: expected text, not {value!r}")
+    return value
+
+
+def _known(where: str, holder: JsonObject, keys: Sequence[str]) -> None:
+    for key in holder:
+        if key not in keys:
+            raise ScriptError(f"{where}: {key!r} is unknown; expected some of {', '.join(keys)}")

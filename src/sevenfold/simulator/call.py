@@ -1,0 +1,115 @@
+"""A request as it came in: who sent it, under which version and betas, and its body as frozen JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from sevenfold.core.canonical import digest
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import Json, JsonObject, read_json
+from sevenfold.core.models import Model
+from sevenfold.simulator import betas
+from sevenfold.simulator.choices import Choices
+from sevenfold.simulator.gates import Gates, gates_of
+from sevenfold.simulator.refusals import Problem, Refusal, invalid
+from sevenfold.simulator.shape import as_object, as_text, require
+
+Endpoint: TypeAlias = Literal["messages", "count_tokens"]
+
+OLDER, NEWER = "2023-06-01", "2026-10-21"
+VERSIONS = (OLDER, NEWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Everything but the body, already found to be in order."""
+
+    version: str
+    betas: frozenset[str]
+    workspace: str
+
+    def has(self, beta: str) -> bool:
+        return beta in self.betas
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    endpoint: Endpoint
+    envelope: Envelope
+    body: JsonObject
+    model: Model
+    started: datetime
+
+    @property
+    def gates(self) -> Gates:
+        return gates_of(self.model)
+
+    @property
+    def model_name(self) -> str:
+        """As the client spelt it; answers repeat it."""
+        name = self.body.get("model")
+        return name if isinstance(name, str) else self.model.name
+
+    @property
+    def streams(self) -> bool:
+        return self.body.get("stream") is True
+
+    def part(self, key: str) -> JsonObject:
+        """A field that holds an object; an empty one where it is absent."""
+        value = self.body.get(key)
+        return value if isinstance(value, JsonObject) else JsonObject()
+
+    def has(self, beta: str) -> bool:
+        return self.envelope.has(beta)
+
+
+def read_envelope(headers: Mapping[str, str], choices: Choices) -> Envelope:
+    """Check who asks and how; `headers` has lower-case names."""
+    key = _read_key(headers)
+    version = headers.get("anthropic-version")
+    if version is None:
+        raise invalid("anthropic-version: header is required")
+    if version not in VERSIONS:
+        raise invalid(f"anthropic-version: {version!r} is not a valid version; use {NEWER!r} or {OLDER!r}")
+    # A workspace is the unit that shares a cache: a key has its own unless the request names one.
+    workspace = headers.get("anthropic-workspace-id") or f"wrkspc_{digest(key.encode())[:24]}"
+    return Envelope(version, _read_betas(headers.get("anthropic-beta", ""), choices), workspace)
+
+
+def read_call(
+    endpoint: Endpoint, envelope: Envelope, data: bytes, catalog: Catalog, started: datetime
+) -> Call:
+    """Decode the body and find the model; what else the body holds is checked by `validate`."""
+    try:
+        value: Json = read_json(data)
+    except WireError as error:
+        raise invalid(f"The request body is not valid JSON: {error}") from error
+    body = as_object("body", value)
+    name = as_text("model", require("", body, "model"))
+    model = catalog.find(name)
+    if not model.is_known:
+        raise Refusal(Problem(404, f"model: {name}"))
+    return Call(endpoint, envelope, body, model, started)
+
+
+def _read_key(headers: Mapping[str, str]) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    key = headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else "")
+    if not key:
+        message = "x-api-key header is required: send it, or an Authorization: Bearer header, with any value"
+        raise Refusal(Problem(401, message))
+    return key
+
+
+def _read_betas(header: str, choices: Choices) -> frozenset[str]:
+    sent = frozenset(name.strip() for name in header.split(",") if name.strip())
+    known = betas.KNOWN | choices.extra_betas
+    if choices.cache_edits:
+        known |= {betas.CACHE_EDITS}
+    for name in sorted(sent - known):
+        raise invalid(f"Unexpected value(s) `{name}` for the `anthropic-beta` header.")
+    return sent

@@ -1,0 +1,164 @@
+"""What a request asks of `context_management`, read and checked (API.md §2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.simulator import betas
+from sevenfold.simulator.call import Call
+from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.shape import (
+    as_count,
+    as_one_of,
+    as_switch,
+    as_text,
+    as_texts,
+    objects,
+    optional_object,
+    require,
+)
+
+CLEAR_TOOLS = "clear_tool_uses_20250919"
+CLEAR_THINKING = "clear_thinking_20251015"
+COMPACT = "compact_20260112"
+BETA_OF: Mapping[str, str] = {
+    CLEAR_TOOLS: betas.CONTEXT_EDITS,
+    CLEAR_THINKING: betas.CONTEXT_EDITS,
+    COMPACT: betas.COMPACT_THRESHOLD,
+}
+
+LEAST_COMPACT_TOKENS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`{"type": …, "value": …}`."""
+
+    kind: str
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolClearing:
+    trigger: Amount = Amount("input_tokens", 100_000)
+    keep: int = 3
+    at_least_tokens: int = 0
+    spared: frozenset[str] = frozenset()
+    """Tools whose uses are left alone."""
+    inputs: frozenset[str] | bool = False
+    """Whether what a tool was asked goes too: for all of them, or for these."""
+
+    def clears_input(self, tool: str) -> bool:
+        return self.inputs if isinstance(self.inputs, bool) else tool in self.inputs
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingClearing:
+    keep_turns: int | None = None
+    """None: all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    trigger_tokens: int = 150_000
+    pauses: bool = False
+    instructions: str | None = None
+    """In place of the default prompt for the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What a request asks for."""
+
+    tools: ToolClearing | None = None
+    thinking: ThinkingClearing | None = None
+    compacting: Compacting | None = None
+
+
+def read_edits(call: Call) -> Edits:
+    """The edits of a request; refuses what the API would."""
+    management = optional_object("", call.body, "context_management") or EMPTY
+    rows = management.get("edits")
+    edits = () if rows is None else objects("context_management.edits", rows)
+    found = Edits()
+    seen: list[str] = []
+    for index, edit in enumerate(edits):
+        path = f"context_management.edits.{index}"
+        kind = as_one_of(f"{path}.type", require(path, edit, "type"), tuple(BETA_OF))
+        _check_place(call, path, kind, seen)
+        seen.append(kind)
+        found = Edits(
+            _read_tools(f"{path}.{kind}", edit) if kind == CLEAR_TOOLS else found.tools,
+            _read_thinking(call, f"{path}.{kind}", edit) if kind == CLEAR_THINKING else found.thinking,
+            _read_compacting(call, f"{path}.{kind}", edit) if kind == COMPACT else found.compacting,
+        )
+    return found
+
+
+def _check_place(call: Call, path: str, kind: str, seen: list[str]) -> None:
+    if not call.has(BETA_OF[kind]):
+        raise invalid(f"{path}: `{kind}` needs the `anthropic-beta: {BETA_OF[kind]}` header")
+    if kind in seen:
+        raise invalid(f"{path}: `{kind}` is listed twice")
+    if kind == CLEAR_THINKING and seen:
+        raise invalid(f"{path}: `{CLEAR_THINKING}` must be listed first")
+
+
+def _read_tools(path: str, edit: JsonObject) -> ToolClearing:
+    usual = ToolClearing()
+    trigger = _read_amount(path, edit, "trigger", ("input_tokens", "tool_uses"))
+    keep = _read_amount(path, edit, "keep", ("tool_uses",))
+    at_least = _read_amount(path, edit, "clear_at_least", ("input_tokens",))
+    spared = edit.get("exclude_tools")
+    return ToolClearing(
+        trigger or usual.trigger,
+        keep.value if keep else usual.keep,
+        at_least.value if at_least else usual.at_least_tokens,
+        usual.spared if spared is None else frozenset(as_texts(f"{path}.exclude_tools", spared)),
+        _read_inputs(f"{path}.clear_tool_inputs", edit.get("clear_tool_inputs")),
+    )
+
+
+def _read_inputs(path: str, value: Json) -> frozenset[str] | bool:
+    if value is None:
+        return False
+    return frozenset(as_texts(path, value)) if isinstance(value, tuple) else as_switch(path, value)
+
+
+def _read_amount(path: str, edit: JsonObject, key: str, kinds: tuple[str, ...]) -> Amount | None:
+    amount = optional_object(path, edit, key)
+    if amount is None:
+        return None
+    kind = as_one_of(f"{path}.{key}.type", require(f"{path}.{key}", amount, "type"), kinds)
+    return Amount(kind, as_count(f"{path}.{key}.value", require(f"{path}.{key}", amount, "value")))
+
+
+def _read_thinking(call: Call, path: str, edit: JsonObject) -> ThinkingClearing:
+    keep = edit.get("keep")
+    if keep is None:
+        return ThinkingClearing(1 if call.model.drops_thinking else None)
+    if not isinstance(keep, JsonObject):
+        as_one_of(f"{path}.keep", keep, ("all",))
+        return ThinkingClearing()
+    kind = as_one_of(f"{path}.keep.type", require(f"{path}.keep", keep, "type"), ("thinking_turns", "all"))
+    if kind == "all":
+        return ThinkingClearing()
+    value = require(f"{path}.keep", keep, "value")
+    return ThinkingClearing(as_count(f"{path}.keep.value", value, at_least=1))
+
+
+def _read_compacting(call: Call, path: str, edit: JsonObject) -> Compacting:
+    if not call.gates.compacts:
+        raise invalid(f"{path}: compaction is not supported on {call.model_name}")
+    usual = Compacting()
+    trigger = _read_amount(path, edit, "trigger", ("input_tokens",))
+    if trigger is not None:
+        as_count(f"{path}.trigger.value", trigger.value, LEAST_COMPACT_TOKENS)
+    pauses, told = edit.get("pause_after_compaction"), edit.get("instructions")
+    return Compacting(
+        trigger.value if trigger else usual.trigger_tokens,
+        pauses=pauses is not None and as_switch(f"{path}.pause_after_compaction", pauses),
+        instructions=None if told is None else as_text(f"{path}.instructions", told),
+    )

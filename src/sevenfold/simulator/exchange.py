@@ -1,0 +1,193 @@
+"""A request in, an answer out, and everything about it written down.
+
+Knows no HTTP beyond headers and status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sevenfold.core.cache_model import Prompt, first_difference
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.prices import cost, cost_without_caching
+from sevenfold.core.usage import Usage
+from sevenfold.simulator.answering import Answered, Answering
+from sevenfold.simulator.billing import usage_of, usage_wire
+from sevenfold.simulator.call import Call, Endpoint, read_call, read_envelope
+from sevenfold.simulator.faults import Fault, StatusFault
+from sevenfold.simulator.ledger import Entry
+from sevenfold.simulator.preparing import Prepared, prepare
+from sevenfold.simulator.records import Record
+from sevenfold.simulator.refusals import Problem, Refusal
+from sevenfold.simulator.thinking import reports_transformations
+from sevenfold.simulator.validate import validate
+from sevenfold.simulator.world import World
+
+ORGANIZATION = "org_sevenfold_simulator"
+"""One simulator is one organisation; its keys are workspaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the front has to send."""
+
+    status: int
+    body: JsonObject
+    headers: Mapping[str, str]
+    streams: bool = False
+    fault: Fault | None = None
+    """One that happens while it is sent."""
+
+
+@dataclass(slots=True)
+class _Visit:
+    """A request on its way through, as far as it is known."""
+
+    endpoint: Endpoint
+    suffix: str
+    entry: Entry
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+
+
+class Exchange:
+    """Serves requests of one world, one after another or interleaved on one loop."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def serve(self, endpoint: Endpoint, headers: Mapping[str, str], data: bytes) -> Served:
+        """Answer a request; whatever goes wrong is an answer too."""
+        world = self.world
+        suffix = world.next_request()
+        visit = _Visit(endpoint, suffix, self._first_entry(endpoint, suffix))
+        fault = world.faults.take()
+        try:
+            return await self._serve(visit, headers, data, fault)
+        except Refusal as refusal:
+            return self._refused(visit, refusal.problem, fault)
+        except WireError as error:
+            return self._refused(visit, Problem(400, str(error)), fault)
+        except Exception as error:
+            # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
+            world.failures.append(error)
+            told = f"{type(error).__name__}: {error}"
+            return self._refused(visit, Problem(500, told, should_retry=False), fault)
+
+    async def _serve(
+        self, visit: _Visit, headers: Mapping[str, str], data: bytes, fault: Fault | None
+    ) -> Served:
+        world = self.world
+        now = world.clock.now()
+        if len(data) > world.choices.request_limit_bytes:
+            limit = world.choices.request_limit_bytes
+            raise Refusal(Problem(413, f"Request exceeds the maximum size of {limit} bytes"))
+        envelope = read_envelope(headers, world.choices)
+        visit.entry = replace(visit.entry, workspace=envelope.workspace)
+        if isinstance(fault, StatusFault):
+            raise Refusal(fault.problem)
+        world.meter.admit(envelope.workspace, now)
+        call = read_call(visit.endpoint, envelope, data, world.catalog, now)
+        visit.entry = replace(visit.entry, model=call.model_name)
+        validate(call, world.choices)
+        prepared = prepare(call, world)
+        if visit.endpoint == "count_tokens":
+            return self._counted(visit, call, prepared, fault)
+        answered = await Answering(call, prepared, world, visit.suffix).answer()
+        return self._answered(visit, call, prepared, answered, fault)
+
+    def _counted(self, visit: _Visit, call: Call, prepared: Prepared, fault: Fault | None) -> Served:
+        body: dict[str, Json] = {"input_tokens": prepared.tokens}
+        if call.body.get("context_management") is not None:
+            original = JsonObject({"original_input_tokens": prepared.sent.tokens})
+            body["context_management"] = original
+        self._note(visit.entry, fault)
+        return Served(200, JsonObject(body), self._headers(visit), fault=fault)
+
+    def _answered(
+        self, visit: _Visit, call: Call, prepared: Prepared, answered: Answered, fault: Fault | None
+    ) -> Served:
+        world = self.world
+        usage = usage_of(call, answered.runs, answered.overrides)
+        record = Record.of(call, world.ledger.next_number, prepared.sent, answered.seen)
+        message_id = f"msg_{visit.suffix}"
+        body = _message(message_id, call, prepared, answered, usage)
+        if call.body.get("diagnostics") is not None:
+            body = JsonObject({**body, "diagnostics": world.records.diagnose(call, record)})
+        previous = world.records.predecessor(record)
+        world.records.add(message_id, record)
+        world.meter.charge(call.envelope.workspace, usage, world.clock.now())
+        self._note(
+            replace(
+                visit.entry,
+                message_id=message_id,
+                stop_reason=answered.stop_reason,
+                usage=usage,
+                cost=cost(usage, call.model, when=call.started, catalog=world.catalog),
+                cost_without_caching=cost_without_caching(
+                    usage, call.model, when=call.started, catalog=world.catalog
+                ),
+                previous=previous.number if previous else None,
+                difference=first_difference(previous.seen, record.seen) if previous else None,
+                expired=_expired(answered),
+                applied_edits=prepared.applied,
+                dropped_thinking=tuple(
+                    item.path for item in prepared.transformations if item.fate == "thinking_dropped"
+                ),
+            ),
+            fault,
+        )
+        return Served(200, body, self._headers(visit), call.streams, fault)
+
+    def _refused(self, visit: _Visit, problem: Problem, fault: Fault | None) -> Served:
+        self._note(replace(visit.entry, status=problem.status, error=problem.message), fault)
+        headers = {**self._headers(visit), **problem.headers()}
+        return Served(problem.status, problem.body(visit.entry.request_id), headers)
+
+    def _first_entry(self, endpoint: Endpoint, suffix: str) -> Entry:
+        return Entry(0, self.world.clock.now(), endpoint, f"req_{suffix}", "", "")
+
+    def _note(self, entry: Entry, fault: Fault | None) -> None:
+        ledger = self.world.ledger
+        met = None if fault is None else type(fault).__name__
+        ledger.add(replace(entry, number=ledger.next_number, fault=met))
+
+    def _headers(self, visit: _Visit) -> dict[str, str]:
+        entry = visit.entry
+        headers = {"request-id": entry.request_id, "anthropic-organization-id": ORGANIZATION}
+        if entry.workspace:
+            headers["anthropic-workspace-id"] = entry.workspace
+            headers |= self.world.meter.headers(entry.workspace, self.world.clock.now())
+        return headers
+
+
+def _message(message_id: str, call: Call, prepared: Prepared, answered: Answered, usage: Usage) -> JsonObject:
+    fields: dict[str, Json] = {
+        "id": message_id,
+        "type": "message",
+        "role": "assistant",
+        "model": call.model_name,
+        "content": answered.content,
+        "stop_reason": answered.stop_reason,
+        "stop_sequence": answered.stop_sequence,
+        "stop_details": _stop_details(answered.stop_reason),
+        "usage": usage_wire(usage),
+    }
+    if call.body.get("context_management") is not None or prepared.deleted:
+        fields["context_management"] = JsonObject({"applied_edits": prepared.applied})
+    if reports_transformations(call):
+        fields["input_transformations"] = tuple(item.wire for item in prepared.transformations)
+    return JsonObject(fields)
+
+
+def _stop_details(stop_reason: str) -> Json:
+    if stop_reason != "refusal":
+        return None
+    return JsonObject({"type": "refusal", "category": None, "explanation": None})
+
+
+def _expired(answered: Answered) -> str | None:
+    last = answered.runs[-1].bill.expired
+    parts: Prompt = answered.seen
+    return None if last is None else parts.parts[last].path

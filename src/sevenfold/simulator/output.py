@@ -1,0 +1,90 @@
+"""A reply cut to size: at a stop sequence, at `max_tokens`, or where the window ends (API.md §1.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sevenfold.core.cache_model import CountPart
+from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
+from sevenfold.simulator.brain import Reply
+from sevenfold.simulator.thinking import to_wire
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How much may be said."""
+
+    max_tokens: int
+    window_tokens: int
+    """What the window has left after the prompt."""
+
+    @property
+    def tokens(self) -> int:
+        return min(self.max_tokens, self.window_tokens)
+
+    @property
+    def reason(self) -> str:
+        """Why a reply ended that was cut."""
+        return "max_tokens" if self.max_tokens <= self.window_tokens else "model_context_window_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What is really returned."""
+
+    blocks: tuple[Block, ...]
+    stop_reason: str
+    stop_sequence: str | None = None
+
+
+def fit(reply: Reply, room: Room, stops: Sequence[str], count: CountPart) -> Output:
+    """The part of a reply that comes before the first reason to stop."""
+    natural = "tool_use" if any(isinstance(block, ToolUse) for block in reply.blocks) else "end_turn"
+    output = _at_stop(Output(reply.blocks, reply.stop_reason or natural), stops)
+    kept: list[Block] = []
+    left = room.tokens
+    for block in output.blocks:
+        cost = count("messages", to_wire(block))
+        if cost > left:
+            part = _cut(block, left, count)
+            return Output((*kept, part) if part else tuple(kept), room.reason)
+        left -= cost
+        kept.append(block)
+    return output
+
+
+def with_ids(blocks: Sequence[Block], new_id: str) -> tuple[Block, ...]:
+    """Tool requests that came without an id get one made from the reply's."""
+    return tuple(
+        replace(block, id=ToolUseId(f"toolu_{new_id}{at:02d}"))
+        if isinstance(block, ToolUse) and not block.id
+        else block
+        for at, block in enumerate(blocks)
+    )
+
+
+def _at_stop(output: Output, stops: Sequence[str]) -> Output:
+    for at, block in enumerate(output.blocks):
+        if not isinstance(block, Text):
+            continue
+        ends = {block.text.find(stop): stop for stop in stops if stop in block.text}
+        if ends:
+            end = min(ends)
+            said = (Text(block.text[:end]),) if end else ()
+            return Output((*output.blocks[:at], *said), "stop_sequence", ends[end])
+    return output
+
+
+def _cut(block: Block, tokens: int, count: CountPart) -> Block | None:
+    """As much of a text as fits; of anything else nothing, since half a tool request is none."""
+    if not isinstance(block, Text):
+        return None
+    low, high = 0, len(block.text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count("messages", to_wire(Text(block.text[:middle]))) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return Text(block.text[:low]) if low else None

@@ -1,0 +1,122 @@
+"""From a request as sent to the prompt that the model sees: thinking checked, edits applied, all counted."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from sevenfold.core.cache_choices import Level
+from sevenfold.core.cache_model import CountPart, Prompt, render_prompt
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import ToolUseId
+from sevenfold.simulator.binding import Binding
+from sevenfold.simulator.call import Call
+from sevenfold.simulator.compaction import current_blocks
+from sevenfold.simulator.counting import counter
+from sevenfold.simulator.edit_requests import Compacting, read_edits
+from sevenfold.simulator.edits import Edited, apply_thinking, apply_tools
+from sevenfold.simulator.thinking import Transformation, check_thinking
+from sevenfold.simulator.view import rebuilt, word
+from sevenfold.simulator.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    sent: Prompt
+    """As the client sent it, before any edit."""
+    body: JsonObject
+    """With what the model does not see taken out."""
+    seen: Prompt
+    count: CountPart
+    binding: Binding
+    transformations: tuple[Transformation, ...]
+    applied: tuple[JsonObject, ...]
+    compacting: Compacting | None
+    deleted: frozenset[ToolUseId]
+    """Results that the `cache_edits` extension took out of the cached prefix."""
+
+    @property
+    def tokens(self) -> int:
+        return self.seen.tokens
+
+
+def prepare(call: Call, world: World) -> Prepared:
+    """Everything that happens to a prompt before it is looked up; refuses what the API would."""
+    checked = check_thinking(call, world.choices)
+    edits = read_edits(call)
+    deleted = _deleted(call)
+    plain = counter(world.tokenizer, call.model)
+    count = _sparing(plain, deleted)
+    sent = render(call.body, count, world)
+    blocks = current_blocks(checked.blocks)
+    body = rebuilt(call.body, blocks)
+    seen = sent if body == call.body else render(body, count, world)
+    applied: list[JsonObject] = []
+    edited = Edited(blocks)
+    if edits.thinking is not None:
+        edited = apply_thinking(edited.blocks, edits.thinking, count)
+        applied += edited.applied
+    if edits.tools is not None:
+        workspace, sticky = call.envelope.workspace, world.choices.sticky_clearing
+        edited = apply_tools(
+            edited.blocks,
+            edits.tools,
+            count,
+            prompt_tokens=seen.tokens,
+            placeholder=world.choices.cleared_text,
+            already=world.cleared[workspace] if sticky else frozenset(),
+        )
+        applied += edited.applied
+        if sticky and call.endpoint == "messages":
+            world.cleared[workspace] |= edited.cleared
+    if edited.blocks != blocks:
+        body = rebuilt(call.body, edited.blocks)
+        seen = render(body, count, world)
+    if deleted:
+        applied.append(_deletion(seen, plain))
+    return Prepared(
+        sent,
+        body,
+        seen,
+        count,
+        checked.binding,
+        checked.transformations,
+        tuple(applied),
+        edits.compacting,
+        deleted,
+    )
+
+
+def render(body: JsonObject, count: CountPart, world: World) -> Prompt:
+    return render_prompt(body, count, choices=world.choices.cache, catalog=world.catalog)
+
+
+def _deleted(call: Call) -> frozenset[ToolUseId]:
+    ids = call.part("cache_edits").get("delete_tool_results")
+    return frozenset(ToolUseId(word(item)) for item in ids) if isinstance(ids, tuple) else frozenset()
+
+
+def _sparing(count: CountPart, deleted: AbstractSet[ToolUseId]) -> CountPart:
+    """A deleted result keeps its place in the hash, so that the prefix is still found, and weighs nothing."""
+    if not deleted:
+        return count
+
+    def spared(level: Level, block: JsonObject) -> int:
+        return 0 if is_deleted(block, deleted) else count(level, block)
+
+    return spared
+
+
+def is_deleted(block: JsonObject, deleted: AbstractSet[ToolUseId]) -> bool:
+    return block.get("type") == "tool_result" and ToolUseId(word(block.get("tool_use_id"))) in deleted
+
+
+def _deletion(seen: Prompt, count: CountPart) -> JsonObject:
+    gone = [
+        count("messages", block.wire)
+        for block, part in zip(seen.blocks, seen.parts, strict=True)
+        if block.kind == "tool_result" and part.tokens == 0
+    ]
+    return JsonObject(
+        {"type": "cache_edits", "deleted_tool_results": len(gone), "deleted_input_tokens": sum(gone)}
+    )

@@ -1,0 +1,102 @@
+"""What earlier requests looked like: to say where a new one leaves its predecessor, and why."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import takewhile
+
+from sevenfold.core.cache_model import Difference, Prompt, first_difference
+from sevenfold.core.canonical import Digest, block_bytes, digest
+from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.simulator.call import Call
+from sevenfold.simulator.seals import fingerprint
+from sevenfold.simulator.view import message_blocks
+
+KEPT = 512
+"""Requests remembered for diagnostics; the API forgets too."""
+COMPARED = 64
+"""Recent requests among which a conversation's last one is looked for."""
+
+_PARAMS = ("tool_choice", "thinking", "context_management", "output_config")
+"""What can spoil a cache without being model, system, tools or a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    number: int
+    """Of its entry in the ledger."""
+    workspace: str
+    sent: Prompt
+    """As the client sent it."""
+    seen: Prompt
+    """As the model saw it."""
+    params: Digest
+    blocks: tuple[Digest, ...]
+    """Its message blocks, each by itself."""
+
+    @classmethod
+    def of(cls, call: Call, number: int, sent: Prompt, seen: Prompt) -> Record:
+        told = {key: call.body.get(key) for key in _PARAMS}
+        params = fingerprint(JsonObject({**told, "betas": tuple(sorted(call.envelope.betas))}))
+        blocks = tuple(digest(block_bytes(block.role, block.wire)) for block in message_blocks(call.body))
+        return cls(number, call.envelope.workspace, sent, seen, params, blocks)
+
+
+class Records:
+    """The last requests, by the id of their answer."""
+
+    __slots__ = ("_by_id",)
+
+    def __init__(self) -> None:
+        self._by_id: OrderedDict[str, Record] = OrderedDict()
+
+    def add(self, message_id: str, record: Record) -> None:
+        self._by_id[message_id] = record
+        if len(self._by_id) > KEPT:
+            self._by_id.popitem(last=False)
+
+    def predecessor(self, record: Record) -> Record | None:
+        """The last request of the same conversation: no id tells, so it is that with most blocks in common.
+
+        Of several alike the one that begins most alike, and then the latest. Where nothing is shared, a new
+        conversation has begun.
+        """
+        recent = [item for item in self._by_id.values() if item.workspace == record.workspace][-COMPARED:]
+        own = frozenset(record.blocks)
+        ranked = [
+            (len(own.intersection(item.blocks)), _opening(item, record), item.number) for item in recent
+        ]
+        best = max(zip(ranked, recent, strict=True), key=lambda pair: pair[0], default=None)
+        return best[1] if best is not None and best[0][0] else None
+
+    def diagnose(self, call: Call, record: Record) -> Json:
+        """The `diagnostics` of an answer: null when nothing diverged (API.md §1.6)."""
+        previous_id = call.part("diagnostics").get("previous_message_id")
+        if not isinstance(previous_id, str):
+            return None
+        previous = self._by_id.get(previous_id)
+        if previous is None or previous.workspace != record.workspace:
+            return _reason("previous_message_not_found")
+        found = first_difference(previous.sent, record.sent)
+        if found is not None and _is_speed(found):
+            return _reason("model_changed", previous.sent.tokens)
+        if found is not None and found.cause != "params":
+            return _reason(found.reason, found.missed_tokens)
+        return _reason("unavailable") if found or previous.params != record.params else None
+
+
+def _opening(one: Record, other: Record) -> int:
+    """How many blocks both begin with."""
+    pairs = zip(one.blocks, other.blocks, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _is_speed(found: Difference) -> bool:
+    """Speed is rendered as a parameter and diagnosed as a model."""
+    return found.cause == "params" and found.path == "speed"
+
+
+def _reason(kind: str, missed_tokens: int | None = None) -> JsonObject:
+    counts = EMPTY if missed_tokens is None else JsonObject({"cache_missed_input_tokens": missed_tokens})
+    return JsonObject({"cache_miss_reason": JsonObject({"type": kind, **counts})})

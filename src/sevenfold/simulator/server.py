@@ -1,0 +1,102 @@
+"""A simulator on a port of this machine, served by a thread of its own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from sevenfold.core.errors import InputError, SimulatorError
+from sevenfold.simulator.app import FindWorld, make_app
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+
+LOOPBACK = "127.0.0.1"
+EXTRA = "the simulator needs starlette and uvicorn: install sevenfold[simulator]"
+STOP_SECONDS = 10
+"""A request that is still being answered by then is stuck; its thread is left behind."""
+
+
+class Host:
+    """Listens from `start` to `stop`, on loopback unless told otherwise: there is no real authentication."""
+
+    def __init__(self, find_world: FindWorld, *, port: int = 0, address: str = LOOPBACK) -> None:
+        self._find_world, self._address, self._wanted = find_world, address, port
+        self._server: Server | None = None
+        self._thread: threading.Thread | None = None
+        self._port: int | None = None
+
+    @property
+    def url(self) -> str:
+        """What `ANTHROPIC_BASE_URL` has to be."""
+        if self._port is None:
+            raise SimulatorError("the simulator is not running; start it, or use it as a context manager")
+        host = f"[{self._address}]" if ":" in self._address else self._address
+        return f"http://{host}:{self._port}"
+
+    def start(self) -> None:
+        if self._thread is not None:
+            raise SimulatorError("the simulator is running already; stop it before it is started again")
+        listener = _listen(self._address, self._wanted)
+        try:
+            self._server = server = _make_server(self._find_world)
+        except BaseException:
+            listener.close()
+            raise
+        self._port = listener.getsockname()[1]
+        # The socket is bound and listening, so a client may connect before the loop runs.
+        self._thread = threading.Thread(
+            target=lambda: server.run(sockets=[listener]), name="sevenfold-simulator", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop listening and wait for the thread. Again does nothing."""
+        thread, server = self._thread, self._server
+        self._thread = self._server = self._port = None
+        if thread is None or server is None:
+            return
+        server.should_exit = True
+        thread.join(STOP_SECONDS)
+        if thread.is_alive():
+            raise SimulatorError(
+                f"the simulator did not stop within {STOP_SECONDS} seconds: a brain is stuck"
+            )
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    # The protocol is named because asyncio turns Nagle's delay, 40 ms an answer, off only where it is.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(2048)
+        listener.setblocking(False)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise InputError(f"cannot listen on {address} port {port}: {error}; try --port 0") from error
+    return listener
+
+
+def _make_server(find_world: FindWorld) -> Server:
+    try:
+        import uvicorn
+
+        app = make_app(find_world)
+    except ImportError as error:
+        raise SimulatorError(f"{EXTRA} ({error})") from error
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,  # logging belongs to whoever embeds us
+        log_level="critical",
+        access_log=False,
+        date_header=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(config)

@@ -1,0 +1,187 @@
+"""Preserved thinking (API.md §1.10): blocks that come back are checked against what they are bound to.
+
+They are kept, dropped, or the reason for a 400.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.messages import Block, RedactedThinking, Thinking
+from sevenfold.core.models import Model
+from sevenfold.core.prompt_blocks import Placed
+from sevenfold.core.wire import write_block
+from sevenfold.simulator import betas
+from sevenfold.simulator.binding import Binding, ChainEnd, signature_of
+from sevenfold.simulator.call import Call
+from sevenfold.simulator.choices import Choices
+from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.seals import NO_PREDECESSOR, Seal, model_key, read_seal
+from sevenfold.simulator.view import is_thinking, message_blocks
+
+Fate: TypeAlias = Literal["thinking_dropped", "thinking_mismatch_allowed"]
+Reason: TypeAlias = Literal["model_binding_mismatch", "prefix_binding_mismatch"]
+
+_OPT_OUT = 'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """One entry of the answer's `input_transformations`."""
+
+    fate: Fate
+    path: str
+    reason: Reason
+
+    @property
+    def wire(self) -> JsonObject:
+        return JsonObject({"type": self.fate, "path": self.path, "reason": self.reason})
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A request's messages after the check."""
+
+    blocks: tuple[Placed, ...]
+    """Less the thinking that was dropped."""
+    transformations: tuple[Transformation, ...]
+    binding: Binding
+    """At the end of the request: what the reply's own thinking will be bound to."""
+
+
+def check_thinking(call: Call, choices: Choices) -> Checked:
+    """Check every thinking block of the request as it was sent."""
+    blocks = message_blocks(call.body)
+    check = _Check(call, choices, _latest_turn(blocks))
+    kept = tuple(block for block in blocks if check.keeps(block))
+    return Checked(kept, tuple(check.found), check.binding)
+
+
+def reports_transformations(call: Call) -> bool:
+    return call.has(betas.BINDING)
+
+
+class _Check:
+    """One pass over a request's blocks."""
+
+    def __init__(self, call: Call, choices: Choices, latest: int) -> None:
+        thinking = call.part("thinking").get("block_binding")
+        behaviour = thinking.get("prefix_mismatch_behavior") if isinstance(thinking, JsonObject) else None
+        self._call, self._choices, self._latest = call, choices, latest
+        self._drops = behaviour == "drop_block"
+        self._enforces = is_enforced(call.model, choices) or (
+            call.model.has_preserved_thinking and behaviour is not None
+        )
+        self._dropping = False
+        self.binding = Binding(call.body)
+        self.found: list[Transformation] = []
+
+    def keeps(self, block: Placed) -> bool:
+        """Whether the model gets to see a block; refuses the request where the API would."""
+        if is_thinking(block) and not self._keeps_thinking(block):
+            return False
+        self.binding.advance(block)
+        return True
+
+    def _keeps_thinking(self, block: Placed) -> bool:
+        signature = signature_of(block.wire)
+        seal = read_seal(signature)
+        if seal is None:
+            if self._choices.foreign_signatures == "keep":
+                return True
+            raise self._forged(block)
+        shown = block.wire.get("thinking")
+        if shown and shown != seal.thinking:
+            raise self._forged(block)
+        if seal.model != model_key(self._call.model):
+            return self._drop(block, "model_binding_mismatch")
+        if self._dropping:
+            return self._drop(block, "prefix_binding_mismatch")
+        if not self._call.model.has_preserved_thinking or _holds(seal, self.binding.end):
+            return True
+        return self._mismatched(block)
+
+    def _mismatched(self, block: Placed) -> bool:
+        if not self._enforces:
+            self.found.append(
+                Transformation("thinking_mismatch_allowed", block.path, "prefix_binding_mismatch")
+            )
+            return True
+        if not self._drops:
+            raise self._unbound(block)
+        # What follows it was bound to a chain that went through it.
+        self._dropping = True
+        return self._drop(block, "prefix_binding_mismatch")
+
+    def _drop(self, block: Placed, reason: Reason) -> bool:
+        self.found.append(Transformation("thinking_dropped", block.path, reason))
+        return False
+
+    def _forged(self, block: Placed) -> Exception:
+        if block.turn == self._latest:
+            return invalid(
+                f"{block.path}: `thinking` or `redacted_thinking` blocks in the latest assistant message "
+                "cannot be modified. These blocks must remain as they were in the original response."
+            )
+        return invalid(f"{block.path}: Invalid `signature` in `{block.kind}` block")
+
+    def _unbound(self, block: Placed) -> Exception:
+        told = (
+            f"{block.path}: Invalid `signature` in `{block.kind}` block. The block is bound to a different "
+            f"conversation. {_OPT_OUT}"
+        )
+        if not self._call.has(betas.BINDING):
+            told += f" This needs the `anthropic-beta: {betas.BINDING}` header."
+        return invalid(told)
+
+
+def is_enforced(model: Model, choices: Choices) -> bool:
+    """Whether a block out of place fails a request that says nothing about it."""
+    return model.has_preserved_thinking and (model.enforces_prefix or choices.is_new_account)
+
+
+def sign_reply(
+    binding: Binding, model: Model, blocks: Iterable[Block], *, shows: bool, turn: int
+) -> tuple[JsonObject, ...]:
+    """The wire form of a reply's blocks, its thinking signed over all that comes before it."""
+    written: list[JsonObject] = []
+    for index, block in enumerate(blocks):
+        wire = _signed(binding.end, model, block, shows=shows)
+        placed = Placed(
+            f"messages.{turn}.content.{index}", "messages", "assistant", str(wire["type"]), wire, turn
+        )
+        binding.advance(placed)
+        written.append(wire)
+    return tuple(written)
+
+
+def _signed(end: ChainEnd, model: Model, block: Block, *, shows: bool) -> JsonObject:
+    match block:
+        case Thinking():
+            signature = Seal(model_key(model), end.prefix, end.predecessor, block.thinking).write()
+            text = block.thinking if shows else ""
+            return JsonObject({"type": "thinking", "thinking": text, "signature": signature})
+        case RedactedThinking():
+            data = Seal(model_key(model), end.prefix, end.predecessor, block.data).write()
+            return JsonObject({"type": "redacted_thinking", "data": data})
+        case _:
+            return to_wire(block)
+
+
+def to_wire(block: Block) -> JsonObject:
+    """A block's frozen wire form."""
+    return JsonObject({key: freeze(value) for key, value in write_block(block).items()})
+
+
+def _holds(seal: Seal, end: ChainEnd) -> bool:
+    if seal.prefix != end.prefix:
+        return False
+    # A leading run of thinking may be left out: then nothing precedes, whatever the seal says.
+    return end.predecessor in {NO_PREDECESSOR, seal.predecessor}
+
+
+def _latest_turn(blocks: Sequence[Placed]) -> int:
+    return max((block.turn for block in blocks if block.role == "assistant"), default=-1)

@@ -1,0 +1,120 @@
+"""The blocks of messages: known types, in messages of the right role, with the fields they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sevenfold.core.json import Json, JsonObject
+from sevenfold.simulator import betas
+from sevenfold.simulator.call import NEWER, Call
+from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.shape import as_object, as_text, require
+
+SERVER_RESULTS = frozenset(
+    {
+        *("web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
+        *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
+        *("tool_search_tool_result", "mcp_tool_result", "advisor_tool_result"),
+    }
+)
+"""What the provider's own tools answered: it stands in the assistant's message."""
+
+USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
+ASSISTANT = frozenset(
+    {
+        *("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "compaction", "document"),
+        *("container_upload", "mcp_tool_use", "mcp_tool_listing", "fallback", *SERVER_RESULTS),
+    }
+)
+SYSTEM = frozenset({"text", "tool_addition", "tool_removal"})
+BLOCKS_OF: Mapping[str, frozenset[str]] = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
+KNOWN = USER | ASSISTANT | SYSTEM
+
+FIELDS: Mapping[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "thinking": ("thinking", "signature"),
+    "redacted_thinking": ("data",),
+    "tool_use": ("id", "name"),
+    "tool_result": ("tool_use_id",),
+}
+"""Text fields that a block of each type must have."""
+
+
+def check_block(call: Call, role: str, path: str, block: JsonObject) -> None:
+    kind = as_text(f"{path}.type", require(path, block, "type"))
+    if kind not in KNOWN:
+        raise invalid(
+            f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
+        )
+    if kind not in BLOCKS_OF[role]:
+        code = "compaction_block_misplaced" if kind == "compaction" else None
+        raise invalid(f"{path}: `{kind}` blocks are not allowed in {role} messages", code)
+    _check_fields(path, kind, block)
+    if call.envelope.version == NEWER:
+        _check_newer(role, path, kind, block)
+    if kind == "compaction":
+        _check_compaction(call, path, block)
+    if role == "system":
+        _check_tool_change(call, path, kind, block)
+
+
+def _check_fields(path: str, kind: str, block: JsonObject) -> None:
+    for key in FIELDS.get(kind, ()):
+        as_text(f"{path}.{kind}.{key}", require(f"{path}.{kind}", block, key))
+    if kind == "tool_use":
+        as_object(f"{path}.tool_use.input", require(f"{path}.tool_use", block, "input"))
+    if kind in {"image", "document"}:
+        as_object(f"{path}.{kind}.source", require(f"{path}.{kind}", block, "source"))
+    if kind == "tool_result":
+        _check_result(f"{path}.tool_result.content", block.get("content"))
+
+
+def _check_result(path: str, content: Json) -> None:
+    if content is None or isinstance(content, str):
+        return
+    if not isinstance(content, tuple):
+        raise invalid(f"{path}: Input should be a valid string or list")
+    for index, item in enumerate(content):
+        require(f"{path}.{index}", as_object(f"{path}.{index}", item), "type")
+
+
+def _check_newer(role: str, path: str, kind: str, block: JsonObject) -> None:
+    """What the 2026-10-21 version refuses and the one before took."""
+    if role == "assistant" and kind == "document":
+        raise invalid(f"{path}: `document` blocks are not allowed in assistant messages in version {NEWER}")
+    if role == "user" and kind == "text" and block.get("citations"):
+        raise invalid(f"{path}.citations: not allowed on text in user messages in version {NEWER}")
+
+
+def _check_compaction(call: Call, path: str, block: JsonObject) -> None:
+    beta = betas.COMPACT_ON_DEMAND if block.get("signature") is not None else betas.COMPACT_THRESHOLD
+    if not call.has(beta) and not (beta == betas.COMPACT_THRESHOLD and call.has(betas.COMPACT_ON_DEMAND)):
+        raise invalid(f"{path}: `compaction` blocks need the `anthropic-beta: {beta}` header")
+    content = block.get("content")
+    if content is not None and not as_text(f"{path}.content", content):
+        raise invalid(f"{path}.content: must not be empty; send null for a compaction that failed")
+
+
+def _check_tool_change(call: Call, path: str, kind: str, block: JsonObject) -> None:
+    if kind == "text":
+        return
+    tool = as_object(f"{path}.tool", require(path, block, "tool"))
+    by_value = tool.get("type") == "tool_definition"
+    beta = betas.INLINE_TOOLS if by_value else betas.TOOL_CHANGES
+    if not call.has(beta):
+        raise invalid(f"{path}: `{kind}` blocks need the `anthropic-beta: {beta}` header")
+    if by_value:
+        as_object(f"{path}.tool.definition", require(f"{path}.tool", tool, "definition"))
+        return
+    name = as_text(f"{path}.tool.name", require(f"{path}.tool", tool, "name"))
+    declared = call.body.get("tools")
+    names = (
+        {item.get("name") for item in declared if isinstance(item, JsonObject)}
+        if isinstance(declared, tuple)
+        else set[Json]()
+    )
+    if name not in names:
+        raise invalid(
+            f"{path}.tool.name: '{name}' is not defined in `tools`; declare it with defer_loading",
+            "tool_reference_unresolved",
+        )

@@ -1,0 +1,209 @@
+"""Roles and where each may stand; every tool request with its result; how a conversation begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.prompt_blocks import Placed
+from sevenfold.simulator import betas
+from sevenfold.simulator.call import Call
+from sevenfold.simulator.choices import Choices
+from sevenfold.simulator.gates import EFFORTS
+from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.shape import (
+    as_object,
+    as_one_of,
+    extra,
+    objects,
+    optional_object,
+    refuse_extra,
+    require,
+)
+from sevenfold.simulator.validate_blocks import BLOCKS_OF, SERVER_RESULTS, check_block
+from sevenfold.simulator.view import message_blocks, tool_use_id
+
+NO_PREFILL = (
+    "This model does not support assistant message prefill. The conversation must end with a user message."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Messages of one role that follow each other: the API reads them as one."""
+
+    role: str
+    blocks: tuple[Placed, ...]
+
+
+def check_shapes(call: Call, choices: Choices) -> None:
+    """Every message and block for itself."""
+    messages = objects("messages", require("", call.body, "messages"))
+    if not messages:
+        raise invalid("messages: at least one message is required")
+    if len(messages) > choices.messages_limit:
+        raise invalid(f"messages: {len(messages)} messages; at most {choices.messages_limit} are allowed")
+    for index, message in enumerate(messages):
+        _check_message(call, choices, index, message)
+
+
+def check_conversation(call: Call, choices: Choices) -> None:
+    """How messages follow each other; their shapes have been checked."""
+    messages = objects("messages", call.body["messages"])
+    _check_system_places(messages)
+    placed = message_blocks(call.body)
+    _check_opening(choices, messages[0], placed)
+    _check_pairs(placed)
+    if call.body.get("compaction") is None:
+        _check_ending(call, choices, messages[-1])
+
+
+def turns_of(placed: Sequence[Placed]) -> tuple[Turn, ...]:
+    """The conversation without its system messages, neighbours of one role merged."""
+    spoken = (item for item in placed if item.role != "system")
+    return tuple(Turn(role, tuple(blocks)) for role, blocks in groupby(spoken, key=lambda item: item.role))
+
+
+def _check_message(call: Call, choices: Choices, index: int, message: JsonObject) -> None:
+    path = f"messages.{index}"
+    role = as_one_of(f"{path}.role", require(path, message, "role"), tuple(BLOCKS_OF))
+    content = require(path, message, "content")
+    if choices.strict:
+        own = {"clear_at", "output_config"} if role == "system" else set[str]()
+        refuse_extra(path, message, {"role", "content", *own})
+    if role == "system":
+        _check_system(call, path, message)
+    if isinstance(content, str):
+        blocks = (JsonObject({"type": "text", "text": content}),) if content else ()
+    else:
+        blocks = objects(f"{path}.content", content)
+    if not blocks and not _may_be_empty(role, message):
+        raise invalid(f"{path}: messages must have non-empty content")
+    for at, block in enumerate(blocks):
+        check_block(call, role, f"{path}.content.{at}", block)
+
+
+def _may_be_empty(role: str, message: JsonObject) -> bool:
+    return role == "system" and bool(message.get("output_config"))
+
+
+def _check_system(call: Call, path: str, message: JsonObject) -> None:
+    if not call.model.takes_system_role:
+        raise invalid(f"{path}: role 'system' is not supported on this model")
+    lasts = message.get("clear_at")
+    if lasts is not None:
+        if not call.has(betas.CLEAR_AT):
+            raise extra(f"{path}.clear_at")
+        as_one_of(f"{path}.clear_at", lasts, ("next_user_message", "never"))
+        if lasts == "next_user_message" and _has_marker(message):
+            raise invalid(f"{path}: cache_control is not allowed on a message with clear_at")
+    output = optional_object(path, message, "output_config")
+    if output is not None:
+        if not call.has(betas.SYSTEM_EFFORT):
+            raise extra(f"{path}.output_config")
+        if output.get("effort") is not None:
+            as_one_of(f"{path}.output_config.effort", output["effort"], EFFORTS)
+
+
+def _has_marker(message: JsonObject) -> bool:
+    content = message.get("content")
+    blocks = content if isinstance(content, tuple) else ()
+    return any(isinstance(block, JsonObject) and block.get("cache_control") for block in blocks)
+
+
+def _check_system_places(messages: Sequence[JsonObject]) -> None:
+    spoken = [None, *(index for index, message in enumerate(messages) if message["role"] != "system"), None]
+    for before, after in pairwise(spoken):
+        first = 0 if before is None else before + 1
+        if first == (len(messages) if after is None else after):
+            continue
+        path = f"messages.{first}"
+        if before is None:
+            raise invalid(f"{path}: the first message cannot be a system message; use the `system` field")
+        if messages[before]["role"] == "assistant" and not _ends_in(messages[before], SERVER_RESULTS):
+            raise invalid(f"{path}: a system message must follow a user turn or a server tool's result")
+        if after is not None and messages[after]["role"] != "assistant":
+            raise invalid(f"{path}: a system message must be last or be followed by an assistant turn")
+
+
+def _ends_in(message: JsonObject, kinds: frozenset[str]) -> bool:
+    content = message["content"]
+    last = content[-1] if isinstance(content, tuple) and content else None
+    return isinstance(last, JsonObject) and last.get("type") in kinds
+
+
+def _check_opening(choices: Choices, first: JsonObject, placed: Sequence[Placed]) -> None:
+    if not choices.opens_with_user or first["role"] == "user":
+        return
+    if not placed or placed[0].kind != "compaction":
+        raise invalid('messages: first message must use the "user" role')
+
+
+def _check_pairs(placed: Sequence[Placed]) -> None:
+    turns = turns_of(placed)
+    seen: set[str] = set()
+    asked: dict[str, Placed] = {}
+    for turn in turns:
+        if turn.role == "user":
+            _check_results(turn, asked)
+            asked = {}
+            continue
+        _refuse_unanswered(asked)
+        asked = {}
+        for use in (item for item in turn.blocks if item.kind == "tool_use"):
+            if tool_use_id(use) in seen:
+                raise invalid(f"{use.path}: tool_use ids must be unique; {tool_use_id(use)} was used before")
+            seen.add(tool_use_id(use))
+            asked[tool_use_id(use)] = use
+    _refuse_unanswered(asked)
+
+
+def _check_results(turn: Turn, asked: dict[str, Placed]) -> None:
+    open_ids, is_over = dict(asked), False
+    for item in turn.blocks:
+        if item.kind != "tool_result":
+            is_over = True
+            continue
+        if tool_use_id(item) not in asked:
+            raise invalid(
+                f"{item.path}: unexpected tool_use_id found in tool_result blocks: {tool_use_id(item)}. Each "
+                "tool_result block must have a corresponding tool_use block in the previous message."
+            )
+        if tool_use_id(item) not in open_ids:
+            raise invalid(
+                f"{item.path}: each tool_use must have a single result. Found multiple tool_result blocks "
+                f"with id: {tool_use_id(item)}"
+            )
+        if is_over:
+            raise invalid(f"{item.path}: tool_result blocks must come first in the user message")
+        del open_ids[tool_use_id(item)]
+    _refuse_unanswered(open_ids)
+
+
+def _refuse_unanswered(asked: dict[str, Placed]) -> None:
+    if asked:
+        first = next(iter(asked.values()))
+        raise invalid(
+            f"messages.{first.turn}: tool_use ids were found without tool_result blocks immediately after: "
+            f"{', '.join(asked)}. Each tool_use block must have a corresponding tool_result block in the "
+            "next message."
+        )
+
+
+def _check_ending(call: Call, choices: Choices, last: JsonObject) -> None:
+    if last["role"] != "assistant":
+        return
+    if call.gates.takes_prefill:
+        _check_prefill_text(last)
+    elif not (choices.prefill_after_blocks and _ends_in(last, SERVER_RESULTS | {"compaction"})):
+        raise invalid(NO_PREFILL)
+
+
+def _check_prefill_text(last: JsonObject) -> None:
+    content = last["content"]
+    final = content[-1] if isinstance(content, tuple) and content else content
+    text = as_object("messages", final).get("text") if isinstance(final, JsonObject) else final
+    if isinstance(text, str) and text != text.rstrip():
+        raise invalid("messages: final assistant content cannot end with trailing whitespace")

@@ -1,0 +1,58 @@
+"""Everything a simulator remembers between requests. A reset is a new world."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from sevenfold.core.cache_model import PromptCache
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.messages import ToolUseId
+from sevenfold.simulator.brain import Brain
+from sevenfold.simulator.choices import DEFAULT, Choices
+from sevenfold.simulator.clock import VirtualClock
+from sevenfold.simulator.counting import Tokenizer, estimate_tokens
+from sevenfold.simulator.faults import FaultPlan
+from sevenfold.simulator.ledger import Ledger
+from sevenfold.simulator.limits import RateMeter
+from sevenfold.simulator.records import Records
+
+
+@dataclass(slots=True)
+class World:
+    """Belongs to the loop that serves; others may read the ledger, plan faults and move the clock."""
+
+    brain: Brain
+    choices: Choices = DEFAULT
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    tokenizer: Tokenizer = estimate_tokens
+    catalog: Catalog = CATALOG
+    ledger: Ledger = field(default_factory=Ledger)
+    faults: FaultPlan = field(default_factory=FaultPlan)
+    salt: str = ""
+    """Goes into every id, so that those of two runs can be told apart."""
+    failures: list[Exception] = field(default_factory=list[Exception])
+    """What the brain, or a bug, raised while a request was served."""
+    records: Records = field(default_factory=Records)
+    cleared: defaultdict[str, frozenset[ToolUseId]] = field(
+        default_factory=lambda: defaultdict(frozenset[ToolUseId])
+    )
+    """Tool results that each workspace has had cleared, where clearing is sticky."""
+    cache: PromptCache = field(init=False)
+    meter: RateMeter = field(init=False)
+    _served: int = 0
+    _asked: int = 0
+
+    def __post_init__(self) -> None:
+        self.cache = PromptCache(self.choices.cache)
+        self.meter = RateMeter(self.choices.limits)
+
+    def next_request(self) -> str:
+        """What the next request's ids end in."""
+        self._served += 1
+        return f"{self.salt}{self._served:016d}"
+
+    def next_question(self) -> int:
+        """The number of the next prompt for the brain."""
+        self._asked += 1
+        return self._asked
