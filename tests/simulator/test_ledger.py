@@ -1,0 +1,188 @@
+"""The ledger: what each request cost, and where it left the one before it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.catalog import CATALOG
+from sevenfold.core.errors import FileMissing, SimulatorError, StoreError
+from sevenfold.core.json import JsonObject, read_object
+from sevenfold.core.prices import cost
+from sevenfold.testing import Simulator, StatusFault, script
+from tests.simulator.asking import MARK, MODEL, PROSE, Asker, assistant, text, tool, user
+
+SAID: list[object] = [user(text(PROSE, cache_control=MARK)), assistant("Yes."), "And?"]
+
+
+def test_an_entry_says_what_was_read_written_and_paid(ask: Asker) -> None:
+    ask.create(*SAID)
+    written = ask.sim.last
+    ask.create(*SAID)
+    read = ask.sim.last
+    assert (written.number, read.number, read.previous) == (1, 2, 1)
+    assert written.usage.written_5m == read.usage.read > 500
+    assert read.cost == cost(read.usage, CATALOG.find(MODEL))
+    assert read.cost is not None
+    assert read.cost_without_caching is not None
+    assert read.cost.total < read.cost_without_caching.total
+
+
+@pytest.mark.parametrize(
+    ("said", "fields", "cause", "path"),
+    [
+        ([*SAID, assistant("So."), "More?"], {}, None, None),
+        (SAID[:1], {}, None, None),
+        (
+            [user(text(PROSE, cache_control=MARK)), assistant("No."), "And?"],
+            {},
+            "message",
+            "messages.1.content.0",
+        ),
+        (SAID, {"system": "Be long."}, "system", "system.0"),
+        (SAID, {"tools": [tool("look")]}, "tools", "system.0"),
+        (SAID, {"tools": [tool("walk"), tool("look")]}, "tools", "tools.0"),
+        (SAID, {"model": "claude-opus-4-8"}, "model", "model"),
+        (SAID, {"tool_choice": {"type": "none"}}, "params", "tool_choice"),
+        (SAID, {"thinking": {"type": "adaptive"}}, "params", "thinking"),
+    ],
+    ids=[
+        "grown",
+        "shortened",
+        "message",
+        "system",
+        "tool gone",
+        "tools turned",
+        "model",
+        "choice",
+        "thinking",
+    ],
+)
+def test_the_first_block_that_differs_is_named_with_its_cause(
+    ask: Asker, said: list[object], fields: dict[str, object], cause: str | None, path: str | None
+) -> None:
+    base: dict[str, object] = {"system": "Be brief.", "tools": [tool("look"), tool("walk")]}
+    ask.create(*SAID, **base)
+    ask.create(*said, **{**base, **fields})
+    found = ask.sim.last.difference
+    assert (found.cause if found else None, found.path if found else None) == (cause, path)
+    if found is not None:
+        assert found.missed_tokens > 0
+
+
+def test_conversations_are_told_apart(ask: Asker) -> None:
+    ask.create("Tell me of birds.")
+    ask.create("Tell me of fish.")
+    ask.create("Tell me of birds.", assistant("They fly."), "All of them?")
+    ask.create("Tell me of fish.", assistant("They swim."), "All of them?")
+    ask.create("Tell me of fish.", key="another")
+    assert [entry.previous for entry in ask.sim.ledger.entries] == [None, None, 1, 2, None]
+    assert [entry.difference for entry in ask.sim.ledger.entries] == [None] * 5
+
+
+def test_a_conversation_is_known_again_after_its_first_message_changed(ask: Asker) -> None:
+    ask.create("Tell me of birds.", assistant("They fly."), "All of them?")
+    ask.create("Tell me of fish.", assistant("They fly."), "All of them?")
+    found = ask.sim.last.difference
+    assert found is not None
+    assert (ask.sim.last.previous, found.path) == (1, "messages.0.content.0")
+
+
+def test_a_pause_that_was_too_long_is_told(ask: Asker) -> None:
+    ask.create(*SAID)
+    ask.sim.advance(timedelta(minutes=5, seconds=1))
+    ask.create(*SAID)
+    assert (ask.sim.last.usage.read, ask.sim.last.expired) == (0, "messages.0.content.0")
+    ask.sim.advance(timedelta(minutes=5))
+    ask.create(*SAID)
+    assert ask.sim.last.usage.read > 0
+    assert ask.sim.last.expired is None
+
+
+def test_every_request_is_in_the_ledger_refused_ones_too(ask: Asker) -> None:
+    ask.create("Hi")
+    ask.count("Hi")
+    ask.create("Hi", model="nobody")
+    ask.sim.fail(StatusFault(529))
+    ask.create("Hi")
+    entries = ask.sim.ledger.entries
+    assert [entry.status for entry in entries] == [200, 200, 404, 529]
+    assert [entry.number for entry in entries] == [1, 2, 3, 4]
+    assert [entry.error for entry in entries][2:] == ["model: nobody", "Simulated fault"]
+    assert entries[3].fault == "StatusFault"
+
+
+def test_the_ledger_can_be_asked_for_over_http(ask: Asker) -> None:
+    ask.create(*SAID)
+    ask.create(*SAID)
+    ask.create("Hi", model="nobody")
+    answer = ask.send("GET", "/_sevenfold/ledger", {})
+    total = ask.sim.ledger.total_cost()
+    assert total is not None
+    assert [answer.at("entries", at, "number") for at in range(3)] == [1, 2, 3]
+    assert [answer.at("totals", key) for key in ("requests", "answered", "refused")] == [3, 2, 1]
+    assert Decimal(str(answer.at("totals", "dollars", "total"))) == total.total
+    assert answer.at("totals", "read") == ask.sim.ledger.entries[1].usage.read
+    later = ask.send("GET", "/_sevenfold/ledger?since=2", {})
+    assert [later.at("entries", 0, "number"), later.at("entries", 1)] == [3, None]
+    assert ask.send("GET", "/_sevenfold/ledger?since=x", {}).at("entries", 0, "number") == 1
+
+
+def test_a_compaction_is_in_the_ledger_with_its_cost(ask: Asker) -> None:
+    ask.create(PROSE, betas=["compact-2026-09-04"], compaction={"type": "summarize"})
+    line = ask.sim.last.to_json()
+    beside = line["beside"]
+    assert isinstance(beside, tuple)
+    assert isinstance(beside[0], JsonObject)
+    assert beside[0]["kind"] == "compaction"
+    assert ask.sim.last.cost is not None
+    assert ask.sim.last.cost.fresh > 0
+
+
+def test_each_request_is_a_line_of_the_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    for run in (1, 2):
+        with Simulator(ledger_path=path) as sim:
+            client = sim.client()
+            for number in (1, 2):
+                client.messages.create(
+                    model=MODEL, max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
+                )
+                lines = [read_object(line) for line in path.read_bytes().splitlines()]
+                assert lines[-1] == sim.last.to_json()
+                assert len(lines) == 2 * (run - 1) + number
+
+
+def test_a_ledger_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    simulator = Simulator(ledger_path=tmp_path / "nowhere" / "ledger.jsonl")
+    with pytest.raises(FileMissing):
+        simulator.start()
+    folder = Simulator(ledger_path=tmp_path)
+    with pytest.raises(StoreError):
+        folder.start()
+
+
+def test_a_script_can_set_what_is_billed(ask: Asker) -> None:
+    from sevenfold.testing import Reply, say
+
+    usage = {
+        "input_tokens": 7,
+        "cache_read_input_tokens": 100,
+        "ephemeral_1h_input_tokens": 50,
+        "output_tokens": 9,
+    }
+    ask.sim.reset(script(Reply(say("Yes.").blocks, usage=usage)))
+    told = ask.create("Hi").usage
+    assert (told.fresh, told.read, told.written_1h, told.written_5m, told.output) == (7, 100, 50, 0, 9)
+    assert ask.sim.last.usage == told
+
+
+def test_an_empty_ledger_has_no_last_entry(sim: Simulator) -> None:
+    with pytest.raises(SimulatorError, match="no request"):
+        _ = sim.last
+    totals = sim.ledger.to_json()["totals"]
+    assert isinstance(totals, JsonObject)
+    assert totals["requests"] == 0
