@@ -1,0 +1,155 @@
+"""Bills: calls added up by model, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sevenfold.core.prices import NO_COST, Cost
+from sevenfold.core.usage import Counts, Usage
+from sevenfold.replay.pricing import Priced
+
+ZERO = Decimal(0)
+NOTHING = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Calls on one model, added up."""
+
+    model: str
+    calls: int
+    tokens: Counts
+    """What was billed; its output is estimated for some calls."""
+    estimated_calls: int
+    """Calls whose output count is no final one in the log."""
+    estimated_output_tokens: int
+    """The part of the output that was estimated for them."""
+    cost: Cost | None
+    """None where the model has no price."""
+    estimated_usd: Decimal
+    """The part of the cost that is for estimated output."""
+    uncached_usd: Decimal | None
+    """What the same calls would have cost with no prompt cache."""
+
+
+@dataclass(slots=True)
+class BillSum:
+    """A bill that grows."""
+
+    calls: int = 0
+    tokens: Counts = NOTHING
+    estimated_calls: int = 0
+    estimated_output: int = 0
+    cost: Cost = NO_COST
+    estimated_usd: Decimal = ZERO
+    uncached_usd: Decimal = ZERO
+    is_priced: bool = True
+
+    def add(self, usage: Usage, priced: Priced, *, is_estimated: bool) -> None:
+        """One more call, with what was billed beside its totals."""
+        self.calls += 1
+        for run in (usage, *usage.beside):
+            self.tokens = add_counts(self.tokens, run)
+        self.estimated_calls += is_estimated
+        self.estimated_output += usage.output if is_estimated else 0
+        if priced.cost is None or priced.uncached is None:
+            self.is_priced = False
+            return
+        self.cost += priced.cost
+        self.uncached_usd += priced.uncached.total
+        self.estimated_usd += priced.cost.output if is_estimated else ZERO
+
+    def bill(self, model: str) -> Bill:
+        return Bill(
+            model,
+            self.calls,
+            self.tokens,
+            self.estimated_calls,
+            self.estimated_output,
+            self.cost if self.is_priced else None,
+            self.estimated_usd,
+            self.uncached_usd if self.is_priced else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Bills added up. Tokens are all tokens; dollars are those of the models that have a price."""
+
+    calls: int = 0
+    tokens: Counts = NOTHING
+    cost: Cost = NO_COST
+    uncached_usd: Decimal = ZERO
+    estimated_output_tokens: int = 0
+    estimated_usd: Decimal = ZERO
+    unpriced_calls: int = 0
+    unpriced_tokens: int = 0
+    """Prompt and output of models without a price."""
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Of all prompt tokens, those that came from the cache."""
+        return self.tokens.read / self.tokens.prompt if self.tokens.prompt else None
+
+    @property
+    def saved_usd(self) -> Decimal:
+        """By the prompt cache."""
+        return self.uncached_usd - self.cost.total
+
+
+def add_bills(bills: Iterable[Bill]) -> Totals:
+    total = Totals()
+    for bill in bills:
+        is_priced = bill.cost is not None
+        total = Totals(
+            total.calls + bill.calls,
+            add_counts(total.tokens, bill.tokens),
+            total.cost + (bill.cost or NO_COST),
+            total.uncached_usd + (bill.uncached_usd or ZERO),
+            total.estimated_output_tokens + bill.estimated_output_tokens,
+            total.estimated_usd + bill.estimated_usd,
+            total.unpriced_calls + (0 if is_priced else bill.calls),
+            total.unpriced_tokens + (0 if is_priced else bill.tokens.prompt + bill.tokens.output),
+        )
+    return total
+
+
+def merge_bills(bills: Iterable[Bill]) -> tuple[Bill, ...]:
+    """One bill a model."""
+    merged: dict[str, Bill] = {}
+    for bill in bills:
+        before = merged.get(bill.model)
+        merged[bill.model] = _together(before, bill) if before else bill
+    return tuple(sorted(merged.values(), key=lambda bill: (-_usd(bill), -bill.tokens.prompt, bill.model)))
+
+
+def add_counts(one: Counts, other: Counts) -> Counts:
+    return Counts(
+        one.fresh + other.fresh,
+        one.read + other.read,
+        one.written_5m + other.written_5m,
+        one.written_1h + other.written_1h,
+        one.output + other.output,
+        one.thinking + other.thinking,
+    )
+
+
+def _together(one: Bill, other: Bill) -> Bill:
+    return Bill(
+        one.model,
+        one.calls + other.calls,
+        add_counts(one.tokens, other.tokens),
+        one.estimated_calls + other.estimated_calls,
+        one.estimated_output_tokens + other.estimated_output_tokens,
+        one.cost + other.cost if one.cost and other.cost else one.cost or other.cost,
+        one.estimated_usd + other.estimated_usd,
+        one.uncached_usd + other.uncached_usd
+        if one.uncached_usd is not None and other.uncached_usd is not None
+        else one.uncached_usd or other.uncached_usd,
+    )
+
+
+def _usd(bill: Bill) -> Decimal:
+    return bill.cost.total if bill.cost else ZERO

@@ -1,0 +1,160 @@
+"""Where the prompt cache broke: a call that read less than the one before it had left there.
+
+What a log shows is how much was read; why less was read than could have been is inferred from what stands
+between the two calls. Where nothing does, the break stays unexplained.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Literal, TypeAlias, get_args
+
+from sevenfold.core.usage import Counts, Usage
+from sevenfold.replay.calls import Call
+from sevenfold.replay.pricing import NANO, Rates
+
+Cause: TypeAlias = Literal["idle", "compaction", "clearing", "model switch", "unexplained"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+MIN_LOST_TOKENS = 1_000
+"""Real breaks lose tens of thousands. Below this are dropped thinking, and entries not readable yet."""
+
+SHORT_LIFE = timedelta(minutes=5)
+LONG_LIFE = timedelta(hours=1)
+OPENAI_LIFE = timedelta(minutes=30)
+"""Since gpt-5.6; before that, entries may go after five idle minutes."""
+_GPT = re.compile(r"gpt-(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One call that paid again for what was cached."""
+
+    at: datetime | None
+    cause: Cause
+    lost_tokens: int
+    """What the call before had in the cache, this one's prompt could have read, and did not."""
+    lost_usd: Decimal | None
+    """What those tokens cost over reading them; None where the model has no price."""
+    gap: timedelta | None
+    """Since the last call on the same model."""
+    life: timedelta | None
+    """How long the entry was written to last."""
+    model: str
+    prompt_tokens: int
+    read_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BreakGroup:
+    """All breaks of one cause."""
+
+    cause: Cause
+    count: int
+    lost_tokens: int
+    lost_usd: Decimal | None
+    """Of those that have a price; None where none has."""
+
+
+def group_breaks(breaks: Iterable[Break]) -> tuple[BreakGroup, ...]:
+    """One row a cause that occurs, the most expensive first."""
+    groups: dict[Cause, BreakGroup] = {}
+    for item in breaks:
+        before = groups.get(item.cause, BreakGroup(item.cause, 0, 0, None))
+        groups[item.cause] = BreakGroup(
+            item.cause,
+            before.count + 1,
+            before.lost_tokens + item.lost_tokens,
+            item.lost_usd if before.lost_usd is None else before.lost_usd + (item.lost_usd or 0),
+        )
+    return tuple(
+        sorted(groups.values(), key=lambda group: (-(group.lost_usd or 0), -group.lost_tokens, group.cause))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What a call left in its model's cache."""
+
+    tokens: int
+    started: datetime | None
+    life: timedelta | None
+
+
+class BreakWatch:
+    """Follows one conversation. Caches are a model's own, so what each one holds is kept apart."""
+
+    __slots__ = ("_cut", "_last", "_left")
+
+    def __init__(self) -> None:
+        self._left: dict[str, _Left] = {}
+        self._last: str | None = None
+        self._cut: Cause | None = None
+
+    def note_cut(self, cause: Literal["compaction", "clearing"]) -> None:
+        """The context was rewritten; the next call will show it."""
+        if self._cut != "compaction":
+            self._cut = cause
+
+    def check(self, call: Call, usage: Usage, rates: Rates | None) -> Break | None:
+        """The break that this call shows, if any; then it is the one to compare the next with."""
+        run = last_run(usage)
+        before = self._left.get(call.model) or (self._left.get(self._last) if self._last else None)
+        found = self._compare(call, run, before, rates) if before else None
+        if self._cut == "compaction":
+            self._left.clear()  # no other model's entries fit the new context either
+        self._cut = None
+        self._last = call.model
+        self._left[call.model] = _Left(_cached(call, run), call.started, _life(call, run, before))
+        return found
+
+    def _compare(self, call: Call, run: Counts, before: _Left, rates: Rates | None) -> Break | None:
+        lost = min(before.tokens, run.prompt) - run.read
+        if lost < MIN_LOST_TOKENS:
+            return None
+        gap = call.started - before.started if call.started and before.started else None
+        return Break(
+            call.at,
+            self._cause(call, before, gap),
+            lost,
+            (lost * (rates.paid - rates.read)).quantize(NANO) if rates else None,
+            gap,
+            before.life,
+            call.model,
+            run.prompt,
+            run.read,
+        )
+
+    def _cause(self, call: Call, before: _Left, gap: timedelta | None) -> Cause:
+        if self._cut == "compaction":
+            return "compaction"
+        if call.model not in self._left:
+            return "model switch"
+        if gap is not None and before.life is not None and gap > before.life:
+            return "idle"  # also where results were cleared because of it
+        return "clearing" if self._cut or call.cleared_tokens else "unexplained"
+
+
+def last_run(usage: Usage) -> Counts:
+    """The model run whose prompt was the context: with several, the last that was no compaction."""
+    return next((run for run in reversed(usage.iterations) if run.kind == "message"), usage)
+
+
+def _cached(call: Call, run: Counts) -> int:
+    """Up to the last marker with Anthropic; the whole prompt with OpenAI."""
+    return run.prompt if call.dialect == "openai" else run.prompt - run.fresh
+
+
+def _life(call: Call, run: Counts, before: _Left | None) -> timedelta | None:
+    if call.dialect == "openai":
+        version = _GPT.search(call.model)
+        is_new = version is not None and (int(version[1]), int(version[2])) >= (5, 6)
+        return OPENAI_LIFE if is_new else SHORT_LIFE
+    if run.written_5m:
+        return SHORT_LIFE
+    # A call that only reads keeps its entry alive for as long as it was written for.
+    return LONG_LIFE if run.written_1h else before.life if before else None

@@ -1,0 +1,177 @@
+"""One conversation's account: what is said, what each call was billed, what became of the context."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from sevenfold.core.messages import Block, ToolResult
+from sevenfold.core.usage import Usage
+from sevenfold.replay.bills import BillSum
+from sevenfold.replay.breaks import Break, BreakWatch, last_run
+from sevenfold.replay.calls import Call, Step
+from sevenfold.replay.fill import Contents, Item
+from sevenfold.replay.pricing import Pricer
+from sevenfold.replay.report import Clearing, Compaction, RepeatedRead, SessionReport, merge_reads
+from sevenfold.replay.results import ResultCosts
+from sevenfold.replay.series import Mark, Point, Series
+from sevenfold.store.foreign.entries import Agent, Cleared, Compacted, ForeignSession, LaneId, Said
+
+FIRST_VALUE_SHARE = 0.5
+"""A count below this share of what the answer weighs is a stream's first value: those are one to a dozen
+tokens, while the estimate was within a quarter of every final count in the logs it was tried on."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the report will hold."""
+
+    sums: dict[str, BillSum] = field(default_factory=dict[str, BillSum])
+    breaks: list[Break] = field(default_factory=list[Break])
+    compactions: list[Compaction] = field(default_factory=list[Compaction])
+    clearings: list[Clearing] = field(default_factory=list[Clearing])
+    reads: dict[str, RepeatedRead] = field(default_factory=dict[str, RepeatedRead])
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    calls: int = 0
+    unbilled: int = 0
+    uncounted: int = 0
+    largest: int = 0
+
+
+class LaneAccount:
+    """Takes the steps of one conversation in order."""
+
+    __slots__ = ("_contents", "_found", "_mark", "_pricer", "_prompt", "_results", "_series", "_watch")
+
+    def __init__(self, pricer: Pricer) -> None:
+        self._pricer = pricer
+        self._contents = Contents()
+        self._results = ResultCosts()
+        self._watch = BreakWatch()
+        self._series = Series()
+        self._found = _Found()
+        self._mark: Mark = ""
+        self._prompt: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing in it counts here: no call, or only calls of another file."""
+        return not self._found.calls and not self._found.unbilled
+
+    def take(self, step: Step, *, is_counted: bool) -> None:
+        """One step. What is not counted still fills the context."""
+        match step:
+            case Said():
+                self._say(step, is_counted=is_counted)
+            case Call():
+                self._call(step, is_counted=is_counted)
+            case Compacted():
+                self._compact(step, is_counted=is_counted)
+            case Cleared():
+                self._clear(step, is_counted=is_counted)
+
+    def report(self, facts: ForeignSession, agent: Agent, lane: LaneId, path: Path) -> SessionReport:
+        found = self._found
+        session = facts.session or path.stem
+        return SessionReport(
+            session,
+            agent,
+            lane or None,
+            path,
+            facts.project,
+            facts.version,
+            found.first_at,
+            found.last_at,
+            found.unbilled,
+            found.uncounted,
+            tuple(total.bill(model) for model, total in sorted(found.sums.items())),
+            tuple(found.breaks),
+            tuple(found.compactions),
+            tuple(found.clearings),
+            self._series.points(),
+            found.largest,
+            self._contents.fill(),
+            merge_reads(found.reads.values()),
+            self._results.finish(f"{session}/{lane}" if lane else session),
+        )
+
+    def _say(self, said: Said, *, is_counted: bool) -> None:
+        labels = [self._label(block) for block in said.blocks]
+        items = self._contents.add(said.key, said.role, said.blocks, said.source)
+        for item, label in zip(items, labels, strict=True):
+            if item.result is None:
+                continue
+            tokens = self._contents.estimate([item])
+            self._results.add(item.result, tokens, said.at)
+            if item.is_repeated and is_counted:
+                before = self._found.reads.get(label, RepeatedRead(label, 0, 0))
+                self._found.reads[label] = RepeatedRead(
+                    label, before.times + 1, before.tokens + round(tokens)
+                )
+
+    def _label(self, block: Block) -> str:
+        return self._results.label(block.tool_use_id) if isinstance(block, ToolResult) else ""
+
+    def _call(self, call: Call, *, is_counted: bool) -> None:
+        usage = call.usage
+        if usage is None or not last_run(usage).prompt:
+            self._found.unbilled += is_counted
+            self._reply(call)
+            return
+        run = last_run(usage)
+        if any(item.kind == "compaction" for item in usage.iterations):
+            self._watch.note_cut("compaction")
+            self._mark = "compaction"
+        self._contents.bill(run.prompt, self._pricer.find(call.model), is_counted=is_counted)
+        estimate = self._contents.estimate(self._reply(call))
+        is_estimated = not call.is_output_final and usage.output < FIRST_VALUE_SHARE * estimate
+        if is_estimated:
+            usage = replace(usage, output=max(usage.output, round(estimate)))
+        self._account(call, usage, is_estimated=is_estimated, is_counted=is_counted)
+
+    def _reply(self, call: Call) -> list[Item]:
+        self._results.ask(call.blocks)
+        return [
+            item for part in call.parts for item in self._contents.add(part.key, "assistant", part.blocks)
+        ]
+
+    def _account(self, call: Call, usage: Usage, *, is_estimated: bool, is_counted: bool) -> None:
+        found, run = self._found, last_run(usage)
+        priced = self._pricer.price(usage, call.model, call.at)
+        broke = self._watch.check(call, usage, priced.rates)
+        mark, self._mark = self._mark or ("break" if broke else ""), ""
+        self._prompt = run.prompt
+        if not is_counted:
+            found.uncounted += 1
+            self._results.skip(run.prompt)
+            return
+        self._results.bill(run.prompt, run.read, priced.rates, is_break=broke is not None)
+        found.sums.setdefault(priced.row, BillSum()).add(usage, priced, is_estimated=is_estimated)
+        if broke:
+            found.breaks.append(broke)
+        if mark == "compaction" and found.compactions and found.compactions[-1].after_tokens is None:
+            found.compactions[-1] = replace(found.compactions[-1], after_tokens=run.prompt)
+        self._series.add(Point(found.calls, call.at, run.prompt, run.read, mark))
+        found.calls += 1
+        found.first_at, found.last_at = found.first_at or call.at, call.at or found.last_at
+        found.largest = max(found.largest, run.prompt)
+
+    def _compact(self, step: Compacted, *, is_counted: bool) -> None:
+        self._drop(self._contents.cut(step.kept, step.kept_from))
+        self._watch.note_cut("compaction")
+        self._mark = "compaction"
+        if is_counted:
+            self._found.compactions.append(Compaction(step.at, step.before_tokens or self._prompt, None))
+
+    def _clear(self, step: Cleared, *, is_counted: bool) -> None:
+        self._drop(self._contents.clear(step.tool_use_ids))
+        self._watch.note_cut("clearing")
+        self._mark = self._mark or "clearing"
+        if is_counted:
+            self._found.clearings.append(Clearing(step.at, len(step.tool_use_ids), step.saved_tokens))
+
+    def _drop(self, left: Iterable[Item]) -> None:
+        self._results.drop([item.result for item in left if item.result is not None])

@@ -1,0 +1,343 @@
+"""The session that ships as a sample, made up from beginning to end.
+
+Somebody fixes a tide forecast that is an hour off. On the way a file is read twice, lunch outlives the cache,
+a sub-agent searches, and the conversation is compacted. Nothing in it was ever said to a model: usage follows
+from what the messages weigh and from the cache's rules. `python -m tests.replay.sample_session` writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+from sevenfold.core.token_estimators import weigh_by_shape
+from sevenfold.core.tokens import NEWER_SCALE
+from sevenfold.core.wire import read_block
+from tests.replay import sample_code as code
+from tests.replay import sample_texts as texts
+
+TARGET = Path(__file__).parents[2] / "src" / "sevenfold" / "replay" / "sample" / "session.jsonl"
+
+MODEL = "claude-opus-5-5"
+SCOUT = "claude-haiku-5-5"
+SESSION = "5a3b1e00-71de-4f0c-a5c3-7f01d5a3b1e0"
+FRAME_TOKENS = 17_400
+"""System prompt and tool schemas: sent with every call, and in no log."""
+LIFE = timedelta(minutes=5)
+
+Wire = dict[str, object]
+
+
+def fake_id(prefix: str, *parts: object) -> str:
+    return prefix + sha256("/".join(map(str, parts)).encode()).hexdigest()[:24]
+
+
+def tokens(block: Wire) -> int:
+    return round(weigh_by_shape(read_block(block)) * NEWER_SCALE)
+
+
+@dataclass
+class Lane:
+    """One conversation, and what the provider's cache holds of it."""
+
+    model: str
+    frame: int
+    agent: str | None = None
+    context: int = 0
+    cached: int = 0
+    last_call: datetime | None = None
+
+
+@dataclass
+class Story:
+    """Writes lines while a clock runs."""
+
+    now: datetime = field(default_factory=lambda: datetime(2026, 11, 3, 10, 2, 11, tzinfo=UTC))
+    lines: list[str] = field(default_factory=list[str])
+    parent: str | None = None
+    main: Lane = field(default_factory=lambda: Lane(MODEL, FRAME_TOKENS))
+    calls: int = 0
+
+    def wait(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+    def write(self, kind: str, lane: Lane, body: Wire) -> str:
+        uuid = fake_id("", "line", len(self.lines))
+        line: Wire = {
+            "parentUuid": self.parent,
+            "isSidechain": lane.agent is not None,
+            "userType": "external",
+            "cwd": code.FOLDER,
+            "sessionId": SESSION,
+            "version": "2.1.318",
+            "gitBranch": "main",
+            "type": kind,
+            **({"agentId": lane.agent} if lane.agent else {}),
+            **body,
+            "uuid": uuid,
+            "timestamp": self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        }
+        self.lines.append(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+        self.parent = uuid
+        return uuid
+
+    def chatter(self, body: Wire) -> None:
+        self.lines.append(json.dumps(body, separators=(",", ":")))
+
+    def say(self, said: str, *, lane: Lane | None = None, **flags: object) -> None:
+        lane = lane or self.main
+        lane.context += tokens({"type": "text", "text": said})
+        self.write("user", lane, {"message": {"role": "user", "content": said}, **flags})
+
+    def answer(self, *blocks: Wire, lane: Lane | None = None, is_final: bool = True) -> list[str]:
+        """A model call: one line a block, its usage on each, the true output count on the last or "
+        "nowhere."""
+        lane = lane or self.main
+        self.calls += 1
+        usage = self.bill(lane)
+        message = {"id": fake_id("msg_01", "call", self.calls), "type": "message", "role": "assistant"}
+        uses: list[str] = []
+        weight = sum(map(tokens, blocks))
+        for place, block in enumerate(blocks):
+            self.wait(seconds=2.2 + weight / 90 / len(blocks))
+            if block["type"] == "tool_use":
+                block["id"] = fake_id("toolu_01", self.calls, place)
+                uses.append(str(block["id"]))
+            is_last = place == len(blocks) - 1
+            final = {"output_tokens": weight} if is_last and is_final else {}
+            stop = {"stop_reason": "tool_use" if uses else "end_turn"} if final else {"stop_reason": None}
+            body = {"model": lane.model, **message, "content": [block], **stop, "usage": usage | final}
+            self.write("assistant", lane, {"message": body, "requestId": fake_id("req_01", self.calls)})
+        lane.context += weight
+        return uses
+
+    def bill(self, lane: Lane) -> Wire:
+        prompt = lane.frame + lane.context
+        is_warm = lane.last_call is not None and self.now - lane.last_call <= LIFE
+        read = min(lane.cached, prompt) if is_warm else 0
+        fresh = 4 + self.calls % 7
+        written = prompt - read - fresh
+        lane.cached, lane.last_call = prompt - fresh, self.now
+        return {
+            "input_tokens": fresh,
+            "cache_creation_input_tokens": written,
+            "cache_read_input_tokens": read,
+            "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
+            "output_tokens": 1 + self.calls % 5,
+            "service_tier": "standard",
+        }
+
+    def result(self, use: str, content: str, *, lane: Lane | None = None, took_s: float = 0.4) -> None:
+        lane = lane or self.main
+        self.wait(seconds=took_s)
+        block: Wire = {"tool_use_id": use, "type": "tool_result", "content": content}
+        lane.context += tokens(block)
+        self.write("user", lane, {"message": {"role": "user", "content": [block]}, "toolUseResult": {}})
+
+    def compact(self, summary: str) -> None:
+        lane = self.main
+        before = lane.frame + lane.context
+        self.wait(seconds=48)
+        lane.context, lane.cached = 0, lane.frame - 300
+        self.parent = None
+        about = {"trigger": "manual", "preTokens": before}
+        boundary = {"subtype": "compact_boundary", "content": "Conversation compacted", "level": "info"}
+        self.write("system", lane, {**boundary, "compactMetadata": about})
+        self.say(summary, isCompactSummary=True, isVisibleInTranscriptOnly=True)
+
+
+def think(thought: str) -> Wire:
+    return {"type": "thinking", "thinking": thought, "signature": "c2lnbmVk" * (12 + len(thought) // 6)}
+
+
+def text(said: str) -> Wire:
+    return {"type": "text", "text": said}
+
+
+def use(tool: str, **arguments: object) -> Wire:
+    return {"type": "tool_use", "id": "", "name": tool, "input": arguments}
+
+
+def read(path: str) -> Wire:
+    return use("Read", file_path=f"{code.FOLDER}/{path}")
+
+
+def tell() -> Story:
+    story = Story()
+    story.chatter({"type": "file-history-snapshot", "messageId": fake_id("", 0), "snapshot": {}})
+    _morning(story)
+    _lunch(story)
+    _afternoon(story)
+    return story
+
+
+def _morning(story: Story) -> None:
+    story.say(
+        "Since the clocks went back the tide forecast is an hour off for stations in Europe. Find out"
+        " why and fix it."
+    )
+    (found,) = story.answer(
+        think(
+            "The forecast is off by exactly one hour after a change of clocks, so local times are "
+            "being mixed with UTC somewhere. Look at the layout first."
+        ),
+        text("I'll look at how the forecast handles time zones."),
+        use("Glob", pattern="**/*.py"),
+    )
+    story.result(found, texts.TREE)
+    forecast, stations = story.answer(
+        read("tidewatch/forecast.py"), read("tidewatch/stations.py"), is_final=False
+    )
+    story.result(forecast, code.FORECAST)
+    story.result(stations, code.STATIONS)
+    (grepped,) = story.answer(
+        think(
+            "`predict` attaches the station's zone with replace() to a time that was already shifted."
+            " Check who else does arithmetic on local times."
+        ),
+        use("Grep", pattern="tzinfo|astimezone|utcoffset", path="tidewatch", output_mode="content"),
+    )
+    story.result(grepped, texts.GREP)
+    (tested,) = story.answer(
+        use("Bash", command="python -m pytest -q tests", description="Run the tests"), is_final=False
+    )
+    story.result(tested, texts.TESTS_FAIL, took_s=9.3)
+    (again,) = story.answer(
+        think(
+            "Two failures, both around the end of October. I want to see predict once more before I "
+            "change it."
+        ),
+        read("tidewatch/forecast.py"),
+    )
+    story.result(again, code.FORECAST)
+    (edited,) = story.answer(
+        text(
+            "The phase is computed from a local time that `replace(tzinfo=…)` has labelled without "
+            "converting. I'll keep everything in UTC and convert once, for display."
+        ),
+        use(
+            "Edit",
+            file_path=f"{code.FOLDER}/tidewatch/forecast.py",
+            old_string=texts.OLD,
+            new_string=texts.NEW,
+        ),
+    )
+    story.result(
+        edited, "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.NEW
+    )
+    (tested,) = story.answer(use("Bash", command="python -m pytest -q tests", description="Run the tests"))
+    story.result(tested, texts.TESTS_PASS, took_s=8.8)
+    story.answer(text(texts.FIXED), is_final=False)
+
+
+def _lunch(story: Story) -> None:
+    story.wait(minutes=47)
+    story.say(
+        "Thanks. Please add a test for the change in spring as well, and see whether the harbour feed"
+        " has the same problem."
+    )
+    read_tests, task = story.answer(
+        think(
+            "Spring means the hour that does not exist. The feed is a separate module; a search agent"
+            " can look at it while I write the test."
+        ),
+        read("tests/test_forecast.py"),
+        use(
+            "Task",
+            description="Look for local-time arithmetic",
+            prompt=texts.BRIEF,
+            subagent_type="Explore",
+        ),
+        is_final=False,
+    )
+    story.result(read_tests, code.TESTS)
+    _scout(story)
+    story.result(task, texts.SCOUTED, took_s=1.0)
+    wrote, feed = story.answer(
+        use(
+            "Edit",
+            file_path=f"{code.FOLDER}/tests/test_forecast.py",
+            old_string=texts.TEST_OLD,
+            new_string=texts.TEST_NEW,
+        ),
+        read("tidewatch/feed.py"),
+    )
+    story.result(
+        wrote,
+        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.TEST_NEW,
+    )
+    story.result(feed, code.FEED)
+    (logs,) = story.answer(
+        text(
+            "The feed does the same when it merges observations. Before changing it I'll check what "
+            "the last import wrote."
+        ),
+        use("Bash", command="tail -n 120 var/import.log", description="Show the last import"),
+    )
+    story.result(logs, texts.LOG)
+    (edited,) = story.answer(
+        use(
+            "Edit",
+            file_path=f"{code.FOLDER}/tidewatch/feed.py",
+            old_string=texts.FEED_OLD,
+            new_string=texts.FEED_NEW,
+        ),
+        is_final=False,
+    )
+    story.result(
+        edited,
+        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.FEED_NEW,
+    )
+    (tested,) = story.answer(use("Bash", command="python -m pytest -q tests", description="Run the tests"))
+    story.result(tested, texts.TESTS_PASS, took_s=9.1)
+    story.answer(text("Both are fixed, and the new test covers the hour that does not exist in spring."))
+    story.chatter({"type": "queue-operation", "operation": "enqueue", "sessionId": SESSION})
+
+
+def _scout(story: Story) -> None:
+    scout, parent = Lane(SCOUT, 6_200, agent="a7f01d5"), story.parent
+    story.parent = None
+    story.say(texts.BRIEF, lane=scout)
+    (grepped,) = story.answer(
+        use("Grep", pattern="datetime", path="tidewatch", output_mode="content"), lane=scout
+    )
+    story.result(grepped, texts.GREP, lane=scout)
+    (seen,) = story.answer(read("tidewatch/feed.py"), lane=scout, is_final=False)
+    story.result(seen, code.FEED, lane=scout)
+    story.answer(text(texts.SCOUTED), lane=scout)
+    story.parent = parent
+
+
+def _afternoon(story: Story) -> None:
+    story.wait(minutes=2)
+    story.compact(texts.SUMMARY)
+    story.wait(seconds=40)
+    story.say("Now write the change log entry, and tell me what else depends on the old behaviour.")
+    changes, grepped = story.answer(
+        think("The change log first, then callers of predict and merge."),
+        read("CHANGES.md"),
+        use("Grep", pattern="predict\\(|merge\\(", path=".", output_mode="content"),
+    )
+    story.result(changes, texts.CHANGES)
+    story.result(grepped, texts.CALLERS)
+    (edited,) = story.answer(
+        use(
+            "Edit",
+            file_path=f"{code.FOLDER}/CHANGES.md",
+            old_string="## Unreleased\n",
+            new_string=texts.ENTRY,
+        ),
+        is_final=False,
+    )
+    story.result(
+        edited,
+        "The file has been updated. Here's the result of running `cat -n` on a snippet:\n" + texts.ENTRY,
+    )
+    story.answer(text(texts.DEPENDS))
+
+
+if __name__ == "__main__":
+    TARGET.write_text("\n".join(tell().lines) + "\n", encoding="utf-8")

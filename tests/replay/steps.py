@@ -1,0 +1,64 @@
+"""Short ways to say what happens in a conversation, for the tests of its account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Block, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.usage import Usage
+from sevenfold.replay.calls import Call, Part
+from sevenfold.store.foreign.entries import MAIN, CallId, Dialect, LineKey, Said, Source
+
+START = datetime(2026, 11, 3, 10, tzinfo=UTC)
+MODEL = "claude-opus-5-5"
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def said(*blocks: Block, when: float = 0, key: str = "", source: Source = "human") -> Said:
+    return Said(MAIN, LineKey(key), at(when), "user", blocks, source)
+
+
+def use(name: str, tool: str = "Read", **arguments: str) -> ToolUse:
+    return ToolUse(ToolUseId(name), tool, JsonObject(dict(arguments)))
+
+
+def result(name: str, content: str, *, is_error: bool = False) -> ToolResult:
+    return ToolResult(ToolUseId(name), content, is_error)
+
+
+@dataclass
+class Calls:
+    """Makes calls, each with an id of its own."""
+
+    model: str = MODEL
+    dialect: Dialect = "anthropic"
+    made: int = field(default=0)
+
+    def call(
+        self,
+        usage: Usage | None,
+        *blocks: Block,
+        when: float | None = 0,
+        model: str | None = None,
+        is_final: bool = True,
+        cleared: int = 0,
+    ) -> Call:
+        self.made += 1
+        time = None if when is None else at(when)
+        return Call(
+            MAIN,
+            CallId(f"msg_{self.made:04}"),
+            model or self.model,
+            (Part(LineKey(f"line {self.made}"), blocks or (Text("ok"),)),),
+            usage,
+            time,
+            time,
+            is_final,
+            self.dialect,
+            cleared,
+        )
