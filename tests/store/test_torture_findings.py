@@ -9,12 +9,14 @@ from typing import NoReturn
 
 import pytest
 
-from sevenfold.core.errors import DiskFault
-from sevenfold.core.events import Event
+from sevenfold.core.errors import DiskFault, LockBusy
+from sevenfold.core.events import Event, LockFaceFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.store.disk import READ_FLAGS, SystemDisk
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
+from sevenfold.store.lock import Lock
+from sevenfold.store.lock_face import FACE, LockFace
 from sevenfold.store.mailbox import Mail, Mailbox
 
 LETTER = Mail("bob", "hello", JsonObject({"text": "hi"}), datetime(2026, 11, 15, tzinfo=UTC))
@@ -44,6 +46,35 @@ def test_mail_that_the_disk_fails_to_read_once_is_received_the_next_time(tmp_pat
         assert box.receive() == [LETTER]
         box.close()
     assert events == []
+
+
+def test_a_face_that_the_disk_fails_to_read_once_is_still_another_programs_lock(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    (tmp_path / FACE).write_text("1")
+    with Folder.open(tmp_path, disk=disk, own=frozenset([FACE])) as memory:
+        lock = Lock(memory, "dream", face=LockFace(memory))
+        disk.fails_next_read = True
+        with pytest.raises(DiskFault):
+            lock.acquire()
+        with pytest.raises(LockBusy):
+            lock.acquire()
+    assert (tmp_path / FACE).read_text() == "1"
+
+
+def test_a_success_counts_though_the_disk_fails_to_read_the_face(tmp_path: Path) -> None:
+    disk = FlakyDisk()
+    events: list[Event] = []
+    with Folder.open(tmp_path, disk=disk, own=frozenset([FACE])) as memory:
+        lock = Lock(memory, "dream", face=LockFace(memory), emit=events.append)
+        lease = lock.acquire()
+
+        def commit() -> None:
+            disk.fails_next_read = True
+
+        lease.publish(commit)
+        assert lock.read_state().last_success
+        assert [type(event) for event in events] == [LockFaceFailed]
+        assert lock.acquire().token == lease.token + 1
 
 
 class Died(BaseException):

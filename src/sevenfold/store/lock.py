@@ -16,7 +16,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import FileDamaged, FileMissing, InputError, LeaseLost, LockBusy, SevenfoldError
+from sevenfold.core.errors import (
+    FileDamaged,
+    FileMissing,
+    InputError,
+    LeaseLost,
+    LockBusy,
+    SevenfoldError,
+    StoreError,
+)
 from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebuilt, ignore
 from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.store.folder import Folder
@@ -97,7 +105,7 @@ class Lock:
                 # A holder still in the record means that the attempt before us ended in a crash.
                 strikes=state.strikes + (state.holder is not None),
             )
-            self._write(taken, stamp(now))
+            self._write(taken, face, stamp(now))
             if state.holder:
                 self._emit(LeaseReclaimed(self._name, state.token, token, reason))
         return Lease(self, token)
@@ -111,7 +119,7 @@ class Lock:
                 raise LeaseLost(
                     f"lock {self._name!r} was held for over {self._longest}; stop and start again"
                 )
-            self._write(state.renewed(now, up, self._lease), None)
+            self._write(state.renewed(now, up, self._lease))
 
     def publish(self, token: int, commit: Callable[[], None]) -> None:
         """See `Lease.publish`."""
@@ -119,15 +127,14 @@ class Lock:
             state = self._owned(token)
             commit()
             now = self._clock.now()
-            self._write(replace(state, holder=None, last_success=now, strikes=0), self._mark(state, now))
+            self._let_go(replace(state, holder=None, last_success=now, strikes=0), now)
 
     def give_up(self, token: int) -> None:
         """See `Lease.give_up`."""
         with mutex(self._control, self._name):
             state = self._read()
             if state.token == token and state.holder:
-                given_up = replace(state, holder=None, strikes=state.strikes + 1)
-                self._write(given_up, self._mark(state, state.last_success))
+                self._let_go(replace(state, holder=None, strikes=state.strikes + 1), state.last_success)
 
     def _owned(self, token: int) -> LockState:
         state = self._read()
@@ -158,10 +165,18 @@ class Lock:
             return replace(state, last_success=outside)
         return state
 
-    def _mark(self, state: LockState, when: datetime | None) -> FaceStamp | None:
-        """What to leave on the face; None where another program took it meanwhile: it is theirs to change."""
-        face = self._read_face()
-        return stamp(when) if face is None or face in state.faces else None
+    def _let_go(self, state: LockState, when: datetime | None) -> None:
+        """Write the record of a lock that is free now, and show it on the face where that is still ours."""
+        try:
+            face = self._read_face()
+        except StoreError as error:
+            # What was published counts, whatever becomes of the face.
+            self._emit(LockFaceFailed(self._name, str(error)))
+            self._write(state)
+            return
+        # Where another program took it meanwhile it is theirs to change.
+        ours = face is None or face in state.faces
+        self._write(state, face, stamp(when) if ours else None)
 
     def _read_face(self) -> FaceStamp | None:
         return self._face.read() if self._face else None
@@ -189,15 +204,14 @@ class Lock:
             last_attempt=state.last_attempt and min(state.last_attempt, now),
         )
 
-    def _write(self, state: LockState, face: FaceStamp | None) -> None:
-        """The record first, naming every mark we may leave: any other on the face is not ours."""
-        if self._face and face:
-            seen = self._face.read()
-            state = replace(state, faces=tuple(mark for mark in (seen, face) if mark))
+    def _write(self, state: LockState, seen: FaceStamp | None = None, mark: FaceStamp | None = None) -> None:
+        """The record first, naming what is on the face and what will be: anything else there is not ours."""
+        if self._face and mark:
+            state = replace(state, faces=tuple(known for known in (seen, mark) if known))
         self._control.replace(self._file, write_json(freeze(write_state(state))) + b"\n")
-        if self._face and face:
+        if self._face and mark:
             try:
-                self._face.write(face)
+                self._face.write(mark)
             except SevenfoldError as error:
                 # Exclusion does not rest on it, so whoever spoils it must not stop the work.
                 self._emit(LockFaceFailed(self._name, str(error)))
