@@ -79,5 +79,5 @@ def run_cuts(orders: Orders, scenarios: Sequence[Make] = SCENARIOS, disk: Disk =
             run = runs[verdict.index]
             found.count += int(states) if states.isdigit() else 0
             for text in wrong if states.isdigit() else verdict.wrong:
-                found.wrong(f"{run.make(run.seed).name} (seed {run.seed}), {text}")
+                found.wrong(f"{run.make.name} (seed {run.seed}), {text}")
     return [found]

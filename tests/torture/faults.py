@@ -5,26 +5,42 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from typing import Protocol
 
-from sevenfold.store.disk import SYSTEM_DISK
+from sevenfold.store.disk import SYSTEM_DISK, Disk
 from sevenfold.store.faults import ACCIDENTS, Accident, Fault, FaultyDisk, Operation, can_happen
 from tests.torture.crew import Crew
 from tests.torture.gang import try_all
 from tests.torture.play_files import Edits, Files, Notes, Spilled
-from tests.torture.play_lock import Leases
+from tests.torture.play_lock import Foreign, Leases
 from tests.torture.play_mail import Letters, Opened
 from tests.torture.play_transcript import Transcripts
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.stage import Scenario, Seen, judged, play
 
-Make = Callable[[int], Scenario]
-SCENARIOS: tuple[Make, ...] = (Transcripts, Files, Edits, Notes, Spilled, Letters, Leases, Opened)
+
+class Make(Protocol):
+    """A scenario by its seed."""
+
+    name: str
+
+    def __call__(self, seed: int, /) -> Scenario: ...
+
+
+SCENARIOS: tuple[Make, ...] = (Transcripts, Files, Edits, Notes, Spilled, Letters, Leases, Foreign, Opened)
 LASTING: tuple[Accident, ...] = ("ENOSPC", "EIO")
 LONGEST_RUN_SECONDS = 60
 """A run takes milliseconds; one that takes this long hangs."""
+
+PAIRED = 4
+"""One in so many first accidents is followed by a second in the same run,"""
+NEAR = 12
+"""within so many operations."""
 
 _MOST_SEEDS = 100
 
@@ -33,15 +49,15 @@ _MOST_SEEDS = 100
 class Point:
     make: Make
     seed: int
-    operation: Operation
-    fault: Fault
+    faults: tuple[Fault, ...]
+    """One accident, or two in one run: the second often meets whoever cleans up after the first."""
 
     def __str__(self) -> str:
-        lasting = " for good" if self.fault.lasting else ""
-        return (
-            f"{self.make(self.seed).name} (seed {self.seed}), {self.fault.accident}{lasting} "
-            f"at operation {self.fault.at} ({self.operation})"
-        )
+        accidents = [
+            f"{fault.accident}{' for good' if fault.lasting else ''} at operation {fault.at}"
+            for fault in self.faults
+        ]
+        return f"{self.make.name} (seed {self.seed}), {' and '.join(accidents)}"
 
 
 def run_faults(
@@ -61,18 +77,21 @@ def run_faults(
 
 
 def strike(point: Point, root: Path) -> list[str]:
-    """Run one scenario with one accident and judge what is left."""
+    """Run one scenario with its accidents and judge what is left."""
     shutil.rmtree(root, ignore_errors=True)
     scenario = point.make(point.seed)
     scenario.prepare(root)
-    seen = _run_apart(scenario, root, point.fault)
+    seen = _run_apart(scenario, root, point.faults)
     if seen is None:
         return [f"it hung for over {LONGEST_RUN_SECONDS} s"]
     wrong = judged(scenario, root, seen)
-    if not point.fault.lasting:
+    fault, *more = point.faults
+    if more:
+        return wrong
+    if not fault.lasting:
         stuck = {step for step in seen.refused if seen.refused.count(step) > 1}
         wrong += [f"step {step!r} was refused again after the accident had passed" for step in sorted(stuck)]
-    if point.fault.accident.startswith("die") == seen.finished:
+    if fault.accident.startswith("die") == seen.finished:
         wrong.append("the accident did not happen")
     return wrong
 
@@ -94,15 +113,26 @@ def run_calm(scenario: Scenario, root: Path) -> Calm:
     return Calm(disk.seen, judged(scenario, root, Seen.of(notes)))
 
 
-def points_of(make: Make, seed: int, operations: Sequence[Operation]) -> list[Point]:
-    found: list[Point] = []
+def faults_of(operations: Sequence[Operation]) -> list[Fault]:
+    """Everything that can happen in a run of these operations."""
+    found: list[Fault] = []
     for at, operation in enumerate(operations, start=1):
         for accident in ACCIDENTS:
             if can_happen(accident, operation):
-                found.append(Point(make, seed, operation, Fault(at, accident)))
+                found.append(Fault(at, accident))
                 if accident in LASTING:
-                    found.append(Point(make, seed, operation, Fault(at, accident, lasting=True)))
+                    found.append(Fault(at, accident, lasting=True))
     return found
+
+
+def pairs_of(faults: Sequence[Fault], random: Random) -> list[tuple[Fault, ...]]:
+    """Some of the ways in which two accidents can follow each other; after a death there is no second."""
+    firsts = [fault for fault in faults if not fault.accident.startswith("die") and not fault.lasting]
+    pairs: list[tuple[Fault, ...]] = []
+    for first in random.sample(firsts, len(firsts) // PAIRED):
+        near = [fault for fault in faults if first.at < fault.at <= first.at + NEAR]
+        pairs += [(first, random.choice(near))] if near else []
+    return pairs
 
 
 def _choose(
@@ -113,9 +143,12 @@ def _choose(
     for seed in range(orders.seed, orders.seed + _MOST_SEEDS):
         for make in scenarios:
             calm = run_calm(make(seed), place / "calm")
-            points += points_of(make, seed, calm.operations)
+            faults = faults_of(calm.operations)
+            singles: list[tuple[Fault, ...]] = [(fault,) for fault in faults]
+            pairs = pairs_of(faults, orders.random(f"pairs {make.name} {seed}"))
+            points += [Point(make, seed, chosen) for chosen in (*singles, *pairs)]
             for wrong in calm.wrong:
-                found.wrong(f"{make(seed).name} (seed {seed}), with nothing in its way: {wrong}")
+                found.wrong(f"{make.name} (seed {seed}), with nothing in its way: {wrong}")
         if len(points) >= wanted:
             break
     if orders.size == "long":
@@ -123,14 +156,17 @@ def _choose(
     return orders.random("points").sample(points, min(wanted, len(points)))
 
 
-def _run_apart(scenario: Scenario, root: Path, fault: Fault) -> Seen | None:
-    """What a child told that had the accident; None when it hung."""
+def _run_apart(scenario: Scenario, root: Path, faults: Sequence[Fault]) -> Seen | None:
+    """What a child told that had the accidents; None when it hung."""
     read_end, write_end = os.pipe()
+    disk: Disk = SYSTEM_DISK
+    for fault in reversed(faults):
+        disk = FaultyDisk(fault, inner=disk)
 
     def work() -> None:
         signal.alarm(LONGEST_RUN_SECONDS)
         os.close(read_end)
-        play(scenario, root, FaultyDisk(fault), lambda line: _tell(write_end, line))
+        play(scenario, root, disk, lambda line: _tell(write_end, line))
 
     with Crew() as crew:
         pid = crew.start(work)
@@ -147,9 +183,8 @@ def _tell(fd: int, line: str) -> None:
 
 
 def _spread(points: Sequence[Point]) -> str:
-    counts: dict[str, int] = {}
-    for point in points:
-        name = point.make(point.seed).name
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(point.make.name for point in points)
     seeds = len({point.seed for point in points})
-    return f"{seeds} seeds: " + ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    pairs = sum(1 for point in points if len(point.faults) > 1)
+    named = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    return f"seeds {seeds}, with two accidents {pairs:,}: {named}"

@@ -13,8 +13,8 @@ from tests.torture.crew import Crew
 
 T = TypeVar("T")
 
-WORKERS = 4
-"""Twice the cores of a small machine; fsyncs of several processes share one commit of the journal."""
+WORKERS = 6
+"""Thrice the cores of a small machine; fsyncs of several processes share one commit of the journal."""
 
 _LONGEST_TEXT = 900
 _MOST_TEXTS = 3

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import FileMissing
@@ -73,7 +73,7 @@ class Change:
 
 
 class Files:
-    name = "files"
+    name: ClassVar = "files"
 
     def __init__(self, seed: int) -> None:
         random = Random(f"files {seed}")
@@ -136,7 +136,7 @@ class Files:
 class Edits:
     """Lines added to a file by read, change and replace under the mutex: what memories and the index do."""
 
-    name = "edit"
+    name: ClassVar = "edit"
 
     def __init__(self, seed: int) -> None:
         random = Random(f"edit {seed}")
@@ -186,7 +186,7 @@ class Edits:
 
 
 class Notes:
-    name = "notes"
+    name: ClassVar = "notes"
 
     def __init__(self, seed: int) -> None:
         random = Random(f"notes {seed}")
@@ -223,7 +223,7 @@ class Notes:
 
 
 class Spilled:
-    name = "spill"
+    name: ClassVar = "spill"
 
     def __init__(self, seed: int) -> None:
         random = Random(f"spill {seed}")

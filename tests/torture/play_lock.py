@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, LeaseLost
@@ -18,10 +20,15 @@ from sevenfold.store.lock_face import FACE, LockFace, stamp
 from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
 
 WORK = "work.md"
+_ALWAYS_ALIVE = 1
+
+
+def open_memory(root: Path, disk: Disk) -> Folder:
+    return Folder.open(root / "memory", disk=disk, own=frozenset([FACE]))
 
 
 class Leases:
-    name = "lock"
+    name: ClassVar = "lock"
 
     def __init__(self, seed: int) -> None:
         random = Random(f"lock {seed}")
@@ -33,7 +40,7 @@ class Leases:
         (root / "control").mkdir()
 
     def run(self, stage: Stage) -> None:
-        memory = stage.get("memory", lambda: self._memory(stage.root, stage.disk))
+        memory = stage.get("memory", lambda: open_memory(stage.root, stage.disk))
         control = stage.get("control", lambda: Folder.open(stage.root / "control", disk=stage.disk))
         if memory is None or control is None:
             return
@@ -50,7 +57,7 @@ class Leases:
     def judge(self, root: Path, seen: Seen) -> Iterator[str]:
         events: list[Event] = []
         clock = clock_after(hours=3)
-        memory, control = self._memory(root, QUICK_DISK), Folder.open(root / "control", disk=QUICK_DISK)
+        memory, control = open_memory(root, QUICK_DISK), Folder.open(root / "control", disk=QUICK_DISK)
         with memory, control:
             lock = self._lock(memory, control, clock, events)
             tokens = [int(told) for step, told in seen.done.items() if step.startswith("acquire")]
@@ -122,9 +129,47 @@ class Leases:
             if written:
                 yield f"stale token {token} could publish"
 
-    def _memory(self, root: Path, disk: Disk) -> Folder:
-        return Folder.open(root / "memory", disk=disk, own=frozenset([FACE]))
-
     def _lock(self, memory: Folder, control: Folder, clock: Clock, events: list[Event]) -> Lock:
         face = LockFace(memory) if self.faced else None
         return Lock(control, "dream", clock=clock, emit=events.append, face=face)
+
+
+class Foreign:
+    """Another program holds the face: nobody may take the lock, whatever the disk does meanwhile."""
+
+    name: ClassVar = "lock, foreign"
+
+    def __init__(self, seed: int) -> None:
+        self.held = stamp(clock_after(hours=-0.1 * (seed % 5)).now())
+
+    def prepare(self, root: Path) -> None:
+        (root / "memory").mkdir(parents=True)
+        (root / "control").mkdir()
+        face = root / "memory" / FACE
+        face.write_text(str(_ALWAYS_ALIVE))
+        os.utime(face, ns=(self.held.modified_ns, self.held.modified_ns))
+
+    def run(self, stage: Stage) -> None:
+        memory = stage.get("memory", lambda: open_memory(stage.root, stage.disk))
+        control = stage.get("control", lambda: Folder.open(stage.root / "control", disk=stage.disk))
+        if memory is None or control is None:
+            return
+        lock = Lock(control, "dream", clock=stage.clock, face=LockFace(memory))
+        for turn in range(3):
+            stage.attempt(f"acquire {turn}", lock.acquire)
+
+    def judge(self, root: Path, seen: Seen) -> Iterator[str]:
+        yield from (
+            f"{step} went well though another program holds it" for step in seen.done if "acquire" in step
+        )
+        with (
+            open_memory(root, QUICK_DISK) as memory,
+            Folder.open(root / "control", disk=QUICK_DISK) as control,
+        ):
+            face = LockFace(memory).read()
+            if face is None or (face.pid, face.modified_ns) != (_ALWAYS_ALIVE, self.held.modified_ns):
+                yield f"the other program's mark is now {face}"
+            lock = Lock(control, "dream", clock=clock_after(hours=1.5), face=LockFace(memory))
+            if lock.read_state().last_success is None:
+                yield "the other program's success does not count"
+            lock.acquire().publish(lambda: None)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 from sevenfold.core.events import Event, ignore
 from sevenfold.core.json import JsonObject
@@ -40,7 +41,7 @@ class Box:
 
 
 class Letters:
-    name = "mailbox"
+    name: ClassVar = "mailbox"
 
     def __init__(self, seed: int) -> None:
         random = Random(f"mail {seed}")
@@ -105,7 +106,7 @@ class Letters:
 class Opened:
     """A project's folders made, and its identity claimed."""
 
-    name = "project"
+    name: ClassVar = "project"
 
     def __init__(self, seed: int) -> None:
         # Nowhere: an identity comes from the path alone, and must not change with where this is played.

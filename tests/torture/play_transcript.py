@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import ClassVar
 
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.messages import Message
@@ -36,7 +37,7 @@ class Batch:
 
 
 class Transcripts:
-    name = "transcript"
+    name: ClassVar = "transcript"
 
     def __init__(self, seed: int) -> None:
         random = Random(f"transcript {seed}")

@@ -69,7 +69,7 @@ class Point:
     injection: str
 
     def __str__(self) -> str:
-        name = self.make(self.seed).name
+        name = self.make.name
         return f"{name} (seed {self.seed}), {self.injection} at {self.call} number {self.number}"
 
 
@@ -109,7 +109,7 @@ def points_of(make: Make, seed: int, root: Path) -> list[Point]:
     """Every call of an undisturbed run, with everything that can be done to it."""
     traced = run_traced(make(seed), root, None)
     if not traced.seen.finished or judged(make(seed), root, traced.seen):
-        raise AssertionError(f"{make(seed).name} fails under strace with nothing in its way")
+        raise AssertionError(f"{make.name} fails under strace with nothing in its way")
     calls = Counter(match[1] for line in traced.log.splitlines() if (match := _CALL.match(line)))
     return [
         Point(make, seed, call, number, injection)

@@ -26,7 +26,7 @@ def main(place: Path, seed: int) -> None:
     fd = os.open(place, FOLDER_FLAGS)
     SYSTEM_DISK.close(SYSTEM_DISK.open_beneath(fd, ".", FOLDER_FLAGS))
     for make in SCENARIOS:
-        make(seed).prepare(place / make(seed).name)
+        make(seed).prepare(place / make.name)
     disk = FaultyDisk(None)
     notes: list[str] = []
     unfinished: list[str] = []
