@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -103,6 +104,8 @@ class LedgerFile:
 class Ledger:
     file: LedgerFile | None = None
     entries: list[Entry] = field(default_factory=list[Entry])
+    watch: Callable[[Entry], None] | None = None
+    """Told of each entry as it is made, on the thread that serves."""
 
     @property
     def next_number(self) -> int:
@@ -112,6 +115,8 @@ class Ledger:
         self.entries.append(entry)
         if self.file is not None:
             self.file.append(entry)
+        if self.watch is not None:
+            self.watch(entry)
 
     @property
     def billed(self) -> tuple[Entry, ...]:
