@@ -15,6 +15,8 @@ Command: TypeAlias = Callable[[Namespace, Screen], int]
 
 _EXAMPLES = """\
 examples:
+  sevenfold replay                          what your recorded sessions cost, and where the cache broke
+  sevenfold replay ~/.claude/projects/-srv-app --reprice claude-sonnet-5-5
   sevenfold settings                        every setting, its value and where that came from
   sevenfold settings tool_results           one section
   sevenfold settings compact.enabled        one setting, with its reason and its name in the environment
@@ -41,6 +43,23 @@ examples:
   sevenfold settings
   sevenfold settings window compact.auto_compact_pct
   sevenfold settings --project ~/src/app --json
+"""
+
+_REPLAY = """\
+Says what recorded sessions cost: tokens and dollars by kind and model, every cache break
+with its cause, what filled the context, the most expensive tool results. Offline, no key.
+
+Reads Claude Code's transcripts, Codex rollouts and plain Messages JSONL, whatever the files
+are called. Without a path it looks where Claude Code and Codex keep theirs; if nothing is
+there, it shows a sample.
+"""
+
+_REPLAY_EXAMPLES = """\
+examples:
+  sevenfold replay
+  sevenfold replay ~/.claude/projects --since 2026-11-01
+  sevenfold replay session.jsonl --json | jq .breaks
+  sevenfold replay --reprice claude-sonnet-5-5      the same calls at that model's prices
 """
 
 
@@ -71,11 +90,29 @@ def make_parser() -> ArgumentParser:
         metavar="DIR",
         help="the project's folder, or one in it (here)",
     )
+    replay = commands.add_parser(
+        "replay",
+        help="say what recorded sessions cost and where the cache broke",
+        description=_REPLAY,
+        epilog=_REPLAY_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_replay_options(replay)
     layers = commands.add_parser(
         "layers", help="show the seven layers", description="Shows the seven layers, cheapest first."
     )
     layers.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_replay_options(replay: ArgumentParser) -> None:
+    replay.add_argument("paths", nargs="*", metavar="PATH", help="a transcript, or a folder that holds some")
+    replay.add_argument("--json", action="store_true", help="print JSON (docs/replay.md describes it)")
+    replay.add_argument("--reprice", metavar="MODEL", help="count every call at this model's prices of today")
+    replay.add_argument("--since", metavar="DATE", help="count only calls from this day on")
+    replay.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")
+    replay.add_argument("--jobs", type=int, metavar="N", help="processes to use (one a core)")
 
 
 def find_command(name: str) -> Command:

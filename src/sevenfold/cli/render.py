@@ -11,6 +11,7 @@ from typing import Literal, TextIO, TypeAlias
 
 Tone: TypeAlias = Literal["plain", "strong", "faint", "warning", "error"]
 
+_PROGRESS_CHARS = 30
 _CODES: dict[Tone, str] = {"plain": "", "strong": "1", "faint": "2", "warning": "33", "error": "31"}
 
 
@@ -34,6 +35,10 @@ class Screen:
             ]
             self.show("  ".join(self._painted(cell, sys.stdout) for cell in (*padded, row[-1])).rstrip())
 
+    def show_cells(self, cells: Iterable[Cell]) -> None:
+        """One line, cell after cell with nothing between."""
+        self.show("".join(self._painted(cell, sys.stdout) for cell in cells).rstrip())
+
     def show_line(self, text: str, tone: Tone = "plain") -> None:
         self.show(self._painted(Cell(text, tone), sys.stdout))
 
@@ -46,6 +51,27 @@ class Screen:
 
     def show(self, text: str) -> None:
         _write(sys.stdout, text)
+
+    @property
+    def has_unicode(self) -> bool:
+        """Whether standard output can show bars and lines; else ASCII has to do."""
+        try:
+            "█▏┤…".encode(sys.stdout.encoding or "utf-8")
+        except (UnicodeEncodeError, LookupError):
+            return False
+        return True
+
+    def show_progress(self, label: str, share: float) -> None:
+        """How far something is, on one line of a terminal that is written over; elsewhere nothing."""
+        if sys.stderr.isatty():
+            full = round(min(1.0, max(0.0, share)) * _PROGRESS_CHARS)
+            sys.stderr.write(f"\r{_clean(label)} [{'#' * full:{_PROGRESS_CHARS}}] {share:4.0%}\x1b[K")
+            sys.stderr.flush()
+
+    def clear_progress(self) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
 
     def fail(self, message: str) -> None:
         """One error, in a form that a script can look for."""

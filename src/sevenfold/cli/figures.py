@@ -1,0 +1,72 @@
+"""Numbers for people: short, aligned, and in the same form everywhere."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+_UNITS = ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "K"))
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+ELLIPSIS = "..."
+
+
+def spell_tokens(tokens: int) -> str:
+    """12, 3.4K, 56.7K, 890K, 1.2M: three digits at most."""
+    for unit, letter in _UNITS:
+        if abs(tokens) >= unit:
+            value = tokens / unit
+            return f"{value:.1f}{letter}" if abs(value) < 99.95 else f"{value:.0f}{letter}"
+    return str(tokens)
+
+
+def spell_usd(amount: Decimal | None) -> str:
+    """Cents from a dollar on; below, as many places as show something; no cents of tens of thousands."""
+    if amount is None:
+        return "unpriced"
+    if abs(amount) >= 10_000:
+        return f"${amount:,.0f}"
+    if amount == 0 or abs(amount) >= 1:
+        return f"${amount:,.2f}"
+    return f"${amount:.3f}" if abs(amount) >= Decimal("0.1") else f"${amount:.4f}"
+
+
+def spell_share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else "-"
+
+
+def spell_span(span: timedelta | None) -> str:
+    """The largest unit that fits, to one place: 12 s, 4.5 min, 3.0 h, 2.1 d."""
+    if span is None:
+        return "?"
+    seconds = span.total_seconds()
+    for unit, word in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if abs(seconds) >= unit:
+            return f"{seconds / unit:.1f} {word}"
+    return f"{seconds:.0f} s"
+
+
+def spell_time(at: datetime | None) -> str:
+    """Local to whoever reads it."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M}" if at else "no time"
+
+
+def spell_count(number: int, thing: str) -> str:
+    """1 call, 2 calls."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def cut(text: str, width: int, *, is_path: bool = False) -> str:
+    """At most so many characters; of a path its end is kept, for there is the file."""
+    if len(text) <= width:
+        return text
+    room = width - len(ELLIPSIS)
+    return ELLIPSIS + text[-room:] if is_path else text[:room] + ELLIPSIS
+
+
+def bar(share: float, width: int, *, has_unicode: bool) -> str:
+    """A bar that is full at 1; something is never nothing."""
+    share = min(1.0, max(0.0, share))
+    if not has_unicode:
+        return "#" * max(round(share * width), 1 if share > 0 else 0)
+    eighths = max(round(share * width * 8), 1 if share > 0 else 0)
+    return _EIGHTHS[8] * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")

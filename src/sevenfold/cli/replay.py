@@ -1,0 +1,136 @@
+"""`sevenfold replay`: what sessions cost that other agents recorded, and where the money went."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.render import Screen
+from sevenfold.cli.replay_view import show_report
+from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
+from sevenfold.core.errors import InputError
+from sevenfold.core.models import Model
+from sevenfold.replay.account import Terms
+from sevenfold.replay.parallel import Progress, read_all
+from sevenfold.replay.report import Origin, Report, sum_up
+from sevenfold.replay.report_json import describe_report
+from sevenfold.store.foreign.find import Search, find_transcripts, usual_places
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the user asked for."""
+
+    paths: tuple[Path, ...]
+    terms: Terms
+    limit: int | None
+    jobs: int | None
+    repriced: str | None
+
+
+def run(options: Namespace, screen: Screen) -> int:
+    wanted = _wanted(options)
+    report = read_report(wanted, screen)
+    if options.json:
+        screen.show_json(describe_report(report))
+    elif report.files:
+        show_report(report, screen, _remarks(report, wanted.terms))
+    if not report.files:
+        _fail_empty(report, screen)
+    return 0 if report.files else 1
+
+
+def read_report(wanted: Wanted, screen: Screen) -> Report:
+    """Read what is named; without a name, the user's own sessions; without those, the sample."""
+    if wanted.paths:
+        return _read(find_transcripts(wanted.paths), wanted, "named", screen)
+    search = find_transcripts(usual_places(os.environ, find_user_home(os.environ)))
+    if search.found:
+        report = _read(search, wanted, "usual places", screen)
+        if report.sessions:
+            return report
+    with as_file(files("sevenfold.replay") / "sample" / "session.jsonl") as sample:
+        return _read(find_transcripts([sample]), wanted, "sample", screen)
+
+
+def _read(search: Search, wanted: Wanted, origin: Origin, screen: Screen) -> Report:
+    since = wanted.terms.since
+    found = [
+        item
+        for item in search.found
+        if since is None or item.modified_ns >= since.timestamp() * 1_000_000_000
+    ]
+
+    def tell(progress: Progress) -> None:
+        share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
+        screen.show_progress(f"{progress.phase} {progress.total_bytes / 1e6:,.0f} MB", share)
+
+    try:
+        outcome = read_all(found[: wanted.limit], wanted.terms, jobs=wanted.jobs, on_progress=tell)
+    finally:
+        screen.clear_progress()
+    unreadable = (*search.unreadable, *outcome.unreadable)
+    return sum_up(outcome.files, origin=origin, unreadable=unreadable, repriced=wanted.repriced)
+
+
+def _remarks(report: Report, terms: Terms) -> Iterator[str]:
+    if terms.reprice is None:
+        return
+    own = {terms.catalog.find(bill.model).tokenizer for bill in report.bills}
+    if own - {terms.reprice.tokenizer}:
+        yield "token counts are those of the models that were used: the newer tokenizer counts"
+        yield "about 30% more for the same text, so a change of model changes them too"
+
+
+def _fail_empty(report: Report, screen: Screen) -> None:
+    for item in report.unreadable:
+        screen.fail(f"{item.path}: {item.reason}")
+    if not report.unreadable:
+        screen.fail("no transcript was found there; name a .jsonl file, or a folder that holds some")
+
+
+def _wanted(options: Namespace) -> Wanted:
+    limit, jobs = cast("int | None", options.limit), cast("int | None", options.jobs)
+    for name, value in (("--limit", limit), ("--jobs", jobs)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} {value}: expected a number from 1 on")
+    catalog = _read_catalog()
+    reprice = cast("str | None", options.reprice)
+    model = _priced_model(catalog, reprice) if reprice else None
+    terms = Terms(catalog, model, _read_date(cast("str | None", options.since)))
+    paths = tuple(Path(path).expanduser() for path in cast("Sequence[str]", options.paths))
+    return Wanted(paths, terms, limit, jobs, model.name if model else None)
+
+
+def _read_catalog() -> Catalog:
+    """The table with the user's own models and prices over it."""
+    settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ)
+    return CATALOG.with_overrides(settings.each(ModelSettings))
+
+
+def _priced_model(catalog: Catalog, name: str) -> Model:
+    model = catalog.find(name)
+    if not model.tariffs:
+        known = ", ".join(item.name for item in catalog.models if item.tariffs)
+        raise InputError(
+            f'--reprice {name!r}: no price is known for it. Give one under [models."{name}"] in '
+            f"~/.sevenfold/settings.toml, or name one of {known}"
+        )
+    return model
+
+
+def _read_date(text: str | None) -> datetime | None:
+    """A day, or a time, in the user's own zone unless it names another."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"--since {text!r}: expected a date such as 2026-11-01") from error

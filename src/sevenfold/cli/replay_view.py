@@ -1,0 +1,259 @@
+"""The replay report on a terminal of 80 columns: the bill first, then where the cache broke."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from sevenfold.cli.figures import (
+    bar,
+    cut,
+    spell_count,
+    spell_share,
+    spell_span,
+    spell_time,
+    spell_tokens,
+    spell_usd,
+)
+from sevenfold.cli.render import Cell, Screen, Tone
+from sevenfold.cli.replay_contents import show_chart, show_fill, show_results, show_sessions
+from sevenfold.replay.bills import Bill, Totals
+from sevenfold.replay.breaks import group_breaks
+from sevenfold.replay.report import Report, SessionReport
+
+BAR_CHARS = 20
+MOST_BREAKS = 8
+
+CAUSES = {
+    "idle": "idle longer than the cache lives",
+    "compaction": "compaction",
+    "clearing": "old tool results cleared",
+    "model switch": "model switched",
+    "unexplained": "unexplained by the log",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    label: str
+    tokens: int
+    usd: Decimal
+    mark: str = ""
+
+
+def show_report(report: Report, screen: Screen, remarks: Iterable[str] = ()) -> None:
+    """All of it, and what the caller has to remark."""
+    show_head(report, screen)
+    if report.totals.calls:
+        show_kinds(report.totals, screen)
+        show_models(report.bills, screen)
+        show_breaks(report.sessions, screen)
+        show_fill(report, screen)
+        show_results(report, screen)
+        show_chart(report.sessions, screen)
+        show_sessions(report.sessions, screen)
+    show_remarks(report, remarks, screen)
+
+
+def show_head(report: Report, screen: Screen) -> None:
+    subs = sum(1 for session in report.sessions if session.sub_agent)
+    counts = [spell_count(len(report.sessions) - subs, "session")]
+    counts += [spell_count(subs, "sub-agent")] if subs else []
+    counts += [spell_count(report.totals.calls, "call")]
+    screen.show_line(", ".join(counts) + _period(report.sessions), "strong")
+    if report.origin == "sample":
+        screen.show_line(
+            "No session of yours was found, so this is the sample that comes with Sevenfold.", "warning"
+        )
+    if report.repriced:
+        screen.show_line(f"Every call at the prices that {report.repriced} has today.", "warning")
+    screen.show("")
+    screen.show_table(
+        [Cell(f"  {line.label}", "faint"), Cell(f"{line.value:>11}", "strong"), Cell(line.remark, "faint")]
+        for line in _headlines(report)
+    )
+
+
+def show_kinds(totals: Totals, screen: Screen) -> None:
+    """Tokens and dollars by what became of them."""
+    tokens, cost = totals.tokens, totals.cost
+    approx = "~" if totals.estimated_output_tokens else ""
+    rows = (
+        _Kind("cache read", tokens.read, cost.read),
+        _Kind("cache write, 5 min", tokens.written_5m, cost.written_5m),
+        _Kind("cache write, 1 h", tokens.written_1h, cost.written_1h),
+        _Kind("fresh", tokens.fresh, cost.fresh),
+        _Kind("output", tokens.output, cost.output, approx),
+    )
+    is_priced = cost.total > 0
+    whole = float(cost.total) if is_priced else float(tokens.prompt + tokens.output)
+    _title("Where it went", screen)
+    screen.show_table(
+        [
+            Cell(f"  {row.label}"),
+            Cell(f"{row.mark + spell_tokens(row.tokens):>8}"),
+            Cell(f"{row.mark + spell_usd(row.usd) if is_priced else 'unpriced':>11}"),
+            Cell(f"{spell_share(part, whole):>6}"),
+            Cell(bar(part / whole if whole else 0.0, BAR_CHARS, has_unicode=screen.has_unicode)),
+        ]
+        for row in rows
+        if row.tokens
+        for part in (float(row.usd) if is_priced else float(row.tokens),)
+    )
+
+
+def show_models(bills: Sequence[Bill], screen: Screen) -> None:
+    _title("By model", screen)
+    heading = _faint("  model", "  calls", " prompt", "   hit", " output", "     dollars")
+    screen.show_table([heading, *(_model_row(bill) for bill in bills)])
+    unpriced = [bill.model for bill in bills if bill.cost is None]
+    for model in unpriced:
+        screen.show_line(f"  No price is known for {cut(model, 50)}.", "faint")
+    if unpriced:
+        screen.show_line(
+            f'  Give one in ~/.sevenfold/settings.toml, [models."{cut(unpriced[0], 25)}"]:', "faint"
+        )
+        screen.show_line("  input_usd_per_mtok and output_usd_per_mtok.", "faint")
+
+
+def show_breaks(sessions: Iterable[SessionReport], screen: Screen) -> None:
+    """By cause, then the worst of them."""
+    found = [(item, session) for session in sessions for item in session.breaks]
+    _title("Cache breaks: paid again for what was cached", screen)
+    if not found:
+        screen.show_line("  none", "faint")
+        return
+    screen.show_table(
+        [
+            Cell(f"  {CAUSES[group.cause]}"),
+            Cell(f"{group.count:>5,}"),
+            Cell(f"{spell_tokens(group.lost_tokens):>8}"),
+            Cell(f"{spell_usd(group.lost_usd):>10}", _cause_tone(group.cause)),
+        ]
+        for group in group_breaks(item for item, _ in found)
+    )
+    worst = sorted(
+        found, key=lambda pair: (pair[0].lost_usd or Decimal(0), pair[0].lost_tokens), reverse=True
+    )
+    screen.show("")
+    heading = _faint("  the worst", "session", "cause", "      idle", "    lost", "   dollars")
+    screen.show_table(
+        [
+            heading,
+            *(
+                [
+                    Cell(f"  {spell_time(item.at)}"),
+                    Cell(session.id[:8], "faint"),
+                    Cell(item.cause, _cause_tone(item.cause)),
+                    Cell(f"{spell_span(item.gap):>10}"),
+                    Cell(f"{spell_tokens(item.lost_tokens):>8}"),
+                    Cell(f"{spell_usd(item.lost_usd):>10}"),
+                ]
+                for item, session in worst[:MOST_BREAKS]
+            ),
+        ]
+    )
+    if len(worst) > MOST_BREAKS:
+        screen.show_line(f"  and {len(worst) - MOST_BREAKS:,} more; --json lists them all", "faint")
+
+
+def show_remarks(report: Report, remarks: Iterable[str], screen: Screen) -> None:
+    """What stands between this report and the truth."""
+    lines = [*remarks, *_remarks(report)]
+    if lines:
+        _title("Remarks", screen)
+    for line in lines:
+        screen.show_line(f"  {line}", "faint")
+    for item in report.unreadable[:MOST_BREAKS]:
+        screen.show_line(f"  not read: {cut(str(item.path), 66, is_path=True)}", "warning")
+        screen.show_line(f"    {item.reason}", "faint")
+    if len(report.unreadable) > MOST_BREAKS:
+        screen.show_line(
+            f"  and {len(report.unreadable) - MOST_BREAKS:,} more files; --json lists them", "warning"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Headline:
+    label: str
+    value: str
+    remark: str = ""
+
+
+def _headlines(report: Report) -> Iterable[_Headline]:
+    totals = report.totals
+    cost, approx = totals.cost.total, "~" if totals.estimated_usd else ""
+    remark = f"{spell_usd(totals.estimated_usd)} of it is output that no log counts" if approx else ""
+    if totals.calls > totals.unpriced_calls:
+        yield _Headline("spent", f"{approx}{spell_usd(cost)}", remark)
+    if totals.unpriced_calls:
+        calls = spell_count(totals.unpriced_calls, "call")
+        yield _Headline("not priced", spell_tokens(totals.unpriced_tokens), f"tokens in {calls}")
+    if totals.hit_rate is not None:
+        yield _Headline("cache hit rate", f"{totals.hit_rate:.1%}", "of prompt tokens came from the cache")
+    if totals.uncached_usd:
+        saved = spell_share(float(totals.saved_usd), float(totals.uncached_usd))
+        uncached = f"{approx}{spell_usd(totals.uncached_usd)}"
+        yield _Headline("without a cache", uncached, f"so the cache saved {saved}")
+    if report.breaks:
+        lost = sum((item.lost_usd or Decimal(0) for item in report.breaks), Decimal(0))
+        share, count = spell_share(float(lost), float(cost)), spell_count(len(report.breaks), "break")
+        tokens = sum(item.lost_tokens for item in report.breaks)
+        if lost:
+            yield _Headline("lost to breaks", spell_usd(lost), f"{share} of what was spent, in {count}")
+        else:
+            yield _Headline("lost to breaks", spell_tokens(tokens), f"tokens not read again, in {count}")
+
+
+def _model_row(bill: Bill) -> list[Cell]:
+    approx = "~" if bill.estimated_calls else ""
+    usd = f"{approx}{spell_usd(bill.cost.total)}" if bill.cost else "unpriced"
+    return [
+        Cell(f"  {cut(bill.model, 25)}"),
+        Cell(f"{bill.calls:>7,}"),
+        Cell(f"{spell_tokens(bill.tokens.prompt):>7}"),
+        Cell(f"{spell_share(bill.tokens.read, bill.tokens.prompt):>6}"),
+        Cell(f"{approx + spell_tokens(bill.tokens.output):>7}"),
+        Cell(f"{usd:>12}", "strong" if bill.cost else "warning"),
+    ]
+
+
+def _remarks(report: Report) -> Iterable[str]:
+    lines = report.lines
+    size = f"{lines.length_bytes / 1e6:,.1f} MB"
+    yield f"read {spell_count(report.files, 'file')}, {size}, {spell_count(lines.lines, 'line')}"
+    unbilled = sum(session.unbilled_calls for session in report.sessions)
+    if unbilled:
+        yield f"{spell_count(unbilled, 'call')} without usage in the log: in no figure"
+    uncounted = sum(session.uncounted_calls for session in report.sessions)
+    if uncounted:
+        yield f"{spell_count(uncounted, 'call')} not counted here: repeated by another file, or too early"
+    if lines.unknown:
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in list(lines.unknown.items())[:6])
+        yield f"lines of a type not known here: {kinds}"
+    if lines.faults:
+        yield "lines that could not be read: " + ", ".join(
+            f"{fault} {count:,}" for fault, count in lines.faults.items()
+        )
+
+
+def _period(sessions: Iterable[SessionReport]) -> str:
+    times = [at for session in sessions for at in (session.first_at, session.last_at) if at]
+    if not times:
+        return ""
+    first, last = f"{min(times).astimezone():%Y-%m-%d}", f"{max(times).astimezone():%Y-%m-%d}"
+    return f", {first}" if first == last else f", {first} to {last}"
+
+
+def _title(text: str, screen: Screen) -> None:
+    screen.show("")
+    screen.show_line(text, "strong")
+
+
+def _faint(*words: str) -> list[Cell]:
+    return [Cell(word, "faint") for word in words]
+
+
+def _cause_tone(cause: str) -> Tone:
+    return "warning" if cause in ("idle", "unexplained") else "plain"
