@@ -90,7 +90,7 @@ def test_every_command_in_the_help_exists(capsys: pytest.CaptureFixture[str]) ->
     main(["--help"])
     listed = capsys.readouterr().out.partition("commands:")[2].partition("examples:")[0]
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("    ")]
-    assert names == ["settings", "replay", "layers"]
+    assert names == ["settings", "replay", "simulate", "layers"]
     assert all(callable(commands.find_command(name)) for name in names)
 
 

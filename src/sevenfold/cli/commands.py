@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +22,7 @@ examples:
   sevenfold settings compact.enabled        one setting, with its reason and its name in the environment
   sevenfold settings --json | jq .refused   what a committed settings file tried to set and may not
   sevenfold layers                          the seven layers: what each costs and when it acts
+  sevenfold simulate --ledger bills.jsonl   a Messages API on this machine, to test against
 
 Settings come from files and the environment; docs/settings.md lists them all.
 """
@@ -62,6 +63,24 @@ examples:
   sevenfold replay --reprice claude-sonnet-5-5      the same calls at that model's prices
 """
 
+_SIMULATE = """\
+Serves the Messages API on this machine, with a prompt cache and bills as documented: point any
+agent at it and see what each request would cost, and which block broke the cache. Offline, no key.
+
+A brain answers: echo says back what it hears; a script.yaml lists requests and answers, and
+ends with an error if one was unexpected or never came; a session.jsonl (plain Messages JSONL)
+gives a recorded session's answers again. docs/simulator.md has the rest.
+"""
+
+_SIMULATE_EXAMPLES = """\
+examples:
+  sevenfold simulate
+  sevenfold simulate --port 8100 --ledger bills.jsonl
+  sevenfold simulate --brain talk.yaml
+  sevenfold simulate --account-age old        as for accounts made before 2026-08-31
+  curl -d '{"advance_seconds": 3600}' http://127.0.0.1:8100/_sevenfold/clock
+"""
+
 
 def make_parser() -> ArgumentParser:
     parser = ArgumentParser(
@@ -99,6 +118,15 @@ def make_parser() -> ArgumentParser:
         allow_abbrev=False,
     )
     _add_replay_options(replay)
+    simulate = commands.add_parser(
+        "simulate",
+        help="serve the Messages API on this machine, with a prompt cache and bills",
+        description=_SIMULATE,
+        epilog=_SIMULATE_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_simulate_options(simulate)
     layers = commands.add_parser(
         "layers", help="show the seven layers", description="Shows the seven layers, cheapest first."
     )
@@ -113,6 +141,27 @@ def _add_replay_options(replay: ArgumentParser) -> None:
     replay.add_argument("--since", metavar="DATE", help="count only calls from this day on")
     replay.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")
     replay.add_argument("--jobs", type=int, metavar="N", help="processes to use (one a core)")
+
+
+def _add_simulate_options(simulate: ArgumentParser) -> None:
+    simulate.add_argument("--port", type=int, default=0, metavar="N", help="where to listen (any free port)")
+    simulate.add_argument(
+        "--brain", default="echo", metavar="BRAIN", help="echo, a script.yaml or a session.jsonl (echo)"
+    )
+    simulate.add_argument("--ledger", metavar="FILE", help="append every request and its bill, as JSON lines")
+    simulate.add_argument("--quiet", action="store_true", help="do not print a line a request")
+    simulate.add_argument(
+        "--strict", action=BooleanOptionalAction, default=True, help="refuse fields the API does not know"
+    )
+    simulate.add_argument(
+        "--account-age", choices=("new", "old"), default="new", help="old: thinking is checked on few models"
+    )
+    simulate.add_argument(
+        "--keep-signatures", action="store_true", help="accept thinking that was signed elsewhere"
+    )
+    simulate.add_argument(
+        "--cache-edits", action="store_true", help="allow an extension that no public provider offers"
+    )
 
 
 def find_command(name: str) -> Command:
