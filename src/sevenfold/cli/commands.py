@@ -120,7 +120,7 @@ def make_parser() -> ArgumentParser:
     _add_replay_options(replay)
     simulate = commands.add_parser(
         "simulate",
-        help="serve the Messages API on this machine, with a prompt cache and bills",
+        help="serve the Messages API on this machine and bill it",
         description=_SIMULATE,
         epilog=_SIMULATE_EXAMPLES,
         formatter_class=RawDescriptionHelpFormatter,
