@@ -12,6 +12,7 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import LockBusy
 from sevenfold.core.events import Event, LeaseReclaimed, LockFaceFailed
+from sevenfold.store.disk import SystemDisk
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import LEASE, Lock
@@ -246,6 +247,22 @@ def test_a_spoilt_face_stops_nobody_and_is_told(
     assert done == [1]
     assert lock.read_state().last_success == clock.now()
     assert [type(event) for event in events] == [LockFaceFailed] * 2
+
+
+class DenyingDisk(SystemDisk):
+    def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        if path == FACE:
+            raise PermissionError(13, "Permission denied")
+        return super().open_beneath(root_fd, path, flags)
+
+
+def test_a_face_that_an_agent_took_the_rights_from_stops_nobody(
+    control: Folder, memory: Folder, clock: ManualClock
+) -> None:
+    with Folder.open(memory.path, disk=DenyingDisk(), own=frozenset([FACE])) as denied:
+        lock = Lock(control, "dream", clock=clock, face=LockFace(denied))
+        lock.acquire().publish(lambda: None)
+        assert lock.read_state().last_success == clock.now()
 
 
 def test_a_link_in_place_of_the_face_is_replaced_and_not_followed(

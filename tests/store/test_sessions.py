@@ -10,6 +10,7 @@ import pytest
 
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Event, TempSwept
+from sevenfold.store.disk import SystemDisk
 from sevenfold.store.folder import TEMP_LIFE, Folder
 from sevenfold.store.project import Project
 from sevenfold.store.sessions import latest_session, list_sessions, new_session_id
@@ -28,6 +29,33 @@ def test_sessions_are_listed_most_recent_first_and_only_transcripts_count(tmp_pa
         folder.replace("stray.txt", b"no transcript")
         assert [entry.id for entry in list_sessions(folder)] == ["young", "middle", "old"]
         assert latest_session(folder) == "young"
+
+
+def test_what_is_no_transcript_is_not_listed_and_odd_times_cost_nothing(tmp_path: Path) -> None:
+    with Folder.open(tmp_path) as folder:
+        for name in ("old", "new"):
+            Transcript.open(folder, name).close()
+        os.utime(tmp_path / "old.jsonl", ns=(0, -(10**18)))
+        folder.subfolder("folder.jsonl").close()
+        (tmp_path / "link.jsonl").symlink_to("new.jsonl")
+        os.mkfifo(tmp_path / "fifo.jsonl")
+        assert [entry.id for entry in list_sessions(folder)] == ["new", "old"]
+
+
+class AgelessDisk(SystemDisk):
+    """Keeps times that Python cannot say, as some file systems do."""
+
+    def stat(self, fd: int) -> os.stat_result:
+        found = super().stat(fd)
+        fields = list(found)
+        return os.stat_result(fields, {"st_mtime_ns": 10**21, "st_ctime_ns": found.st_ctime_ns})
+
+
+def test_a_time_that_cannot_be_said_is_the_latest_there_is(tmp_path: Path) -> None:
+    with Folder.open(tmp_path, disk=AgelessDisk()) as folder:
+        Transcript.open(folder, "s").close()
+        [entry] = list_sessions(folder)
+    assert entry.modified.year == 9999
 
 
 def test_continuing_where_there_is_no_session_says_so(tmp_path: Path) -> None:

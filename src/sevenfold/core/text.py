@@ -5,6 +5,7 @@ from __future__ import annotations
 
 def cut_bytes(text: str, max_bytes: int) -> str:
     """As much of the beginning of `text` as fits in `max_bytes` of UTF-8."""
+    max_bytes = max(0, max_bytes)
     # No character takes less than a byte, so what lies beyond cannot fit and need not be encoded.
     data = text[:max_bytes].encode("utf-8", "surrogatepass")
     if len(data) <= max_bytes:

@@ -43,7 +43,7 @@ EMPTY_RESULT = "[the tool returned no output]"
 """Instead of an empty string, which models read as a failure of the harness (SPEC B3)."""
 
 OPENING, CLOSING = "<persisted-output>", "</persisted-output>"
-_TAGS = re.compile(r"<(/?\s*persisted-output)", re.IGNORECASE)
+_TAGS = re.compile(r"<(\s*/?\s*persisted-output)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

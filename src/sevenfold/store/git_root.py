@@ -7,36 +7,44 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import stat
 from pathlib import Path
 
 from sevenfold.core.events import Emit, WorktreeDisowned, ignore
+from sevenfold.store.disk import mapped_errors
+from sevenfold.store.keys import check_path
 
 _MAX_POINTER_BYTES = 8192
+_WORKTREE = re.compile(rb"^\[core\][^\[]*^\s*worktree\s*=\s*(\S[^\n]*?)\s*$", re.MULTILINE)
 
 
 def find_root(start: Path, *, emit: Emit = ignore) -> Path:
     """The root that names the project `start` lies in; `start` itself where there is no repository."""
     here = real_path(start)
-    for folder in (here, *here.parents):
-        mark = folder / ".git"
-        if mark.is_dir():
-            return folder
-        if mark.is_file():
-            return _main_root(folder, mark, emit)
+    with mapped_errors(f"look for the repository of {here}"):
+        for folder in (here, *here.parents):
+            mark = folder / ".git"
+            if mark.is_dir():
+                return folder
+            if mark.is_file():
+                return _main_root(folder, mark, emit)
     return here
 
 
 def real_path(path: Path) -> Path:
     """The one name a folder has: links resolved and, where names ignore case, in the case it was made in."""
-    resolved = Path(os.path.realpath(path))
-    if not hasattr(fcntl, "F_GETPATH") or not resolved.exists():
-        return resolved
-    fd = os.open(resolved, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        answer = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))
-    finally:
-        os.close(fd)
-    return Path(os.fsdecode(answer.rstrip(b"\0")))
+    check_path(path)
+    with mapped_errors(f"find {path}"):
+        resolved = Path(os.path.realpath(path))
+        if not hasattr(fcntl, "F_GETPATH") or not resolved.exists():
+            return resolved
+        fd = os.open(resolved, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            answer = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))
+        finally:
+            os.close(fd)
+        return Path(os.fsdecode(answer.rstrip(b"\0")))
 
 
 def _main_root(folder: Path, mark: Path, emit: Emit) -> Path:
@@ -52,17 +60,41 @@ def _main_root(folder: Path, mark: Path, emit: Emit) -> Path:
         # Anybody can write a `.git` file. Without the way back it would hand them another project's memory.
         emit(WorktreeDisowned(str(folder), str(common)))
         return folder
-    return common.parent if common.name == ".git" else common
+    return common.parent if common.name == ".git" else _submodule(common) or common
+
+
+def _submodule(common: Path) -> Path | None:
+    """The folder that a submodule's git folder is checked out in, if that folder points back."""
+    for config in ("config", "config.worktree"):
+        named = _WORKTREE.search(_read_small(common / config) or b"")
+        if named:
+            folder = _resolved(named[1].strip(b'"'), common)
+            if folder and _pointed_to(folder / ".git", b"gitdir:", folder) == common:
+                return folder
+    return None
 
 
 def _pointed_to(file: Path, label: bytes, base: Path) -> Path | None:
     """The real path that one of git's pointer files names."""
+    content = _read_small(file)
+    if content is None or not content.startswith(label):
+        return None
+    return _resolved(content[len(label) :].strip(), base)
+
+
+def _resolved(target: bytes, base: Path) -> Path | None:
+    return real_path(base / os.fsdecode(target)) if target and b"\0" not in target else None
+
+
+def _read_small(file: Path) -> bytes | None:
+    """The beginning of a plain file. Nothing else that a stranger's repository may hold is waited for."""
     try:
-        with file.open("rb") as handle:
-            content = handle.read(_MAX_POINTER_BYTES)
+        fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return None
-    if not content.startswith(label):
+    try:
+        return os.read(fd, _MAX_POINTER_BYTES) if stat.S_ISREG(os.fstat(fd).st_mode) else None
+    except OSError:
         return None
-    target = os.fsdecode(content[len(label) :].strip())
-    return real_path(base / target) if target and "\0" not in target else None
+    finally:
+        os.close(fd)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NewType
 
-from sevenfold.core.errors import FileExists, FileMissing, InputError, ProjectError
+from sevenfold.core.errors import FileDamaged, FileExists, FileMissing, InputError, NotRegular, ProjectError
 from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.store.folder import Folder
 
@@ -55,7 +55,7 @@ def read_claim(folder: Folder, key: str) -> str | None:
         wire = read_object(folder.read(key, max_bytes=_MAX_IDENTITY_BYTES))
     except FileMissing:
         return None
-    except InputError as error:
+    except (InputError, FileDamaged, NotRegular) as error:
         raise ProjectError(
             f"{folder.path}/{key} cannot be read ({error}); restore it or move it away"
         ) from error

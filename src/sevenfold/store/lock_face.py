@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 
-from sevenfold.core.errors import FileMissing, LockBusy, NotRegular
+from sevenfold.core.errors import AccessDenied, FileMissing, LockBusy, NotRegular
 from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock_state import FaceStamp
@@ -38,7 +38,7 @@ class LockFace:
             with self._folder.opened(FACE, READ_FLAGS) as fd, mapped_errors(f"read {FACE}"):
                 text = read_all(disk, fd, _MAX_BODY_BYTES).strip()
                 modified_ns = disk.stat(fd).st_mtime_ns
-        except (FileMissing, NotRegular):
+        except (AccessDenied, FileMissing, NotRegular):
             # Any other failure is told: a disk that fails to read it for once frees nobody's lock.
             return None
         pid = int(text) if text.isdigit() and len(text) < 10 else 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sevenfold.core.errors import ProjectError
 from sevenfold.store.disk import Disk
-from sevenfold.store.folder import Folder
+from sevenfold.store.folder import TEMP, Folder
 from sevenfold.store.git_root import real_path
 from sevenfold.store.identity import claim, read_claim
 from sevenfold.store.lock_face import FACE
@@ -33,7 +33,7 @@ _SYSTEM = (
     "/System",
 )
 _SECRET = (".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh")
-_EXPECTED_FOLDERS = frozenset(["logs", "team"])
+_EXPECTED = frozenset(["logs", "team", FACE, CLAIM, ".DS_Store"])
 
 
 def open_elsewhere(path: Path, root: Path, disk: Disk) -> Folder:
@@ -53,7 +53,9 @@ def open_elsewhere(path: Path, root: Path, disk: Disk) -> Folder:
 def _refuse_place(path: Path) -> None:
     home = real_path(Path.home())
     real = real_path(path)
-    guarded = [Path(folder) for folder in _SYSTEM] + [home / folder for folder in _SECRET]
+    named = [Path(folder) for folder in _SYSTEM] + [home / folder for folder in _SECRET]
+    # By either name: on some systems /etc and /tmp are links.
+    guarded = [*named, *map(real_path, named)]
     if real in (Path(real.anchor), home) or any(real.is_relative_to(folder) for folder in guarded):
         raise ProjectError(
             f"{path} cannot be a memory folder: it is your home folder itself, or lies in a system folder "
@@ -62,9 +64,9 @@ def _refuse_place(path: Path) -> None:
 
 
 def _refuse_strangers(folder: Folder) -> None:
-    """A folder nobody claimed yet has to be empty, or hold memories and nothing else."""
-    for name in folder.names():
-        if not name.endswith(".md") and name not in _EXPECTED_FOLDERS:
+    """A folder nobody claimed yet has to be empty, or hold memories and nothing else, hidden or not."""
+    for name in folder.all_names():
+        if not name.endswith(".md") and name not in _EXPECTED and not name.startswith(TEMP):
             raise ProjectError(
                 f"{folder.path} holds {name!r}, so it does not look like a memory folder; "
                 "choose an empty folder, or one with only .md files"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -13,16 +14,17 @@ async def durably(work: Callable[[], T]) -> T:
     """Run `work` in a thread and return what it returns.
 
     A cancelled caller still waits for the work to end: once it has begun, whether it was acknowledged must
-    not be a matter of luck, and nothing may be written after its owner believes that it has stopped.
+    not be a matter of luck, and nothing may be written after its owner believes that it has stopped. If the
+    work failed meanwhile, that is the cancellation's cause.
     """
-    task = asyncio.ensure_future(asyncio.to_thread(work))
+    # A future and no task: a loop that shuts down cancels every task, and would leave the thread behind.
+    future = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
     cancelled: asyncio.CancelledError | None = None
-    while not task.done():
+    while not future.done():
         try:
-            await asyncio.wait({task})
+            await asyncio.wait({future})
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled:
-        task.exception()  # asked for, so that asyncio does not complain that nobody did
-        raise cancelled
-    return task.result()
+        raise cancelled from future.exception()
+    return future.result()

@@ -15,12 +15,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Self
 
-from sevenfold.core.errors import FileMissing, NotRegular
+from sevenfold.core.errors import FileMissing, KeyRefused, NotRegular
 from sevenfold.core.events import Emit, ignore
 from sevenfold.store.disk import SYSTEM_DISK, Disk
 from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import IDENTITY, ProjectId, claim, identify
+from sevenfold.store.keys import MAX_PARTS
 from sevenfold.store.lock_face import FACE
 from sevenfold.store.memory_place import open_elsewhere
 
@@ -54,9 +55,9 @@ class Project:
         with ExitStack() as undo:
             undo.callback(folder.close)
             claim(folder, IDENTITY, root)
-            sessions, mail, control = map(folder.subfolder, ("sessions", "mail", "control"))
-            for opened in (sessions, mail, control):
-                undo.callback(opened.close)
+            sessions, mail, control = (
+                undo.enter_context(folder.subfolder(name)) for name in ("sessions", "mail", "control")
+            )
             memory = open_elsewhere(memory_dir, root, disk) if memory_dir else folder.subfolder("memory")
             undo.pop_all()
         return cls(root, named, folder, sessions, memory, mail, control)
@@ -76,9 +77,10 @@ class Project:
             folder.close()
 
 
-def _sweep_tree(folder: Folder, now: datetime, emit: Emit) -> int:
+def _sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_PARTS) -> int:
+    """As deep as a key can reach: nothing of ours lies deeper, and agents may nest folders without end."""
     swept = folder.sweep(now, emit)
-    for name in folder.names():
-        with suppress(NotRegular, FileMissing), folder.subfolder(name, create=False) as below:
-            swept += _sweep_tree(below, now, emit)
+    for name in folder.names() if depth else ():
+        with suppress(NotRegular, FileMissing, KeyRefused), folder.subfolder(name, create=False) as below:
+            swept += _sweep_tree(below, now, emit, depth - 1)
     return swept

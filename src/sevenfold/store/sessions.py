@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from typing import NewType
 from uuid import uuid4
 
-from sevenfold.core.errors import FileMissing
-from sevenfold.store.folder import Folder
+from sevenfold.core.errors import FileMissing, NotRegular
+from sevenfold.store.folder import Entry, Folder
 
 SessionId = NewType("SessionId", str)
 
 _SUFFIX = ".jsonl"
+_LATEST_NS = 253_402_300_799 * 10**9
+"""The end of the year 9999: some file systems keep times that Python cannot say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,18 @@ def list_sessions(sessions: Folder) -> list[SessionEntry]:
     """Every session with a transcript, the most recently written first."""
     found: list[SessionEntry] = []
     for name in sessions.names():
-        entry = sessions.entry(name) if name.endswith(_SUFFIX) else None
+        entry = _entry(sessions, name) if name.endswith(_SUFFIX) else None
         if entry:
-            when = datetime.fromtimestamp(entry.modified_ns / 1e9, UTC)
+            when = datetime.fromtimestamp(min(max(0, entry.modified_ns), _LATEST_NS) / 1e9, UTC)
             found.append(SessionEntry(SessionId(name.removesuffix(_SUFFIX)), entry.size_bytes, when))
     return sorted(found, key=lambda entry: (entry.modified, entry.id), reverse=True)
+
+
+def _entry(sessions: Folder, name: str) -> Entry | None:
+    try:
+        return sessions.entry(name)
+    except NotRegular:
+        return None  # a folder or a link of that name is no transcript
 
 
 def latest_session(sessions: Folder) -> SessionId:

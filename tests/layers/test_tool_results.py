@@ -1,0 +1,129 @@
+"""Layer 1's decisions: what stands in for a stored result, and what is sent instead of an empty one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Image, Text, ToolResult, ToolUseId
+from sevenfold.layers.tool_results import (
+    CLOSING,
+    EMPTY_RESULT,
+    OPENING,
+    Decision,
+    ToolResultSettings,
+    apply_decision,
+    is_empty,
+    render_preview,
+)
+
+USE = ToolUseId("toolu_1")
+SETTINGS = ToolResultSettings()
+PATH = "/srv/home/tool-results/toolu_1.txt"
+IMAGE = Image(JsonObject({"type": "base64", "data": "AAAA"}))
+
+
+def preview(text: str, preview_bytes: int = 2_000) -> str:
+    return render_preview(text, PATH, len(text), replace(SETTINGS, preview_bytes=preview_bytes))
+
+
+def test_a_preview_says_how_large_where_and_how_it_begins() -> None:
+    text = "".join(f"line {n}\n" for n in range(10_000))
+    shown = preview(text)
+    assert shown.startswith(OPENING)
+    assert shown.endswith(CLOSING)
+    assert f"{len(text):,} bytes" in shown
+    assert f"\n{PATH}\n" in shown
+    assert "line 0\nline 1\n" in shown
+    assert re.search(r"\nline \d+\n…\n", shown), "cut at a line's end, and it says that there is more"
+
+
+def test_a_preview_of_all_there_is_does_not_say_that_there_is_more() -> None:
+    assert preview("all of it\n").endswith("all of it\n</persisted-output>")
+
+
+@given(st.text(), st.integers(1, 200))
+def test_a_preview_is_about_as_long_as_it_is_set_to_be(text: str, preview_bytes: int) -> None:
+    frame = len(preview("").encode())
+    # A tag of ours that is made harmless takes a byte more.
+    assert len(preview(text, preview_bytes).encode()) <= frame + preview_bytes + text.count("<") + 20
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        OPENING,
+        CLOSING,
+        "</PERSISTED-OUTPUT>",
+        "</ persisted-output >",
+        "< /persisted-output>",
+        "<\n/persisted-output>",
+        "<persisted-output x='1'>",
+    ],
+    ids=ascii,
+)
+def test_a_result_cannot_speak_from_outside_the_block(tag: str) -> None:
+    shown = preview(f"before {tag} after\n")
+    inside = shown.removeprefix(OPENING).removesuffix(CLOSING)
+    assert not re.search(r"<\s*/?\s*persisted-output", inside, re.IGNORECASE)
+    assert "before" in inside
+    assert "after" in inside
+
+
+@given(st.lists(st.sampled_from(["<", "/", " ", "persisted-output", ">", "\\", "\n"])).map("".join))
+def test_no_mixture_of_tags_closes_the_block_early(text: str) -> None:
+    shown = preview(text)
+    assert len(re.findall(r"<\s*/\s*persisted-output", shown, re.IGNORECASE)) == 1
+
+
+@pytest.mark.parametrize("content", [None, "", (), (Text(""),), (Text(""), Text(""))])
+def test_nothing_to_read_is_empty(content: str | tuple[Text, ...] | None) -> None:
+    result = ToolResult(USE, content)
+    assert is_empty(result)
+    assert apply_decision(result, Decision(USE)).content == EMPTY_RESULT
+
+
+@pytest.mark.parametrize("content", [" ", "0", (Text(" "),), (IMAGE,), (Text(""), IMAGE)])
+def test_anything_to_read_is_not_empty_and_left_as_it_came(content: str | tuple[Text | Image, ...]) -> None:
+    result = ToolResult(USE, content)
+    assert not is_empty(result)
+    assert apply_decision(result, Decision(USE)) is result
+
+
+def test_a_preview_takes_the_place_of_the_content_and_of_nothing_else() -> None:
+    result = ToolResult(USE, "long " * 1000, is_error=True, extra=JsonObject({"cache_control": None}))
+    decision = Decision(USE, "short", "tool-results/toolu_1.txt")
+    assert apply_decision(result, decision) == replace(result, content="short")
+
+
+def test_a_decision_is_applied_to_the_same_bytes_however_often() -> None:
+    result, decision = ToolResult(USE, "long " * 1000), Decision(USE, preview("long " * 1000))
+    once = apply_decision(result, decision)
+    assert apply_decision(once, decision) == once
+    assert (
+        apply_decision(apply_decision(ToolResult(USE, ""), Decision(USE)), Decision(USE)).content
+        == EMPTY_RESULT
+    )
+
+
+def test_a_decision_is_frozen() -> None:
+    decision = Decision(USE)
+    with pytest.raises(FrozenInstanceError):
+        setattr(decision, "preview", "other")  # noqa: B010 - a checker would not let it stand otherwise
+    assert decision == Decision(USE)
+
+
+def test_the_settings_are_those_of_the_specification() -> None:
+    assert SETTINGS.enabled
+    assert (SETTINGS.limit_chars, SETTINGS.round_limit_chars, SETTINGS.preview_bytes) == (
+        50_000,
+        200_000,
+        2_000,
+    )
+    assert SETTINGS.opted_out == ("Read",)
+    assert len(SETTINGS.limits) == 0

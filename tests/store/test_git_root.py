@@ -1,0 +1,235 @@
+"""One root for a repository and all its worktrees; and nobody gets another's by pointing at it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.errors import AccessDenied, FileMissing, KeyRefused
+from sevenfold.core.events import Event, WorktreeDisowned
+from sevenfold.store.git_root import find_root, real_path
+from tests.store.repos import git, make_repo
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """Where nothing above is a repository and nothing is a link."""
+    return real_path(tmp_path)
+
+
+@pytest.fixture
+def repo(top: Path) -> Path:
+    return make_repo(top / "repo")
+
+
+@pytest.fixture
+def worktree(repo: Path, top: Path) -> Path:
+    git(repo, "worktree", "add", "--quiet", str(top / "wt"), "-b", "side")
+    return top / "wt"
+
+
+def test_a_folder_outside_any_repository_is_its_own_root(top: Path) -> None:
+    (top / "a" / "b").mkdir(parents=True)
+    assert find_root(top / "a" / "b") == top / "a" / "b"
+
+
+def test_any_folder_of_a_repository_has_its_root(repo: Path) -> None:
+    (repo / "a" / "b").mkdir(parents=True)
+    assert find_root(repo) == find_root(repo / "a" / "b") == repo
+
+
+def test_a_folder_that_is_not_there_yet_has_a_root_too(repo: Path) -> None:
+    assert find_root(repo / "not" / "yet") == repo
+
+
+def test_all_worktrees_share_the_root_of_their_repository(
+    repo: Path, worktree: Path, events: list[Event]
+) -> None:
+    git(repo, "worktree", "add", "--quiet", str(repo / "inside"), "-b", "inner")
+    (worktree / "deep").mkdir()
+    for folder in (repo, worktree, worktree / "deep", repo / "inside"):
+        assert find_root(folder, emit=events.append) == repo
+    assert events == []
+
+
+def test_worktrees_with_relative_pointers_share_it_too(repo: Path, worktree: Path) -> None:
+    git_dir = repo / ".git" / "worktrees" / "wt"
+    (worktree / ".git").write_text(f"gitdir: {os.path.relpath(git_dir, worktree)}\n", encoding="utf-8")
+    (git_dir / "gitdir").write_text(os.path.relpath(worktree / ".git", git_dir) + "\n", encoding="utf-8")
+    assert find_root(worktree) == repo
+
+
+def test_links_to_a_repository_and_its_worktrees_lead_to_the_same_root(repo: Path, worktree: Path) -> None:
+    for name, target in (("a", repo), ("b", worktree)):
+        (repo.parent / name).symlink_to(target)
+        assert find_root(repo.parent / name) == repo
+
+
+@pytest.mark.parametrize("name", ["bare.git", "bare"])
+def test_worktrees_of_a_bare_repository_share_its_folder(repo: Path, top: Path, name: str) -> None:
+    git(top, "clone", "--quiet", "--bare", str(repo), name)
+    for number in (1, 2):
+        git(top / name, "worktree", "add", "--quiet", str(top / f"wt{number}"), "-b", f"b{number}")
+        assert find_root(top / f"wt{number}") == top / name
+    assert find_root(top / name) == top / name
+
+
+def test_a_bare_repository_beside_its_worktrees(repo: Path, top: Path) -> None:
+    """proj/.bare holds the repository, proj/.git points to it, proj/main is a worktree."""
+    (top / "proj").mkdir()
+    git(top / "proj", "clone", "--quiet", "--bare", str(repo), ".bare")
+    (top / "proj" / ".git").write_text("gitdir: ./.bare\n", encoding="utf-8")
+    for name in ("one", "two"):
+        git(top / "proj", "worktree", "add", "--quiet", name, "-b", name)
+    assert find_root(top / "proj" / "one") == find_root(top / "proj" / "two") == top / "proj" / ".bare"
+
+
+@pytest.fixture
+def parent(repo: Path, top: Path) -> Path:
+    made = make_repo(top / "parent")
+    git(made, "submodule", "--quiet", "add", str(repo), "libs/sub")
+    git(made, "commit", "--quiet", "-m", "with a submodule")
+    return made
+
+
+def test_a_submodule_is_a_project_of_its_own(parent: Path, repo: Path, events: list[Event]) -> None:
+    sub = parent / "libs" / "sub"
+    (sub / "deep").mkdir()
+    assert find_root(sub / "deep", emit=events.append) == sub
+    assert find_root(parent / "libs") == parent
+    assert events == []
+
+
+def test_worktrees_of_a_submodule_share_its_root(parent: Path, top: Path) -> None:
+    sub = parent / "libs" / "sub"
+    git(sub, "worktree", "add", "--quiet", str(top / "subwt"), "-b", "side")
+    assert find_root(top / "subwt") == sub
+    (sub / ".git").write_text("gitdir: /elsewhere\n", encoding="utf-8")
+    assert find_root(top / "subwt") == parent / ".git" / "modules" / "libs" / "sub"
+
+
+def test_submodules_in_two_worktrees_of_their_parent_are_each_their_own(parent: Path, top: Path) -> None:
+    git(parent, "worktree", "add", "--quiet", str(top / "parentwt"), "-b", "side")
+    git(top / "parentwt", "submodule", "--quiet", "update", "--init")
+    assert find_root(top / "parentwt") == parent
+    assert find_root(top / "parentwt" / "libs" / "sub") == top / "parentwt" / "libs" / "sub"
+
+
+def test_a_repository_whose_git_folder_lies_elsewhere_is_its_own_root(top: Path) -> None:
+    made = make_repo(top / "work", f"--separate-git-dir={top / 'elsewhere'}")
+    assert find_root(made) == made
+
+
+def test_a_nested_repository_is_its_own_root(repo: Path) -> None:
+    inner = make_repo(repo / "vendor" / "inner")
+    assert find_root(inner) == inner
+
+
+def hostile(place: Path, text: str | bytes) -> Path:
+    place.mkdir()
+    (place / ".git").write_bytes(text.encode() if isinstance(text, str) else text)
+    return place
+
+
+def test_a_worktree_that_the_repository_does_not_name_is_disowned(
+    repo: Path, worktree: Path, top: Path, events: list[Event]
+) -> None:
+    """A stranger's archive with a `.git` file must not get the memory of the project it points at."""
+    thief = hostile(top / "thief", (worktree / ".git").read_bytes())
+    assert find_root(thief, emit=events.append) == thief
+    assert events == [WorktreeDisowned(str(thief), str(repo / ".git"))]
+    assert find_root(worktree) == repo
+
+
+def test_a_git_folder_made_to_look_like_a_worktree_is_disowned(
+    repo: Path, top: Path, events: list[Event]
+) -> None:
+    """It brings its own git folder, which names the victim's as its repository and points back properly."""
+    thief = hostile(top / "thief", "gitdir: fake\n")
+    fake = thief / "fake"
+    fake.mkdir()
+    (fake / "commondir").write_text(f"{repo / '.git'}\n", encoding="utf-8")
+    (fake / "gitdir").write_text(f"{thief / '.git'}\n", encoding="utf-8")
+    assert find_root(thief, emit=events.append) == thief
+    assert [type(event) for event in events] == [WorktreeDisowned]
+
+
+@pytest.mark.parametrize("planted", ["worktrees/x", "worktrees"])
+def test_a_link_that_leads_into_the_victims_worktrees_is_no_way_in(
+    repo: Path, worktree: Path, top: Path, planted: str
+) -> None:
+    thief = hostile(top / "thief", f"gitdir: {planted}\n")
+    (thief / "worktrees").symlink_to(repo / ".git" / "worktrees")
+    assert find_root(thief) == thief
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "gitdir:",
+        "gitdir: \n",
+        "gitdir: /nowhere\n",
+        "gitdir: .\n",
+        "gitdir: ../repo/.git\n",
+        "gitdir: ../repo/.git/worktrees/wt\0\n",
+        "GITDIR: ../repo/.git\n",
+        "worktree: ../repo\n",
+        b"gitdir: \xff\xfe\n",
+        "gitdir: " + "x/" * 6000,
+        "gitdir: " + "x" * 5000,
+    ],
+    ids=lambda text: ascii(text)[:40],
+)
+def test_a_git_file_that_points_nowhere_makes_no_project_of_anothers(
+    repo: Path, worktree: Path, top: Path, text: str | bytes
+) -> None:
+    thief = hostile(top / "thief", text)
+    assert find_root(thief) == thief
+
+
+def test_nothing_a_repository_holds_is_waited_for(repo: Path, top: Path) -> None:
+    thief = hostile(top / "thief", "gitdir: fake\n")
+    (thief / "fake").mkdir()
+    os.mkfifo(thief / "fake" / "commondir")
+    assert find_root(thief) == thief
+    os.mkfifo(repo / "fifo")
+    (top / "other").mkdir()
+    os.mkfifo(top / "other" / ".git")
+    assert find_root(top / "other") == top / "other"
+
+
+def test_a_path_has_one_name(top: Path) -> None:
+    (top / "real").mkdir()
+    (top / "link").symlink_to("real")
+    for spelled in (f"{top}/link", f"{top}/./real/../link/", f"/{top}/real", f"//{top}/real"):
+        assert real_path(Path(spelled)) == top / "real"
+    assert str(real_path(Path(f"/{top}/not/there"))) == f"{top}/not/there"
+    assert str(real_path(Path("//"))) == "/"
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800"], ids=ascii)
+def test_what_is_no_path_is_refused(path: str) -> None:
+    with pytest.raises(KeyRefused):
+        find_root(Path(path))
+
+
+def test_a_current_folder_that_was_removed_is_missing(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (top / "gone").mkdir()
+    monkeypatch.chdir(top / "gone")
+    (top / "gone").rmdir()
+    with pytest.raises(FileMissing):
+        find_root(Path())
+
+
+def test_a_folder_that_may_not_be_looked_into_is_an_error_of_ours(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", denied)
+    with pytest.raises(AccessDenied):
+        find_root(top)
