@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from sevenfold.core.errors import DiskFault, LockBusy
+from sevenfold.core.errors import DiskFault, LockBusy, NotRegular
 from sevenfold.core.events import Event, LockFaceFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.store.disk import READ_FLAGS, SystemDisk
@@ -83,6 +86,50 @@ class Died(BaseException):
 
 def die() -> NoReturn:
     raise Died
+
+
+class LinkingDisk(SystemDisk):
+    """A file system that cannot rename without replacing, so that it takes a link and an unlink."""
+
+    def __init__(self, between: Callable[[], None]) -> None:
+        self._between = between
+
+    def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd)
+        self._between()
+        with suppress(FileNotFoundError):
+            os.unlink(old, dir_fd=old_fd)
+
+
+def test_a_file_whose_maker_died_with_two_names_on_it_can_be_read(tmp_path: Path) -> None:
+    with Folder.open(tmp_path, disk=LinkingDisk(die)) as folder, pytest.raises(Died):
+        folder.create("a.md", b"whole")
+    with Folder.open(tmp_path) as folder:
+        assert folder.read("a.md", max_bytes=9) == b"whole"
+    assert os.listdir(tmp_path) == ["a.md"]
+
+
+def test_a_file_that_is_just_getting_its_name_can_be_read(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    def look() -> None:
+        with Folder.open(tmp_path) as reader:
+            seen.append(reader.read("a.md", max_bytes=9))
+
+    with Folder.open(tmp_path, disk=LinkingDisk(look)) as folder:
+        folder.create("a.md", b"whole")
+    assert seen == [b"whole"]
+    assert os.listdir(tmp_path) == ["a.md"]
+
+
+def test_a_second_name_that_is_no_temporary_one_is_still_refused(tmp_path: Path) -> None:
+    for name in ("a.md", ".tmp-other", "outside"):
+        (tmp_path / name).write_bytes(b"mine")
+    os.link(tmp_path / "outside", tmp_path / "b.md")
+    os.link(tmp_path / "outside", tmp_path / ".tmp-same")
+    with Folder.open(tmp_path) as folder, pytest.raises(NotRegular):
+        folder.read("b.md", max_bytes=9)
+    assert (tmp_path / ".tmp-other").exists()
 
 
 def test_a_process_that_dies_after_an_operation_dies_even_if_the_operation_failed(tmp_path: Path) -> None:

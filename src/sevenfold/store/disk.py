@@ -13,7 +13,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from sevenfold.core.errors import (
@@ -118,7 +118,9 @@ class SystemDisk:
         if not _rename_no_replace(old, new, old_fd, new_fd):
             # Two steps where the kernel has no single one: both names exist for a moment, none is ever lost.
             os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd, follow_symlinks=False)
-            os.unlink(old, dir_fd=old_fd)
+            # A reader that meets both takes the old one for a dead writer's, and may drop it first.
+            with suppress(FileNotFoundError):
+                os.unlink(old, dir_fd=old_fd)
 
     def unlink(self, name: str, *, dir_fd: int) -> None:
         os.unlink(name, dir_fd=dir_fd)

@@ -270,6 +270,8 @@ class Folder:
                 )
             # No name at all is fine: it was replaced while we held the old file, which is still whole.
             if found.st_nlink > 1:
+                found = self._without_temp(fd, key)
+            if found.st_nlink > 1:
                 raise NotRegular(
                     f"{self._say(key)} has {found.st_nlink} names (hard links); remove the others"
                 )
@@ -279,6 +281,22 @@ class Folder:
             self._disk.close(fd)
             raise
         return fd
+
+    def _without_temp(self, fd: int, key: str) -> os.stat_result:
+        """The file less its temporary name, which a writer leaves that dies between two steps of a rename."""
+        found = self._disk.stat(fd)
+        with suppress(OSError), self._parent(key) as (parent, _):
+            for name in self._disk.names(parent):
+                if name.startswith(TEMP) and self._inode(name, parent) == found.st_ino:
+                    self._disk.unlink(name, dir_fd=parent)
+        return self._disk.stat(fd)
+
+    def _inode(self, name: str, parent: int) -> int:
+        fd = self._disk.open(name, READ_FLAGS, dir_fd=parent)
+        try:
+            return self._disk.stat(fd).st_ino
+        finally:
+            self._disk.close(fd)
 
     def _is_older(self, name: str, oldest_ns: int) -> bool:
         with suppress(OSError):
