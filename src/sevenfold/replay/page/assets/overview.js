@@ -1,0 +1,200 @@
+/* The first screen, where the money went, and what stands between these figures and the truth. */
+
+function period(sessions) {
+  const times = sessions.flatMap((session) => [session.first_at, session.last_at]).filter((at) => at !== null);
+  if (!times.length) return "";
+  // Not spread into Math.min: there may be tens of thousands.
+  const [first, last] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))].map(day);
+  return first === last ? first : `${first} to ${last}`;
+}
+
+function isPriced(total) {
+  return total.calls > total.unpriced_calls;
+}
+
+function headline(report, sessions) {
+  const mains = sessions.filter((session) => !session.sub_agent).length;
+  const who = mains ? count(mains, "session") : count(sessions.length, "sub-agent");
+  const { total } = report;
+  if (isPriced(total)) return `${who} cost ${spent(total)}`;
+  return `${who} used ${tokens(sum(total.tokens))} tokens`;
+}
+
+function lede(report, sessions) {
+  const { total } = report;
+  const subs = sessions.filter((session) => session.sub_agent).length;
+  const breaks = sessions.flatMap((session) => session.breaks);
+  const when = period(sessions);
+  const who = `${count(total.calls, "call")}${subs ? `, those of ${count(subs, "sub-agent")} among them` : ""}${when ? `, ${when}` : ""}.`;
+  const bare = isPriced(total) && total.uncached ? ` Without the prompt cache: ${total.estimated_usd ? "~" : ""}${usd(total.uncached)}.` : "";
+  if (!breaks.length) return who + bare;
+  const lost = (cause) => sum(breaks.filter((item) => item.cause === cause).map((item) => item.usd || item.lost / 1e9));
+  const worst = [...report.causes].sort((one, other) => lost(other) - lost(one))[0];
+  const most = { idle: "by idling longer than the cache lives", unexplained: "for reasons that the log does not show" }[worst]
+    ?? `by ${CAUSES[worst].long.replace("old", "clearing old").replace(" cleared", "").replace("model switched", "switching the model")}`;
+  return `${who}${bare} ${count(breaks.length, "cache break")} cost ${lostText(breaks)}, most of it ${most}.`;
+}
+
+function card(label, value, remark, meter) {
+  return el(
+    "div", { class: "card stat" },
+    el("p", { class: "label" }, label),
+    el("p", { class: "value" }, value),
+    meter === undefined ? null : el("span", { class: "meter", vars: { "--length": String(meter) } }),
+    el("p", { class: "remark" }, remark),
+  );
+}
+
+function cards(report, sessions) {
+  const { total } = report;
+  const breaks = sessions.flatMap((session) => session.breaks);
+  const cost = sum(total.usd);
+  const about = total.estimated_usd ? "~" : "";
+  const whole = prompt(total.tokens);
+  const lost = sum(breaks.map((item) => item.usd));
+  const found = [];
+  if (isPriced(total)) {
+    found.push(card("Spent", spent(total), about ? `${usd(total.estimated_usd)} of it is estimated output` : "by the counts in the logs"));
+    found.push(card("Without a cache", about + usd(total.uncached), `so the cache saved ${share(total.uncached - cost, total.uncached)}`));
+  }
+  if (whole) found.push(card("Cache hit rate", hitRate(total), "of prompt tokens came from the cache", total.tokens[0] / whole));
+  if (!breaks.length) found.push(card("Lost to breaks", "nothing", "the cache never broke"));
+  else if (lost) found.push(card("Lost to breaks", usd(lost), `${share(lost, cost)} of what was spent, in ${count(breaks.length, "break")}`, lost / cost));
+  else found.push(card("Lost to breaks", tokens(sum(breaks.map((item) => item.lost))), `tokens not read again, in ${count(breaks.length, "break")}`));
+  found.push(card("Tokens", tokens(sum(total.tokens)), `${tokens(whole)} prompt, ${total.estimated_tokens ? "~" : ""}${tokens(total.tokens[4])} output`));
+  if (total.unpriced_calls) found.push(card("Not priced", tokens(total.unpriced_tokens), `tokens in ${count(total.unpriced_calls, "call")}, in no dollar figure`));
+  else found.push(card("Largest context", tokens(sessions.reduce((most, session) => Math.max(most, session.largest), 0)), "tokens in one prompt"));
+  return found;
+}
+
+class MoneyView {
+  constructor(report) {
+    this.report = report;
+    this.body = el("div", { class: "columns" });
+    const hasBoth = isPriced(report.total);
+    this.isUsd = hasBoth;
+    const unit = hasBoth ? choice("Unit", [["usd", "Dollars"], ["tokens", "Tokens"]], "usd", (value) => {
+      this.isUsd = value === "usd";
+      this.draw();
+    }) : null;
+    this.node = [unit, this.body].filter(Boolean);
+    this.draw();
+  }
+
+  draw() {
+    this.body.replaceChildren(
+      el("div", { class: "card" }, el("h3", {}, "By kind"), ...this.kinds()),
+      el("div", { class: "card" }, el("h3", {}, "By model"), this.models()),
+    );
+  }
+
+  values(item) {
+    return this.isUsd ? item.usd : item.tokens;
+  }
+
+  kinds() {
+    const { total } = this.report;
+    const values = this.values(total);
+    const whole = sum(values);
+    const rows = KINDS.map((kind, place) => ({ ...kind, place })).filter(({ place }) => total.tokens[place]);
+    const mark = (place) => (place === 4 && total.estimated_tokens ? "~" : "");
+    return [
+      stackedBar(this.isUsd ? "Dollars by kind" : "Tokens by kind", kindParts(values, this.isUsd ? usd : tokens)),
+      el(
+        "table", { class: "kinds" },
+        el("thead", {}, el("tr", {}, ["Kind", "Tokens", isPriced(total) ? "Dollars" : "", "Share"].map((name, place) => el(
+          "th", { scope: "col", class: place ? "number" : null }, name,
+        )))),
+        el("tbody", {}, rows.map(({ key, label, place }) => el(
+          "tr", {},
+          el("th", { scope: "row" }, swatch(key), label),
+          el("td", { class: "number" }, mark(place) + tokens(total.tokens[place])),
+          el("td", { class: "number" }, isPriced(total) ? mark(place) + usd(total.usd[place]) : ""),
+          el("td", { class: "number faint" }, share(values[place], whole)),
+        ))),
+      ),
+    ];
+  }
+
+  models() {
+    const { models } = this.report;
+    const size = (bill) => sum(this.values(bill) ?? []);
+    const most = Math.max(...models.map(size), 0);
+    return el("ul", { class: "bars" }, models.map((bill) => {
+      const about = bill.estimated_calls ? "~" : "";
+      const worth = bill.usd ? about + usd(sum(bill.usd)) : "unpriced";
+      return el(
+        "li", {},
+        el("span", { class: "name" }, bill.model),
+        el("b", { class: this.isUsd && !bill.usd ? "faint" : null }, this.isUsd ? worth : tokens(sum(bill.tokens))),
+        this.values(bill) ? stackedBar(bill.model, kindParts(this.values(bill), this.isUsd ? usd : tokens), most ? size(bill) / most : 0) : null,
+        el("small", { class: "facts" }, [
+          count(bill.calls, "call"), `${tokens(prompt(bill.tokens))} prompt`, `${share(bill.tokens[0], prompt(bill.tokens))} hit`,
+          `${about}${tokens(bill.tokens[4])} output`,
+        ].join(" · ")),
+      );
+    }));
+  }
+}
+
+function notices(report) {
+  const found = [];
+  if (report.origin === "sample") found.push("No session of yours was found, so this is the sample that comes with Sevenfold.");
+  if (report.repriced) found.push(`Every call is counted at the prices that ${report.repriced} has today.`);
+  return found.map((text) => el("p", { class: "notice" }, text));
+}
+
+function about(report, sessions) {
+  const { lines, total } = report;
+  const unbilled = sum(sessions.map((session) => session.unbilled));
+  const uncounted = sum(sessions.map((session) => session.uncounted));
+  const unpriced = report.models.filter((bill) => !bill.usd);
+  const megabytes = (lines.bytes / 1e6).toFixed(1);
+  const plain = [
+    `Read: ${count(report.files, "file")}, ${megabytes} MB, ${count(lines.read, "line")}.`,
+    "Billed tokens are those of the logs; dollars follow from them by the price of each model on the day of the call.",
+    total.estimated_tokens
+      ? `~ marks a figure that is estimated or holds an estimate. Some calls have no final output count in the log (${tokens(total.estimated_tokens)} tokens, ${usd(total.estimated_usd)}): theirs is taken from what the model wrote.`
+      : "~ marks a figure that is estimated.",
+    ...report.remarks,
+    unbilled ? `${count(unbilled, "call")} without usage in the log: in no figure.` : "",
+    uncounted ? `${count(uncounted, "call")} not counted here: repeated by another file, or too early.` : "",
+  ];
+  return [
+    el("div", { class: "card prose" }, el("ul", {}, plain.filter(Boolean).map((text) => el("li", {}, text)))),
+    ...unpriced.length ? [unpricedCard(unpriced)] : [],
+    ...lines.unknown.length ? [countsCard("Lines of a type not known here", lines.unknown, "They were skipped; nothing in them is counted.")] : [],
+    ...lines.faults.length ? [countsCard("Lines that could not be read", lines.faults, "A half-written last line is usual in a session that still runs.")] : [],
+    ...report.unreadable_count ? [unreadableCard(report)] : [],
+  ];
+}
+
+function unpricedCard(models) {
+  const settings = models.map((bill) => `[models.${JSON.stringify(bill.model)}]\ninput_usd_per_mtok = …\noutput_usd_per_mtok = …`);
+  return el(
+    "div", { class: "card prose", id: "unpriced" },
+    el("h3", {}, "Models without a price"),
+    el("p", {}, models.map((bill) => `${bill.model}: ${tokens(sum(bill.tokens))} tokens in ${count(bill.calls, "call")}`).join("; "), "."),
+    el("p", {}, "They are outside all dollar figures. To count them, give their prices in ", el("code", {}, "~/.sevenfold/settings.toml"), ":"),
+    el("pre", { tabindex: "0", "aria-label": "Settings to fill in" }, settings.join("\n\n")),
+  );
+}
+
+function countsCard(title, rows, remark) {
+  return el(
+    "div", { class: "card prose" },
+    el("h3", {}, title),
+    el("p", {}, remark),
+    el("ul", { class: "tally" }, rows.map(([name, number]) => el("li", {}, el("code", {}, name), " ", grouped(number)))),
+  );
+}
+
+function unreadableCard(report) {
+  const left = report.unreadable_count - report.unreadable.length;
+  return el(
+    "div", { class: "card prose", id: "unreadable" },
+    el("h3", {}, "Files that could not be read"),
+    el("ul", {}, report.unreadable.map(([path, reason]) => el("li", {}, pathNode(path), el("small", {}, reason)))),
+    left > 0 ? el("p", {}, `And ${grouped(left)} more; sevenfold replay --json lists them all.`) : null,
+  );
+}

@@ -1,0 +1,194 @@
+/* The sessions: a list to pick from, and beside it everything about the one that was picked. */
+
+const MOST_OPTIONS = 200; // more are found by searching, not by scrolling
+
+const ORDERS = {
+  cost: ["Cost", (session) => sum(session.total.usd)],
+  lost: ["Lost to breaks", (session) => session.lost],
+  breaks: ["Number of breaks", (session) => session.breaks.length],
+  newest: ["Newest first", (session) => session.last_at ?? 0],
+  calls: ["Calls", (session) => session.total.calls],
+  largest: ["Largest context", (session) => session.largest],
+  miss: ["Lowest hit rate", (session) => -session.total.tokens[0] / (prompt(session.total.tokens) || 1)],
+};
+
+/* Rows of the payload as objects; the breaks know whose they are. */
+function readSessions(report) {
+  report.sessions.forEach((session, place) => {
+    session.place = place;
+    session.title = clip(session.folder || session.id.slice(0, 8));
+    session.short = session.id.slice(0, 8) + (session.sub_agent ? `/${session.sub_agent.slice(0, 8)}` : "");
+    session.breaks = session.breaks.map(([call, at, cause, lost, cost, gap, life, model, whole, read]) => ({
+      session, call, at, cause: report.causes[cause], lost, usd: cost, gap, life, model, prompt: whole, read,
+    }));
+    session.lost = sum(session.breaks.map((item) => item.usd));
+    session.words = [session.id, session.sub_agent, session.project, session.path, session.agent, ...session.models]
+      .join(" ").toLowerCase();
+  });
+  return report.sessions;
+}
+
+class SessionView {
+  constructor(sessions) {
+    this.sessions = sessions;
+    this.dearest = Math.max(...sessions.map((session) => sum(session.total.usd)), 0);
+    this.plot = new ContextPlot();
+    this.panel = el("div", { class: "panel card" });
+    this.node = sessions.length > 1 ? [this.makePicker(), this.panel] : [this.panel];
+    if (sessions.length > 1) this.list();
+    this.pick(sessions[0]);
+  }
+
+  makePicker() {
+    const search = el("input", {
+      type: "search", id: "session-search", placeholder: "Project, id, path or model", autocomplete: "off", spellcheck: "false",
+      on: { input: () => this.list() },
+    });
+    const order = el(
+      "select", { id: "session-order", on: { change: () => this.list() } },
+      Object.entries(ORDERS).map(([key, [label]]) => el("option", { value: key }, label)),
+    );
+    this.search = search;
+    this.order = order;
+    this.found = el("p", { class: "found", role: "status" });
+    this.options = el("div", {
+      class: "options", role: "listbox", tabindex: "0", "aria-label": "Sessions", on: { keydown: (event) => this.key(event) },
+    });
+    return el(
+      "div", { class: "picker card" },
+      el("label", { for: "session-search" }, "Find a session"), search,
+      el("div", { class: "order" }, el("label", { for: "session-order" }, "Sort by"), order),
+      this.found, this.options,
+    );
+  }
+
+  list() {
+    const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const value = ORDERS[this.order.value][1];
+    this.listed = this.sessions
+      .filter((session) => words.every((word) => session.words.includes(word)))
+      .sort((one, other) => value(other) - value(one) || one.place - other.place);
+    const shown = this.listed.slice(0, MOST_OPTIONS);
+    this.options.replaceChildren(...shown.map((session) => this.option(session)));
+    const left = this.listed.length - shown.length;
+    this.found.textContent = `${grouped(this.listed.length)} of ${count(this.sessions.length, "session")}`
+      + (left > 0 ? `; the first ${MOST_OPTIONS} are listed, search for others` : "");
+    this.markPicked();
+  }
+
+  option(session) {
+    const { total } = session;
+    // The figure by which the list is sorted is in it.
+    const last = { miss: `${hitRate(total)} hit`, largest: `${tokens(session.largest)} at most`, lost: `${usd(session.lost)} lost` };
+    const facts = [
+      day(session.first_at), count(total.calls, "call"),
+      last[this.order.value] ?? (session.breaks.length ? count(session.breaks.length, "break") : ""),
+    ];
+    return el(
+      "div", { class: "option", role: "option", id: `session-${session.place}`, on: { click: () => this.pick(session) } },
+      el("span", { class: "name" }, session.title, " ", el("small", {}, session.short)),
+      el("b", { class: "cost" }, spent(total)),
+      el("span", { class: "facts" }, facts.filter(Boolean).join(" · ")),
+      el("span", { class: "meter", vars: { "--length": String(this.dearest ? sum(total.usd) / this.dearest : 0) } }),
+    );
+  }
+
+  key(event) {
+    const here = this.listed.indexOf(this.picked);
+    const last = Math.min(this.listed.length, MOST_OPTIONS) - 1;
+    const next = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: last }[event.key];
+    if (next === undefined || last < 0) return;
+    event.preventDefault();
+    this.pick(this.listed[Math.min(last, Math.max(0, next))]);
+    byId(`session-${this.picked.place}`)?.scrollIntoView({ block: "nearest" });
+  }
+
+  pick(session) {
+    this.picked = session;
+    this.markPicked();
+    this.draw(session);
+  }
+
+  markPicked() {
+    if (!this.options || !this.picked) return;
+    for (const option of this.options.children) {
+      option.setAttribute("aria-selected", String(option.id === `session-${this.picked.place}`));
+    }
+    this.options.setAttribute("aria-activedescendant", `session-${this.picked.place}`);
+  }
+
+  /* From a row of another table: this session, at this call. */
+  goTo(session, call) {
+    this.pick(session);
+    this.panel.scrollIntoView({ block: "start", behavior: "instant" });
+    this.plot.goTo(call);
+  }
+
+  draw(session) {
+    const { total } = session;
+    const parts = fillParts(session.fill);
+    const hasPlot = session.series.call.length > 0;
+    this.panel.replaceChildren(...[
+      el("h3", {}, session.title, " ", el("small", {}, session.short)),
+      el("p", { class: "origin" }, originOf(session)),
+      session.project ? pathNode(session.project) : null,
+      pathNode(session.path),
+      facts([
+        ["Spent", spent(total)],
+        ["Without a cache", sum(total.usd) ? (total.estimated_usd ? "~" : "") + usd(total.uncached) : "–"],
+        ["Lost to breaks", session.breaks.length ? lostText(session.breaks) : "nothing"],
+        ["Hit rate", hitRate(total)],
+        ["Calls", grouped(total.calls)],
+        ["Largest context", tokens(session.largest)],
+      ]),
+      hasPlot ? this.plot.tools : null,
+      hasPlot ? this.plot.node : el("p", { class: "empty" }, "No call of this session has its usage in the log."),
+      hasPlot ? plotKey(session) : null,
+      el("h4", {}, "What filled this context"),
+      stackedBar("What filled this context", parts),
+      legend(parts),
+    ].filter(Boolean));
+    if (hasPlot) this.plot.show(session, session.title);
+  }
+}
+
+function originOf(session) {
+  const agent = { "claude-code": "Claude Code", codex: "Codex", messages: "Messages" }[session.agent] ?? session.agent;
+  return [
+    session.sub_agent ? "sub-agent" : "",
+    `${agent} ${session.version}`.trim(),
+    session.models.join(", "),
+    session.first_at === null ? "" : `${moment(session.first_at)} to ${moment(session.last_at)}`,
+  ].filter(Boolean).join(" · ");
+}
+
+function lostText(breaks) {
+  const cost = sum(breaks.map((item) => item.usd));
+  return cost ? usd(cost) : `${tokens(sum(breaks.map((item) => item.lost)))} tokens`;
+}
+
+function facts(rows) {
+  return el("dl", { class: "factlist" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+}
+
+function plotKey(session) {
+  const compactions = session.cuts.filter(([, , kind]) => kind === "compaction").length;
+  const clearings = session.cuts.length - compactions;
+  return el(
+    "div", { class: "plot-key" },
+    el(
+      "ul", { class: "legend" },
+      el("li", {}, swatch("plot-read"), el("span", {}, "From the cache")),
+      el("li", {}, swatch("plot-paid"), el("span", {}, "Written or fresh")),
+      el("li", { class: "waiting" }, swatch("sunken"), el("span", {}, "Waiting")),
+      el("li", {}, markIcon("break"), el("span", {}, "Cache break"), el("b", {}, grouped(session.breaks.length))),
+      compactions ? el("li", {}, markIcon("compaction"), el("span", {}, "Compaction"), el("b", {}, grouped(compactions))) : null,
+      clearings ? el("li", {}, markIcon("clearing"), el("span", {}, "Clearing"), el("b", {}, grouped(clearings))) : null,
+    ),
+    el(
+      "p", { class: "hint", id: "plot-keys" },
+      "Drag over a part to zoom in. ",
+      el("span", { class: "keys" }, "Keys: arrows step, Page Up and Page Down go from mark to mark, + and − zoom, Escape shows all."),
+    ),
+  );
+}

@@ -1,0 +1,61 @@
+"""The page put together: template, style, scripts and the report in one text."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+from datetime import datetime
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
+
+from sevenfold.replay.page.payload import describe_page
+from sevenfold.replay.report import Report
+
+SCRIPTS = (
+    *("figures.js", "nodes.js", "tooltip.js", "bars.js", "tables.js", "scales.js", "marks.js"),
+    *("plot.js", "sessions.js", "breaks.js", "contents.js", "overview.js", "main.js"),
+)
+"""In order: each uses only what stands before it."""
+
+_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+
+
+def build_page(report: Report, *, made_at: datetime, remarks: Iterable[str] = ()) -> str:
+    """One page of HTML with everything in it. What the report quotes is in it as data and nowhere else."""
+    style = _asset("style.css")
+    script = "".join(_asset(name) for name in SCRIPTS)
+    payload = describe_page(report, made_at=made_at, remarks=remarks)
+    return Template(_asset("template.html")).substitute(
+        policy=_policy(style, script), style=style, script=script, payload=escape_json(payload)
+    )
+
+
+def escape_json(value: object) -> str:
+    """JSON that ends no element and begins none, wherever in HTML it stands. ASCII, so that a name that is no
+    Unicode text can be in it too."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.translate(_ESCAPES)
+
+
+def _policy(style: str, script: str) -> str:
+    """Our own style and script by their digest: anything else, even inline, a browser refuses."""
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"style-src {_source(style)}",
+            f"script-src {_source(script)}",
+            "img-src data:",  # the icon
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return (files("sevenfold.replay.page") / "assets" / name).read_text(encoding="utf-8")

@@ -1,0 +1,236 @@
+"""What the page is handed: the report as compact rows, since a page of many sessions is sent by mail.
+
+The same figures as `replay/report_json.py`, in a form that belongs to `assets/*.js` and changes with them.
+Numbers in rows stand in the order that the function that makes them says.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from pathlib import PurePath
+from typing import TypeAlias
+
+from sevenfold import __version__
+from sevenfold.core.prices import Cost
+from sevenfold.core.usage import Counts
+from sevenfold.replay.bills import Bill, Totals
+from sevenfold.replay.breaks import CAUSES, Break
+from sevenfold.replay.fill import Fill
+from sevenfold.replay.report import LineCounts, Report, SessionReport
+from sevenfold.replay.results import CostlyResult
+from sevenfold.replay.series import MOST_POINTS, Mark, Point, thin
+from sevenfold.store.foreign.find import Unreadable
+
+MOST_PAGE_POINTS = 100_000
+"""Of all sessions together: two megabytes. A plot is some 700 pixels wide, so fewer are missed by nobody."""
+FEWEST_POINTS = 20
+MOST_UNREADABLE = 200
+"""Names of files nobody reads on to the end of; their number is always told."""
+
+Plain: TypeAlias = dict[str, object]
+Row: TypeAlias = list[object]
+
+
+def describe_page(report: Report, *, made_at: datetime, remarks: Iterable[str] = ()) -> Plain:
+    """Everything that the page shows."""
+    sessions = report.sessions
+    most_points = _most_points(sessions)
+    places = {session.name: place for place, session in reversed(list(enumerate(sessions)))}
+    return {
+        "version": __version__,
+        "made_at": _seconds(made_at),
+        "origin": report.origin,
+        "repriced": report.repriced,
+        "remarks": list(remarks),
+        "files": report.files,
+        "lines": _lines(report.lines),
+        "causes": list(CAUSES),
+        "total": _totals(report.totals),
+        "models": [_bill(bill) for bill in report.bills],
+        "fill": _fill(report.fill),
+        "repeated_reads": [[item.path, item.times, item.tokens] for item in report.repeated_reads],
+        "costly_results": [_result(item, places) for item in report.costly_results],
+        "sessions": [_session(session, most_points) for session in sessions],
+        "unreadable": [_unreadable(item) for item in report.unreadable[:MOST_UNREADABLE]],
+        "unreadable_count": len(report.unreadable),
+    }
+
+
+def _session(session: SessionReport, most_points: int) -> Plain:
+    line = _Line(session.series)
+    return {
+        "id": session.id,
+        "sub_agent": session.sub_agent,
+        "agent": session.agent,
+        "version": session.version,
+        "project": session.project,
+        "folder": PurePath(session.project).name,
+        "path": str(session.path),
+        "first_at": _seconds(session.first_at),
+        "last_at": _seconds(session.last_at),
+        "largest": session.largest_prompt_tokens,
+        "unbilled": session.unbilled_calls,
+        "uncounted": session.uncounted_calls,
+        "models": [bill.model for bill in session.bills],
+        "total": _totals(session.totals),
+        "series": _series(session.series, most_points, session.first_at),
+        "breaks": [_break(item, line) for item in session.breaks],
+        "cuts": list(_cuts(session)),
+        "fill": _kinds(session.fill),
+    }
+
+
+class _Line:
+    """The calls of a session by time: a break, a boundary and a clearing say when, a plot needs where."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._calls: list[int] = []
+        self._times: list[datetime] = []
+        for point in points:
+            if point.at is not None:
+                # A clock that was set back in mid-session must not put the list out of order.
+                self._times.append(max(point.at, self._times[-1]) if self._times else point.at)
+                self._calls.append(point.call)
+        marks: tuple[Mark, ...] = ("break", "compaction", "clearing")
+        self._marked = {mark: iter([point.call for point in points if point.mark == mark]) for mark in marks}
+
+    def call_at(self, at: datetime | None, mark: Mark) -> int | None:
+        """The first call then or later; in a log without times, the next one with that mark."""
+        if at is None or not self._times:
+            return next(self._marked[mark], None)
+        return self._calls[min(bisect_left(self._times, at), len(self._calls) - 1)]
+
+
+def _break(item: Break, line: _Line) -> Row:
+    """Call, time, cause, tokens and dollars lost, gap, life, model, prompt, read."""
+    mark: Mark = item.cause if item.cause in ("compaction", "clearing") else "break"
+    return [
+        line.call_at(item.at, mark),
+        _seconds(item.at),
+        CAUSES.index(item.cause),
+        item.lost_tokens,
+        _usd(item.lost_usd),
+        item.gap and round(item.gap.total_seconds()),
+        item.life and round(item.life.total_seconds()),
+        item.model,
+        item.prompt_tokens,
+        item.read_tokens,
+    ]
+
+
+def _cuts(session: SessionReport) -> Iterator[Row]:
+    """Call, time, kind, then for a compaction tokens before and after, for a clearing results and tokens."""
+    # Not the line of the breaks that they cause: without times, both go along the same marks.
+    own = _Line(session.series)
+    for item in session.compactions:
+        call = own.call_at(item.at, "compaction")
+        yield [call, _seconds(item.at), "compaction", item.before_tokens, item.after_tokens]
+    for item in session.clearings:
+        call = own.call_at(item.at, "clearing")
+        yield [call, _seconds(item.at), "clearing", item.results, item.saved_tokens]
+
+
+def _series(points: Sequence[Point], most: int, start: datetime | None) -> Plain:
+    """By column; times are seconds since the session's first call."""
+    kept = list(points)
+    while len(kept) > max(most, 2):
+        kept = thin(kept)
+    return {
+        "call": [point.call for point in kept],
+        "at": [round((point.at - start).total_seconds()) if point.at and start else None for point in kept],
+        "prompt": [point.prompt_tokens for point in kept],
+        "read": [point.read_tokens for point in kept],
+    }
+
+
+def _most_points(sessions: Iterable[SessionReport]) -> int:
+    """How many points a session may have, so that all together are not too many."""
+    lengths = [len(session.series) for session in sessions]
+    most = MOST_POINTS
+    while most > FEWEST_POINTS and sum(min(length, most) for length in lengths) > MOST_PAGE_POINTS:
+        most //= 2
+    return most
+
+
+def _totals(totals: Totals) -> Plain:
+    return {
+        "calls": totals.calls,
+        "tokens": _counts(totals.tokens),
+        "usd": _cost(totals.cost),
+        "uncached": _usd(totals.uncached_usd),
+        "estimated_tokens": totals.estimated_output_tokens,
+        "estimated_usd": _usd(totals.estimated_usd),
+        "unpriced_calls": totals.unpriced_calls,
+        "unpriced_tokens": totals.unpriced_tokens,
+    }
+
+
+def _bill(bill: Bill) -> Plain:
+    return {
+        "model": bill.model,
+        "calls": bill.calls,
+        "tokens": _counts(bill.tokens),
+        "usd": _cost(bill.cost) if bill.cost else None,
+        "estimated_calls": bill.estimated_calls,
+    }
+
+
+def _fill(fill: Fill) -> Plain:
+    """Shares: kind, tool, tokens entered, tokens carried."""
+    return {
+        "shares": [
+            [share.kind, share.tool, share.entered_tokens, share.carried_tokens] for share in fill.shares
+        ],
+        "repeated_entered": fill.repeated_entered_tokens,
+        "repeated_carried": fill.repeated_carried_tokens,
+    }
+
+
+def _kinds(fill: Fill) -> dict[str, int]:
+    """Tokens carried, by kind."""
+    kinds: dict[str, int] = {}
+    for share in fill.shares:
+        kinds[share.kind] = kinds.get(share.kind, 0) + share.carried_tokens
+    return kinds
+
+
+def _result(item: CostlyResult, places: Mapping[str, int]) -> Row:
+    """The session's place, tool, what it was asked, time, tokens, times sent, dollars."""
+    place = places.get(item.session)
+    return [place, item.tool, item.label, _seconds(item.at), item.tokens, item.sent, _usd(item.usd)]
+
+
+def _lines(lines: LineCounts) -> Plain:
+    return {
+        "read": lines.lines,
+        "bytes": lines.length_bytes,
+        "unknown": list(lines.unknown.items()),
+        "faults": list(lines.faults.items()),
+    }
+
+
+def _unreadable(item: Unreadable) -> Row:
+    return [str(item.path), item.reason]
+
+
+def _counts(tokens: Counts) -> Row:
+    """As `_cost`."""
+    return [tokens.read, tokens.written_5m, tokens.written_1h, tokens.fresh, tokens.output]
+
+
+def _cost(cost: Cost) -> Row:
+    """Read, written for 5 minutes, for 1 hour, fresh, output."""
+    parts = (cost.read, cost.written_5m, cost.written_1h, cost.fresh, cost.output)
+    return [_usd(part) for part in parts]
+
+
+def _usd(amount: Decimal | None) -> float | None:
+    # A millionth of a dollar is a hundredth of the least that is shown.
+    return None if amount is None else round(float(amount), 6)
+
+
+def _seconds(at: datetime | None) -> int | None:
+    return None if at is None else round(at.timestamp())

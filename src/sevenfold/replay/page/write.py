@@ -1,0 +1,45 @@
+"""The page on disk: a path of the user's own, so plain files and no store of ours."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from sevenfold.core.errors import InputError
+from sevenfold.store.disk import mapped_errors
+
+
+def check_target(path: Path) -> Path:
+    """Where a page of that name would go, links followed. Asked first: reading may take a minute."""
+    try:
+        target = path.resolve()
+        if target.is_dir():
+            raise InputError(f"--html {str(path)!r} is a folder; name a file in it, such as replay.html")
+        if target.exists() and not target.is_file():
+            raise InputError(f"--html {str(path)!r} is no plain file; name one, such as replay.html")
+        if not target.parent.is_dir():
+            raise InputError(
+                f"--html {str(path)!r}: the folder {str(target.parent)!r} does not exist; make it first"
+            )
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name with a NUL in it
+        raise InputError(f"--html {str(path)!r} cannot be used: {error}") from error
+    return target
+
+
+def write_page(path: Path, page: str) -> Path:
+    """Put the page there, whole or not at all; where it went."""
+    target = check_target(path)
+    draft = target.with_name(f".sevenfold-{secrets.token_hex(8)}.tmp")
+    with mapped_errors(f"write the page {str(target)!r}"):
+        try:
+            with draft.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(page)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                draft.chmod(target.stat().st_mode & 0o777)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    return target

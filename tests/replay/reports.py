@@ -1,0 +1,218 @@
+"""Reports made of values, for the tests of the page: as large, as odd and as hostile as a test wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+from sevenfold.core.prices import Cost
+from sevenfold.core.usage import Counts
+from sevenfold.replay.bills import Bill
+from sevenfold.replay.breaks import CAUSES, Break, Cause
+from sevenfold.replay.fill import Fill, Share
+from sevenfold.replay.report import (
+    Clearing,
+    Compaction,
+    FileReport,
+    LineCounts,
+    RepeatedRead,
+    Report,
+    SessionReport,
+    sum_up,
+)
+from sevenfold.replay.results import CostlyResult
+from sevenfold.replay.series import MOST_POINTS, Mark, Point
+from sevenfold.store.foreign.find import Unreadable
+
+START = datetime(2026, 11, 3, 10, tzinfo=UTC)
+MODEL = "claude-opus-5-5"
+HOSTILE = (
+    '</script><img src=x onerror="window.owned=1"><svg onload="window.owned=1">{{7*7}}${7*7}&lt;b&gt;\u2028'
+)
+ENDLESS = "w" * 400
+"""A word that fits on no line."""
+
+
+def at(minutes: float) -> datetime:
+    return START + timedelta(minutes=minutes)
+
+
+def bill(usd: float | None, *, model: str = MODEL, calls: int = 12, estimated: int = 0) -> Bill:
+    """So many dollars, spread over all kinds; None for a model without a price."""
+    whole = Decimal(str(usd or 0))
+    cost = Cost(*(whole * part / 100 for part in (50, 20, 10, 5, 15)))
+    return Bill(
+        model,
+        calls,
+        Counts(1_000, 900_000, 30_000, 9_000, 4_000),
+        estimated,
+        100 * estimated,
+        None if usd is None else cost,
+        cost.output if estimated else Decimal(0),
+        None if usd is None else whole * 5,
+    )
+
+
+def broke(minutes: float, cause: Cause = "idle", usd: str | None = "0.5", lost: int = 40_000) -> Break:
+    gap, life = timedelta(minutes=13), timedelta(minutes=5)
+    price = None if usd is None else Decimal(usd)
+    return Break(at(minutes), cause, lost, price, gap, life, MODEL, lost + 9_000, 9_000)
+
+
+def climb(points: int, marks: dict[int, Mark] | None = None, *, has_times: bool = True) -> tuple[Point, ...]:
+    """A context that grows call by call, one a minute."""
+    named = marks or {}
+    return tuple(
+        Point(
+            call,
+            at(call) if has_times else None,
+            20_000 + 500 * call,
+            0 if call in named else 18_000 + 500 * call,
+            named.get(call, ""),
+        )
+        for call in range(points)
+    )
+
+
+FILL = Fill(
+    (
+        Share("tool_result", "Read", 9_000, 500_000),
+        Share("unlogged", "", 0, 300_000),
+        Share("tool_request", "Read", 600, 60_000),
+        Share("tool_result", "Bash", 2_000, 50_000),
+        Share("thinking", "", 500, 20_000),
+        Share("human", "", 100, 10_000),
+    ),
+    1_500,
+    13_000,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a session is to hold; the rest is always the same."""
+
+    name: str = "s1"
+    project: str = "/srv/harbour"
+    usd: float | None = 3.0
+    model: str = MODEL
+    breaks: tuple[Break, ...] = ()
+    series: tuple[Point, ...] = ()
+    cuts: tuple[Compaction | Clearing, ...] = ()
+    estimated: int = 0
+    sub_agent: str | None = None
+    results: tuple[CostlyResult, ...] = ()
+    reads: tuple[RepeatedRead, ...] = ()
+    fill: Fill = FILL
+
+    def tell(self) -> SessionReport:
+        series = self.series or climb(12)
+        return SessionReport(
+            self.name,
+            "claude-code",
+            self.sub_agent,
+            Path("/srv/logs", f"{self.name}.jsonl"),
+            self.project,
+            "2.1.0",
+            series[0].at,
+            series[-1].at,
+            0,
+            0,
+            (bill(self.usd, model=self.model, calls=series[-1].call + 1, estimated=self.estimated),),
+            self.breaks,
+            tuple(item for item in self.cuts if isinstance(item, Compaction)),
+            tuple(item for item in self.cuts if isinstance(item, Clearing)),
+            series,
+            max(point.prompt_tokens for point in series),
+            self.fill,
+            self.reads,
+            self.results,
+        )
+
+
+def report_of(
+    *stories: Story, lines: LineCounts | None = None, unreadable: Sequence[Unreadable] = ()
+) -> Report:
+    sessions = tuple(story.tell() for story in stories)
+    counted = lines or LineCounts(lines=120, length_bytes=2_500_000)
+    return sum_up(
+        [FileReport(Path("/srv/logs/all.jsonl"), "claude-code", counted, sessions)], unreadable=unreadable
+    )
+
+
+def result(session: str = "s1", tool: str = "Read", label: str = "/srv/harbour/tides.py") -> CostlyResult:
+    return CostlyResult(session, tool, label, at(3), 4_000, 30, Decimal("0.25"))
+
+
+def rich_report() -> Report:
+    """Three sessions that hold one of everything."""
+    harbour = Story(
+        "aaaa1111",
+        usd=9.0,
+        estimated=3,
+        series=climb(60, {20: "break", 33: "compaction", 40: "break", 50: "clearing"}),
+        breaks=(
+            broke(20, "idle", "1.25", 50_000),
+            broke(33, "compaction", "0.30", 9_000),
+            broke(40, "unexplained", "0.05", 2_000),
+        ),
+        cuts=(Compaction(at(32.9), 155_000, 53_000), Clearing(at(49.9), 7, 30_000)),
+        results=(result("aaaa1111"), result("aaaa1111", "Bash", "tail -n 120 var/import.log")),
+        reads=(RepeatedRead("/srv/harbour/tides.py", 2, 3_000),),
+    )
+    lighthouse = Story(
+        "bbbb2222", "/srv/lighthouse", usd=2.0, breaks=(broke(5, "idle", "0.75"), broke(8, "model switch"))
+    )
+    unpriced = Story("cccc3333", "/srv/pier", usd=None, model="gpt-9", breaks=(broke(6, "idle", None),))
+    return report_of(
+        harbour,
+        lighthouse,
+        unpriced,
+        lines=LineCounts(900, 12_000_000, {"brand-new-kind": 4}, {"half a line": 1}),
+        unreadable=[Unreadable(Path("/srv/logs/locked.jsonl"), "Permission denied")],
+    )
+
+
+def hostile_report(text: str = HOSTILE) -> Report:
+    """A stranger chose every name in it."""
+    story = Story(
+        text,
+        f"/srv/{text}",
+        model=text,
+        breaks=(replace(broke(5), model=text),),
+        sub_agent=text,
+        results=(result(f"{text}/{text}", text, text),),
+        reads=(RepeatedRead(text, 1, 10),),
+        fill=Fill((Share("tool_result", text, 5_000, 90_000), Share("tool_request", text, 10, 900))),
+    )
+    return report_of(
+        story,
+        replace(story, name=f"other {text}", sub_agent=None, usd=None, model=f"x {text}"),
+        lines=LineCounts(1, 1, {text: 1}, {text: 2}),
+        unreadable=[Unreadable(Path("/srv", text), text)],
+    )
+
+
+def large_report(sessions: int = 500) -> Report:
+    """Every session as long as a series gets, with twenty breaks and five results each."""
+    series = climb(MOST_POINTS, dict.fromkeys(range(10, MOST_POINTS, 16), "break"))
+    breaks = tuple(
+        broke(call, CAUSES[place % len(CAUSES)], f"0.{place + 10}")
+        for place, call in enumerate(range(10, MOST_POINTS, 16))
+    )
+    return report_of(
+        *(
+            Story(
+                f"{place:08x}-7f3a-4c51-9d2e-5b8f0a6c1e47",
+                f"/srv/projects/number-{place % 23}",
+                usd=1 + place / 7,
+                series=series,
+                breaks=breaks,
+                results=tuple(result(f"{place:08x}", label=f"/srv/file_{line}.py") for line in range(5)),
+            )
+            for place in range(sessions)
+        )
+    )

@@ -1,0 +1,327 @@
+"""The page in a real browser: it draws, it answers, and nothing in it runs but our own script."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import cast
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from sevenfold.cli.figures import spell_tokens, spell_usd
+from sevenfold.replay.account import Terms, read_account
+from sevenfold.replay.page.build import build_page
+from sevenfold.replay.report import Report, sum_up
+from tests.replay.browsing import PHONE, Open, Opened
+from tests.replay.reports import (
+    HOSTILE,
+    START,
+    Story,
+    climb,
+    hostile_report,
+    large_report,
+    report_of,
+    rich_report,
+)
+
+
+@pytest.fixture(scope="module")
+def sample() -> Report:
+    path = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
+    return sum_up([read_account(path, "claude-code", Terms())], origin="sample")
+
+
+def test_the_sample_is_told_as_on_the_terminal(open_page: Open, sample: Report) -> None:
+    opened = open_page(sample)
+    totals = sample.totals
+    values = opened.texts("#cards .value")
+    assert values[0] == f"~{spell_usd(totals.cost.total)}"
+    assert values[1] == f"~{spell_usd(totals.uncached_usd)}"
+    assert values[2] == f"{totals.hit_rate:.1%}"
+    assert values[3] == spell_usd(sample.breaks[0].lost_usd)
+    assert values[4] == spell_tokens(totals.tokens.prompt + totals.tokens.output)
+    assert values[5] == spell_tokens(sample.sessions[0].largest_prompt_tokens)
+    expect(opened["h1"]).to_have_text(f"1 session cost {values[0]}")
+    expect(opened["#notices"]).to_contain_text("this is the sample that comes with Sevenfold")
+    assert len(opened.texts("#results .card:first-of-type tbody tr")) == 10
+
+
+def test_dollars_and_tokens_take_turns(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    expect(opened["#money .bars b"].first).to_have_text("~$11.00")
+    expect(opened["#money .bars li"].nth(1)).to_contain_text("unpriced")
+    opened.page.get_by_role("button", name="Tokens").first.click()
+    expect(opened["#money .bars b"].first).to_have_text("1.9M")
+    expect(opened["#money .bars .bar"]).to_have_count(2)
+
+
+def test_breaks_sort_by_any_column_and_back(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    cost = "#breaks tbody td:last-child"
+    assert opened.texts(cost) == ["$1.25", "$0.750", "$0.500", "$0.300", "$0.0500", "unpriced"]
+    head = opened["#breaks thead th"]
+    expect(head.last).to_have_attribute("aria-sort", "descending")
+    head.last.get_by_role("button").click()
+    expect(head.last).to_have_attribute("aria-sort", "ascending")
+    assert opened.texts(cost) == ["$0.0500", "$0.300", "$0.500", "$0.750", "$1.25", "unpriced"]
+    opened.page.get_by_role("button", name="When").click()
+    when = opened.texts("#breaks tbody .link")
+    assert when == sorted(when, reverse=True)
+    assert when[0] == "2026-11-03 11:40"
+    expect(head.last).to_have_attribute("aria-sort", "none")
+
+
+def test_a_cause_shows_its_own_breaks_and_what_it_means(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    chips = opened[".chip"]
+    assert [text.split("\n")[0] for text in chips.all_inner_texts()] == [
+        *("All", "Idle", "Compaction", "Model switch", "Unexplained")
+    ]
+    chips.nth(1).click()
+    expect(chips.nth(1)).to_have_attribute("aria-pressed", "true")
+    expect(chips.first).to_have_attribute("aria-pressed", "false")
+    assert set(opened.texts("#breaks .cause")) == {"Idle"}
+    assert len(opened.texts("#breaks tbody tr")) == 3
+    expect(opened["#breaks .why"]).to_contain_text("had expired")
+    chips.first.click()
+    assert len(opened.texts("#breaks tbody tr")) == 6
+
+
+def test_a_break_leads_to_its_place_in_its_session(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    opened["#breaks tbody tr"].nth(1).get_by_role("button").click()
+    expect(opened[".panel h3"]).to_contain_text("lighthouse")
+    expect(opened[".option[aria-selected=true]"]).to_contain_text("lighthouse")
+    expect(opened["#tooltip"]).to_be_visible()
+    expect(opened["#tooltip"]).to_contain_text("Call 6 · 2026-11-03 11:05")
+    expect(opened["#tooltip"]).to_contain_text(
+        "idle longer than the cache lives (13 min, the entry lived 5 min)"
+    )
+    expect(opened[".plot"]).to_be_in_viewport()
+
+
+def test_pointing_at_the_plot_tells_of_the_call_there(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    opened[".plot"].scroll_into_view_if_needed()
+    point_at(opened, 20)
+    tooltip = opened["#tooltip"]
+    expect(tooltip).to_contain_text("Call 21 · 2026-11-03 11:20")
+    expect(tooltip).to_contain_text("Context30.0K tokens")
+    expect(tooltip).to_contain_text("From the cache0, 0.0%")
+    expect(tooltip).to_contain_text("50.0K tokens again for $1.25")
+    point_at(opened, 33)
+    expect(tooltip).to_contain_text("Compaction: 155K to 53.0K tokens")
+    opened.page.mouse.move(5, 5)
+    expect(tooltip).to_be_hidden()
+
+
+def point_at(opened: Opened, call: int) -> None:
+    spot = spot_of(opened, call)
+    opened.page.mouse.move(spot.x, spot.y, steps=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    x: float
+    y: float
+
+
+def spot_of(opened: Opened, call: int, calls: int = 60) -> Spot:
+    """Where a call is drawn, with the edges that `plot.js` leaves."""
+    box = opened[".plot svg"].bounding_box()
+    assert box
+    across = (box["width"] - 58) * (call + 0.5) / calls
+    return Spot(box["x"] + 48 + across, box["y"] + box["height"] / 2)
+
+
+def test_dragging_zooms_and_a_button_shows_all_again(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    opened[".plot"].scroll_into_view_if_needed()
+    back = opened.page.get_by_role("button", name="Show all")
+    expect(back).to_be_disabled()
+    assert len(opened.texts(".plot .mark")) == 4
+    point_at(opened, 30)
+    opened.page.mouse.down()
+    point_at(opened, 36)
+    point_at(opened, 42)
+    opened.page.mouse.up()
+    expect(opened[".plot .mark"]).to_have_count(2)
+    expect(back).to_be_enabled()
+    back.click()
+    expect(opened[".plot .mark"]).to_have_count(4)
+    opened.page.get_by_role("button", name="Zoom in").click()
+    expect(back).to_be_enabled()
+
+
+def test_a_finger_sees_what_a_mouse_sees(open_page: Open) -> None:
+    opened = open_page(rich_report(), PHONE, touch=True)
+    opened[".plot"].scroll_into_view_if_needed()
+    spot = spot_of(opened, 20)
+    opened.page.touchscreen.tap(spot.x, spot.y)
+    expect(opened["#tooltip"]).to_contain_text("Call 21")
+    box = opened["#tooltip"].bounding_box()
+    assert box
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= PHONE
+    opened.page.touchscreen.tap(20, 20)
+    expect(opened["#tooltip"]).to_be_hidden()
+    opened["#money .segment"].first.tap()
+    expect(opened["#tooltip"]).to_contain_text("Cache read")
+
+
+def test_the_plot_by_time_spreads_the_calls_by_the_clock(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    assert "call 1" in opened[".plot .tick"].all_text_contents()
+    opened.page.get_by_role("button", name="By time").click()
+    assert "11:30" in opened[".plot .tick"].all_text_contents()
+    expect(opened[".waiting"]).to_be_visible()
+
+
+def test_a_log_without_times_is_drawn_by_call(open_page: Open) -> None:
+    opened = open_page(report_of(Story(series=climb(30, has_times=False))))
+    expect(opened.page.get_by_role("button", name="By time")).to_be_hidden()
+    expect(opened[".area-read"]).to_have_attribute("d", re.compile(r"^M[\d.,]+V[\dVH.]+"))
+    expect(opened["body"]).not_to_contain_text("NaN")
+
+
+def test_sessions_are_searched_and_sorted(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    names = ".option .name"
+    assert [text.split()[0] for text in opened.texts(names)] == ["harbour", "lighthouse", "pier"]
+    opened.page.get_by_label("Sort by").select_option("calls")
+    assert opened.texts(names)[0].startswith("harbour")
+    opened.page.get_by_label("Sort by").select_option("breaks")
+    assert [text.split()[0] for text in opened.texts(names)] == ["harbour", "lighthouse", "pier"]
+    opened.page.get_by_label("Find a session").fill("PIER gpt")
+    assert [text.split()[0] for text in opened.texts(names)] == ["pier"]
+    expect(opened[".found"]).to_have_text("1 of 3 sessions")
+    opened[".option"].click()
+    expect(opened[".panel h3"]).to_contain_text("pier")
+    opened.page.get_by_label("Find a session").fill("no such thing")
+    expect(opened[".option"]).to_have_count(0)
+
+
+def test_everything_can_be_done_from_the_keyboard(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    press = opened.page.keyboard.press
+    press("Tab")
+    expect(opened[".skip"]).to_be_focused()
+    expect(opened[".skip"]).to_be_in_viewport()
+    opened["[role=listbox]"].focus()
+    press("ArrowDown")
+    expect(opened[".panel h3"]).to_contain_text("lighthouse")
+    expect(opened["[role=listbox]"]).to_have_attribute("aria-activedescendant", "session-1")
+    press("Home")
+    for _ in range(6):  # two axes, zoom in and out (showing all has nothing to do), then the plot
+        if opened[".plot"].evaluate("node => node === document.activeElement"):
+            break
+        press("Tab")
+    plot = opened.page.get_by_role("slider", name="Context size of harbour, call by call")
+    expect(plot).to_be_focused()
+    assert plot.evaluate("node => getComputedStyle(node).outlineStyle") == "solid"
+    press("PageDown")
+    expect(plot).to_have_attribute("aria-valuenow", "21")
+    expect(plot).to_have_attribute("aria-valuetext", re.compile("idle longer than the cache lives"))
+    expect(opened["#tooltip"]).to_contain_text("Call 21")
+    press("PageDown")
+    expect(plot).to_have_attribute("aria-valuenow", "34")
+    press("ArrowLeft")
+    expect(plot).to_have_attribute("aria-valuenow", "33")
+    press("+")
+    press("End")
+    expect(plot).to_have_attribute("aria-valuenow", "60")
+    press("Escape")
+    expect(opened.page.get_by_role("button", name="Show all")).to_be_disabled()
+
+
+def test_what_strangers_wrote_is_shown_and_never_run(open_page: Open) -> None:
+    opened = open_page(hostile_report())
+    for place in (
+        ".panel .path",
+        ".option .name",
+        "#money .name",
+        "#results code",
+        "#results .path",
+        ".tally code",
+    ):
+        assert "onerror" in opened[f"{place} >> nth=0"].inner_text(), place
+    for place in ("#unpriced", "#unreadable", "#contents .name"):
+        assert "<img src=x" in opened[f"{place} >> nth=0"].inner_text(), place
+    opened["#breaks .link"].first.click()
+    opened["#contents .segment"].first.hover()
+    assert opened["img"].count() == 0
+    assert opened.page.evaluate("window.owned") is None
+    assert opened.page.evaluate("document.querySelectorAll('script').length") == 2
+
+
+def test_even_markup_that_got_in_would_not_run(browser: Browser, tmp_path: Path) -> None:
+    """The page's policy, apart from our care: the second of two locks."""
+    path = tmp_path / "page.html"
+    path.write_text(build_page(rich_report(), made_at=START), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    refused = page.evaluate(
+        """(markup) => new Promise((resolve) => {
+          const found = [];
+          document.addEventListener("securitypolicyviolation", (event) => {
+            found.push(event.effectiveDirective);
+            if (found.length === 2) resolve(found.sort());
+          });
+          document.body.insertAdjacentHTML("beforeend", markup);
+          const script = document.createElement("script");
+          script.textContent = "window.owned = 1";
+          document.body.append(script);
+        })""",
+        '<svg onload="window.owned = 1"></svg>',
+    )
+    assert refused == ["script-src-attr", "script-src-elem"]
+    assert page.evaluate("window.owned") is None
+    assert HOSTILE not in page.content()
+    page.close()
+
+
+def test_five_hundred_sessions_are_drawn_a_page_at_a_time(open_page: Open) -> None:
+    opened = open_page(large_report(500))
+    expect(opened[".option"]).to_have_count(200)
+    expect(opened[".found"]).to_contain_text("500 of 500 sessions; the first 200 are listed")
+    expect(opened["#breaks tbody tr"]).to_have_count(15)
+    opened["#breaks .more"].click()
+    expect(opened["#breaks tbody tr"]).to_have_count(90)
+    opened.page.get_by_label("Find a session").fill("number-7 000001")
+    assert 0 < opened[".option"].count() < 30
+    assert cast("int", opened.page.evaluate("document.querySelectorAll('*').length")) < 6_000
+
+
+def test_a_report_of_nothing_says_so_and_fails_nowhere(open_page: Open) -> None:
+    opened = open_page(report_of())
+    expect(opened["#money"]).to_be_hidden()
+    expect(opened["#about"]).to_be_visible()
+    expect(opened["body"]).not_to_contain_text("NaN")
+    expect(opened["body"]).not_to_contain_text("undefined")
+
+
+def test_without_breaks_the_page_says_so(open_page: Open) -> None:
+    opened = open_page(report_of(Story()))
+    expect(opened["#breaks"]).to_contain_text("None. Every call read all that it could.")
+    expect(opened["#cards"]).to_contain_text("the cache never broke")
+    expect(opened[".picker"]).to_have_count(0)
+
+
+def test_without_any_price_the_page_counts_tokens(open_page: Open) -> None:
+    opened = open_page(report_of(Story(usd=None, model="gpt-9")))
+    expect(opened["h1"]).to_have_text("1 session used 944K tokens")
+    expect(opened["#money"]).not_to_contain_text("Dollars")
+    expect(opened["#unpriced pre"]).to_contain_text('[models."gpt-9"]')
+    expect(opened["body"]).not_to_contain_text("NaN")
+
+
+def test_remarks_tell_what_was_not_read(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    expect(opened["#about"]).to_contain_text("brand-new-kind 4")
+    expect(opened["#about"]).to_contain_text("half a line 1")
+    expect(opened["#unreadable"]).to_contain_text("/srv/logs/locked.jsonl")
+    expect(opened["#unreadable"]).to_contain_text("Permission denied")
+    expect(opened["#about"]).to_contain_text("~ marks a figure that is estimated")
