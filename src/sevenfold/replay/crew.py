@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from sevenfold.core.errors import SevenfoldError
+
+if TYPE_CHECKING:
+    # Loaded only when processes are wanted: importing the package stays light and leaves nothing behind.
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -72,9 +74,11 @@ class Crew(Generic[Task, Result]):
     """`hands` processes. Use it as a context: leaving it, by whatever way, ends them."""
 
     def __init__(self, work: Work[Task, Result], hands: int) -> None:
+        from multiprocessing import get_context
+
         self._work = work
         # Not forked: the caller may have threads, and a fork would copy the locks they hold.
-        self._context = multiprocessing.get_context("spawn")
+        self._context = get_context("spawn")
         self._wanted = hands
         self._hands: list[_Hand] = []
 
@@ -95,6 +99,8 @@ class Crew(Generic[Task, Result]):
 
     def run(self, tasks: Sequence[Task], on_bytes: OnBytes) -> Iterator[Done[Result]]:
         """Every task once, as they are done. Tasks are handed out in the order given."""
+        from multiprocessing.connection import wait
+
         waiting = iter(enumerate(tasks))
         while len(self._hands) < min(self._wanted, len(tasks)):
             self._hands.append(self._hire())
