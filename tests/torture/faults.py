@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Protocol
 
-from sevenfold.store.disk import SYSTEM_DISK, Disk
+from sevenfold.store.disk import SYSTEM_DISK, Disk, SystemDisk
 from sevenfold.store.faults import ACCIDENTS, Accident, Fault, FaultyDisk, Operation, can_happen
 from tests.torture.crew import Crew
 from tests.torture.gang import try_all
@@ -45,19 +45,42 @@ NEAR = 12
 _MOST_SEEDS = 100
 
 
+class LinkingDisk(SystemDisk):
+    """A file system without an exclusive rename: it takes a link and an unlink, and a death in between."""
+
+    def __init__(self, deadly: int) -> None:
+        self._left = deadly
+
+    def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd, follow_symlinks=False)
+        self._left -= 1
+        if self._left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.unlink(old, dir_fd=old_fd)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     make: Make
     seed: int
-    faults: tuple[Fault, ...]
+    faults: tuple[Fault, ...] = ()
     """One accident, or two in one run: the second often meets whoever cleans up after the first."""
+    halved: int = 0
+    """Or a death in the middle of this rename, on a file system where it has a middle."""
 
     def __str__(self) -> str:
         accidents = [
             f"{fault.accident}{' for good' if fault.lasting else ''} at operation {fault.at}"
             for fault in self.faults
         ]
+        accidents += [f"death in the middle of exclusive rename {self.halved}"] if self.halved else []
         return f"{self.make.name} (seed {self.seed}), {' and '.join(accidents)}"
+
+    def disk(self) -> Disk:
+        disk: Disk = LinkingDisk(self.halved) if self.halved else SYSTEM_DISK
+        for fault in reversed(self.faults):
+            disk = FaultyDisk(fault, inner=disk)
+        return disk
 
 
 def run_faults(
@@ -65,7 +88,7 @@ def run_faults(
 ) -> list[Outcome]:
     """Every operation of every scenario, with every accident that can happen there."""
     with outcome("faults", "fault points") as found, orders.scratch("faults") as place:
-        wanted = points or orders.pick(tiny=160, short=400, long=12_000)
+        wanted = points or orders.pick(tiny=160, short=400, long=10_500)
         chosen = _choose(orders, scenarios, place, wanted, found)
         for verdict in try_all(chosen, strike, place):
             orders.progress("faults", found.count, len(chosen), "fault points")
@@ -81,19 +104,18 @@ def strike(point: Point, root: Path) -> list[str]:
     shutil.rmtree(root, ignore_errors=True)
     scenario = point.make(point.seed)
     scenario.prepare(root)
-    seen = _run_apart(scenario, root, point.faults)
+    seen = _run_apart(scenario, root, point.disk())
     if seen is None:
         return [f"it hung for over {LONGEST_RUN_SECONDS} s"]
     wrong = judged(scenario, root, seen)
-    fault, *more = point.faults
-    if more:
-        return wrong
-    if not fault.lasting:
-        stuck = {step for step in seen.refused if seen.refused.count(step) > 1}
-        wrong += [f"step {step!r} was refused again after the accident had passed" for step in sorted(stuck)]
-    if fault.accident.startswith("die") == seen.finished:
-        wrong.append("the accident did not happen")
-    return wrong
+    return wrong + (_unexpected(point.faults[0], seen) if len(point.faults) == 1 else [])
+
+
+def _unexpected(fault: Fault, seen: Seen) -> list[str]:
+    """What cannot be after a single accident."""
+    wrong = ["the accident did not happen"] if fault.accident.startswith("die") == seen.finished else []
+    twice = sorted({step for step in seen.refused if seen.refused.count(step) > 1 and not fault.lasting})
+    return wrong + [f"{step!r} was refused again after the accident had passed" for step in twice]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +169,8 @@ def _choose(
             singles: list[tuple[Fault, ...]] = [(fault,) for fault in faults]
             pairs = pairs_of(faults, orders.random(f"pairs {make.name} {seed}"))
             points += [Point(make, seed, chosen) for chosen in (*singles, *pairs)]
+            renames = calm.operations.count("rename")
+            points += [Point(make, seed, halved=number) for number in range(1, renames + 1)]
             for wrong in calm.wrong:
                 found.wrong(f"{make.name} (seed {seed}), with nothing in its way: {wrong}")
         if len(points) >= wanted:
@@ -156,12 +180,9 @@ def _choose(
     return orders.random("points").sample(points, min(wanted, len(points)))
 
 
-def _run_apart(scenario: Scenario, root: Path, faults: Sequence[Fault]) -> Seen | None:
+def _run_apart(scenario: Scenario, root: Path, disk: Disk) -> Seen | None:
     """What a child told that had the accidents; None when it hung."""
     read_end, write_end = os.pipe()
-    disk: Disk = SYSTEM_DISK
-    for fault in reversed(faults):
-        disk = FaultyDisk(fault, inner=disk)
 
     def work() -> None:
         signal.alarm(LONGEST_RUN_SECONDS)

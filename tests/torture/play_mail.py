@@ -67,8 +67,10 @@ class Letters:
         events: list[Event] = []
         with closing(Box(root, QUICK_DISK, events)) as opened:
             yield from self._judge_box(opened.box, seen)
-        if events:
-            yield f"mail of our own was not trusted: {events}"
+        for event in events:
+            # One that was about to be acknowledged may have two names where a rename has two steps.
+            if not any(f"-{name}.json" in repr(event) for name in self.used if seen.in_doubt(f"use {name}")):
+                yield f"mail of our own was not trusted: {event}"
 
     def _judge_box(self, box: Mailbox, seen: Seen) -> Iterator[str]:
         found = box.receive()
