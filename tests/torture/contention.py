@@ -98,8 +98,9 @@ def _aligned(place: Path, turns: int, take: Take) -> Counter[int]:
 
 def _rival(place: Path, turns: int, take: Take, start: float, pipe: Pipe, number: int) -> None:
     random = Random(number)
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[number % len(cores)]})  # on one core they would only take turns
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[number % len(cores)]})  # on one core they would only take turns
     for turn in range(turns):
         # By the clock, so that all ask at about the same moment; the last of it awake: waking takes a while.
         moment = start + turn * _ALIGN_SECONDS + random.uniform(0, _APART_SECONDS)

@@ -69,7 +69,7 @@ def watch(run: Run, place: Path) -> list[str]:
 
 
 def run_cuts(orders: Orders, scenarios: Sequence[Make] = SCENARIOS, disk: Disk = QUICK_DISK) -> list[Outcome]:
-    seeds = orders.pick(tiny=1, short=1, long=8)
+    seeds = orders.pick(tiny=1, short=1, long=12)
     share = orders.pick(tiny=0.3, short=0.5, long=1.0)
     runs = [Run(make, orders.seed + n, share, disk) for n in range(seeds) for make in scenarios]
     with outcome("power, simulated", "states after a cut") as found, orders.scratch("cuts") as place:

@@ -55,7 +55,7 @@ def run_power(orders: Orders) -> list[Outcome]:
 
 
 def run_loops(orders: Orders, disk: Disk = SYSTEM_DISK) -> list[Outcome]:
-    cuts = orders.pick(tiny=2, short=2, long=40)
+    cuts = orders.pick(tiny=2, short=2, long=80)
     systems = [name for name in SIZES_MB if shutil.which(f"mkfs.{name}", path=_TOOLS)]
     reason = why_not() or (None if systems else "no mkfs is installed")
     if reason:
