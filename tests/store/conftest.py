@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.store.disk import Disk, SystemDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mailbox
-from tests.store.disks import WalkingDisk, open_handles
+from tests.store.disks import CountingDisk, WalkingDisk, open_handles
 from tests.store.mails import opened
 
 
@@ -68,3 +69,15 @@ def mail(tmp_path: Path) -> Generator[Folder]:
 def box(mail: Folder, control: Folder, events: list[Event]) -> Generator[Mailbox]:
     with opened(mail, control, events=events) as made:
         yield made
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Generator[Folder]:
+    """Where transcripts lie, on a disk that counts what is read."""
+    with Folder.open(tmp_path / "sessions", create=True, disk=CountingDisk()) as opened_folder:
+        yield opened_folder

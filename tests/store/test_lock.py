@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 from hypothesis import given
@@ -18,23 +16,16 @@ from hypothesis import strategies as st
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFault, KeyRefused, LeaseLost, LockBusy
-from sevenfold.core.events import Event, LeaseReclaimed, LockRebuilt
-from sevenfold.core.json import read_object
+from sevenfold.core.events import Event, LeaseReclaimed
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import LEASE, LONGEST_HOLD, Lease, Lock
-from sevenfold.store.lock_state import FaceStamp, Holder, LockState, boot_id, read_state, write_state
 from sevenfold.store.mutex import mutex
 from tests.store import children
 from tests.store.disks import fresh_folder
 
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 RECORD = "dream.lock.json"
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
 
 
 @pytest.fixture
@@ -261,76 +252,6 @@ def test_times_that_lie_ahead_count_as_now(lock: Lock, clock: ManualClock) -> No
     clock.step_wall(-2 * DAY)
     state = lock.read_state()
     assert (state.last_success, state.last_attempt) == (clock.now(), clock.now())
-
-
-def spoilt(field: str, value: object) -> bytes:
-    """A good record of a holder with token 5, but for one field."""
-    at = datetime(2026, 11, 15, tzinfo=UTC)
-    holder = Holder(1, "boot", at, SECOND, at, MINUTE)
-    record = write_state(LockState(5, holder, at, at, 1, (FaceStamp(1, 2),)))
-    inner = cast("dict[str, object]", record["holder"])
-    (inner if field in inner else record)[field] = value
-    return json.dumps(record).encode()
-
-
-DAMAGED = {
-    "empty": b"",
-    "zeros": bytes(100),
-    "half": b'{"token":5,',
-    "list": b"[]",
-    "binary": b"\xff\xfe",
-    "deep": b"[" * 10_000,
-    "too long": b" " * 100_000 + b"{}",
-    "nothing in it": b"{}",
-    "no token": spoilt("token", None),
-    "negative token": spoilt("token", -5),
-    "true token": spoilt("token", True),
-    "token in words": spoilt("token", "five"),
-    "endless token": spoilt("token", 10**700),
-    "holder in words": spoilt("holder", "me"),
-    "holder without times": spoilt("until", None),
-    "time without zone": spoilt("until", "2026-11-15T00:00:00"),
-    "no time": spoilt("started", "yesterday"),
-    "endless span": spoilt("until_up", 1e300),
-    "endless whole span": spoilt("until_up", 10**400),
-    "span in words": spoilt("started_up", "long"),
-    "boot in numbers": spoilt("boot", 7),
-    "strikes in words": spoilt("strikes", "many"),
-    "faces in words": spoilt("faces", "many"),
-    "no face": spoilt("faces", ["a face"]),
-    "half a face": spoilt("faces", [{"pid": 1}]),
-    "success in numbers": spoilt("last_success", 5),
-}
-
-
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED.keys())
-def test_a_damaged_record_is_started_anew_above_any_token_it_can_have_held(
-    lock: Lock, control: Folder, events: list[Event], content: bytes
-) -> None:
-    for _ in range(4):
-        lock.acquire().give_up()
-    held = lock.acquire()
-    control.replace(RECORD, content)
-    with pytest.raises(LeaseLost):
-        held.publish(never)
-    with pytest.raises(LeaseLost):
-        held.renew()
-    held.give_up()
-    lease = lock.acquire()
-    assert lease.token > held.token
-    assert {type(event) for event in events} == {LockRebuilt}
-    lease.publish(lambda: None)
-    assert lock.read_state().token == lease.token
-
-
-def test_a_record_survives_its_own_file(lock: Lock, control: Folder, clock: ManualClock) -> None:
-    lock.acquire()
-    state = lock.read_state()
-    assert state.holder == Holder(
-        os.getpid(), boot_id(), clock.now(), clock.uptime(), clock.now() + LEASE, clock.uptime() + LEASE
-    )
-    wire = read_object(control.read(RECORD, max_bytes=10_000))
-    assert read_state(wire) == state
 
 
 def test_a_lock_needs_a_plain_name(control: Folder) -> None:

@@ -25,11 +25,6 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def memory(tmp_path: Path) -> Generator[Folder]:
     with Folder.open(tmp_path / "memory", create=True, own=frozenset([FACE])) as folder:
         yield folder

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +11,6 @@ from sevenfold.core.events import Event, LineQuarantined
 from sevenfold.store import transcript_reader
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import HEAD, write_line
-from sevenfold.store.records import Record, RecordId, Segment
 from sevenfold.store.transcript import Transcript
 from sevenfold.store.transcript_reader import UNFINISHED, BadLine, Resumed, Stored, resume, scan
 from tests.store.disks import CountingDisk, fresh_folder
@@ -26,9 +22,12 @@ from tests.store.transcripts import (
     ids,
     read_naively,
     resume_naively,
+    resumed,
     said,
     scanned,
     sealed,
+    segment,
+    spoilt,
     stored,
     write_raw,
 )
@@ -37,17 +36,6 @@ NEWER = sealed(
     b'"k":"boundary","id":"newer","at":"2027-01-01T00:00:00+00:00","v":{"trigger":"reactive","tokens_before":1,"tools":[]}}'
 )
 """A boundary of a version to come: its checksum fits, and this version cannot tell what it means."""
-
-
-@pytest.fixture
-def sessions(tmp_path: Path) -> Generator[Folder]:
-    with Folder.open(tmp_path / "sessions", create=True, disk=CountingDisk()) as folder:
-        yield folder
-
-
-def resumed(sessions: Folder, *parts: bytes | Record) -> Resumed:
-    write_raw(sessions, *parts)
-    return resume(sessions, SESSION)
 
 
 def with_chunks(size: int) -> pytest.MonkeyPatch:
@@ -233,19 +221,6 @@ def test_what_is_before_the_boundary_is_not_read(sessions: Folder) -> None:
     assert disk.lowest > len(before) - transcript_reader.CHUNK_BYTES
 
 
-def test_what_was_kept_is_read_by_its_place_and_no_more(sessions: Folder) -> None:
-    disk = sessions.disk
-    assert isinstance(disk, CountingDisk)
-    before = write_raw(sessions, *BIG)
-    kept = Segment(RecordId("k1"), RecordId("s"), RecordId("k2"), len(before))
-    write_raw(sessions, before, said("k1"), said("k2"), boundary("b", kept), said("s"))
-    found = resume(sessions, SESSION)
-    assert ids(found.kept) == ["k1", "k2"]
-    assert ids(found.records) == ["s"]
-    assert disk.bytes_read < 3 * transcript_reader.CHUNK_BYTES
-    assert disk.lowest > len(before) - transcript_reader.CHUNK_BYTES - 100
-
-
 def test_false_marks_and_damaged_boundaries_cost_no_reading_each(sessions: Folder) -> None:
     disk = sessions.disk
     assert isinstance(disk, CountingDisk)
@@ -253,67 +228,6 @@ def test_false_marks_and_damaged_boundaries_cost_no_reading_each(sessions: Folde
     data = write_raw(sessions, *[false_mark(f"{n}", 500) for n in range(20)], damaged * 2_000)
     resume(sessions, SESSION)
     assert disk.bytes_read < 3 * len(data) + 2 * transcript_reader.CHUNK_BYTES
-
-
-def segment(head: str, tail: str, offset: int) -> Segment:
-    return Segment(RecordId(head), RecordId("summary"), RecordId(tail), offset)
-
-
-def length(*records: Record) -> int:
-    return sum(len(write_line(record)) for record in records)
-
-
-@pytest.mark.parametrize(
-    "offset",
-    [length(said("1")), 0, 1, length(said("1")) + 3, length(said("1"), said("2")), -7, 1 << 40, 1 << 80],
-    ids=["right", "start", "in mid-line", "in the head", "late", "negative", "far", "farther"],
-)
-def test_kept_messages_are_found_wherever_the_pointer_points(sessions: Folder, offset: int) -> None:
-    mark = boundary("b", segment("2", "3", offset))
-    found = resumed(sessions, said("1"), said("2"), said("3"), said("4"), mark, said("5"))
-    assert ids(found.kept) == ["2", "3"]
-    assert ids(found.records) == ["5"]
-    assert found.bad == ()
-
-
-def spoilt(record: Record) -> bytes:
-    return write_line(record).replace(b"hello", b"hullo")
-
-
-@pytest.mark.parametrize(
-    ("lost", "left"),
-    [("2", ["3", "4"]), ("3", ["2", "4"]), ("4", ["2", "3", "5"])],
-    ids=["head", "middle", "tail"],
-)
-def test_a_damaged_line_among_the_kept_costs_that_line_alone(
-    sessions: Folder, lost: str, left: list[str]
-) -> None:
-    mark = boundary("b", segment("2", "4", length(said("1"))))
-    lines = [spoilt(said(name)) if name == lost else write_line(said(name)) for name in "12345"]
-    found = resumed(sessions, *lines, mark, said("6"))
-    assert ids(found.kept) == left, "and rather more than less where the tail is gone"
-    assert len(found.bad) == 1
-
-
-def test_kept_messages_may_reach_over_an_earlier_boundary(sessions: Folder) -> None:
-    mark = boundary("b2", segment("1", "2", 0))
-    found = resumed(sessions, said("1"), boundary("b1"), said("2"), mark, said("3"))
-    assert ids(found.kept) == ["1", "2"]
-    assert ids(found.records) == ["3"]
-
-
-def test_kept_messages_that_are_nowhere_are_told(sessions: Folder) -> None:
-    found = resumed(sessions, said("1"), boundary("b", segment("x", "y", 5)), said("2"))
-    assert found.kept == ()
-    assert ids(found.records) == ["2"]
-    assert [bad.reason for bad in found.bad] == ["the messages kept by the boundary are not there"]
-
-
-def test_kept_messages_written_twice_count_once(sessions: Folder) -> None:
-    mark = boundary("b", segment("1", "3", 0))
-    found = resumed(sessions, said("1"), said("2"), said("2"), said("3"), mark)
-    assert ids(found.kept) == ["1", "2", "3"]
-    assert found.repeated == 1
 
 
 # Everything that may stand in a file, by name; a number makes names that sometimes repeat.

@@ -13,7 +13,7 @@ from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import HEAD, read_line, write_line
 from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId, Segment
-from sevenfold.store.transcript_reader import Line, Stored, scan
+from sevenfold.store.transcript_reader import Line, Resumed, Stored, resume, scan
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 SESSION = "s1"
@@ -26,6 +26,16 @@ def said(name: str, text: str = "hello") -> Record:
 
 def boundary(name: str, kept: Segment | None = None) -> Record:
     return Record(BoundaryRecord("auto", 1000, None, (), kept), AT, RecordId(name))
+
+
+def segment(head: str, tail: str, offset: int) -> Segment:
+    """Messages that a boundary keeps, by name and place."""
+    return Segment(RecordId(head), RecordId("summary"), RecordId(tail), offset)
+
+
+def spoilt(record: Record) -> bytes:
+    """Its line with two letters changed, which its checksum does not fit any more."""
+    return write_line(record).replace(b"hello", b"hullo")
 
 
 def false_mark(name: str, times: int = 1) -> Record:
@@ -47,6 +57,11 @@ def write_raw(folder: Folder, *parts: bytes | Record) -> bytes:
     data = b"".join(write_line(part) if isinstance(part, Record) else part for part in parts)
     (folder.path / FILE).write_bytes(data)
     return data
+
+
+def resumed(sessions: Folder, *parts: bytes | Record) -> Resumed:
+    write_raw(sessions, *parts)
+    return resume(sessions, SESSION)
 
 
 def ids(lines: Sequence[Stored]) -> list[str]:
