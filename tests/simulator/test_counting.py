@@ -6,7 +6,7 @@ import pytest
 from anthropic import Anthropic
 
 from sevenfold.core.models import MODELS
-from sevenfold.testing import Simulator
+from sevenfold.testing import Choices, RateLimits, Simulator
 from tests.simulator.asking import MARK, MODEL, PROSE, Asker, assistant, reply, result, text, tool, use, user
 
 LOOKING: list[object] = ["Look.", assistant("I will.", use()), user(result(content=PROSE), "And?")]
@@ -111,6 +111,13 @@ def test_markers_do_not_count(ask: Asker) -> None:
         user(text(PROSE, cache_control=MARK)), tools=[tool(cache_control=MARK)], cache_control=MARK
     )
     assert marked.at("input_tokens") == ask.count(PROSE, tools=[tool()]).at("input_tokens")
+
+
+@pytest.mark.rule("counting-9")
+def test_counting_has_a_limit_of_its_own(ask: Asker) -> None:
+    ask.sim.reset(choices=Choices(limits=RateLimits(requests=1)))
+    assert [ask.count("Hi").status, ask.create("Hi").status] == [200, 200]
+    assert [ask.count("Hi").status, ask.create("Hi").status] == [429, 429]
 
 
 def test_thinking_is_counted_once_it_is_sent_back(ask: Asker) -> None:

@@ -180,6 +180,27 @@ def test_a_script_can_set_what_is_billed(ask: Asker) -> None:
     assert ask.sim.last.usage == told
 
 
+@pytest.mark.parametrize(("fields", "times"), [({}, 1), ({"inference_geo": "us"}, Decimal("1.1"))])
+def test_where_a_request_ran_is_in_its_price(ask: Asker, fields: dict[str, object], times: Decimal) -> None:
+    ask.create("Hi")
+    ask.create("Hi", **fields)
+    plain, priced = (entry.cost for entry in ask.sim.ledger.entries)
+    assert plain is not None
+    assert priced is not None
+    assert priced.total == times * plain.total
+
+
+def test_a_long_prompt_is_repriced_where_the_model_does_so(ask: Asker) -> None:
+    fields: dict[str, object] = {"model": "claude-haiku-5-5"}
+    bills: list[Decimal] = []
+    for count in (1, 2):
+        ask.create(*[PROSE * 90] * count, **fields)
+        cost = ask.sim.last.cost
+        assert cost is not None
+        bills.append(cost.fresh / ask.sim.last.usage.fresh)
+    assert bills[1] == 5 * bills[0]
+
+
 def test_an_empty_ledger_has_no_last_entry(sim: Simulator) -> None:
     with pytest.raises(SimulatorError, match="no request"):
         _ = sim.last

@@ -117,6 +117,7 @@ HARMLESS: dict[str, Change] = {
     "a tool for later": lambda it: Talk(
         it.messages, {**it.fields, "tools": [tool("look"), tool("walk"), tool("run", defer_loading=True)]}
     ),
+    "the last turn taken back": lambda it: Talk(it.messages[:4], it.fields),
     "a turn split in two": lambda it: Talk(
         [*it.messages[:1], *_split(it.messages[1]), *it.messages[2:]], it.fields
     ),
@@ -416,6 +417,26 @@ def test_thinking_after_a_compaction_is_bound_from_there(ask: Asker) -> None:
     other = Talk([assistant(plain(JsonObject({"type": "text", "text": "x"}))), *said[1:]], it.fields)
     ask.sim.reset(choices=Choices(opens_with_user=False))
     assert other.ask(ask, betas=betas).status == 400
+
+
+@pytest.mark.rule("thinking-18")
+def test_thinking_after_a_threshold_compaction_is_bound_from_there(ask: Asker) -> None:
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 50_000}}
+    fields: dict[str, object] = {
+        "model": "claude-opus-5-5",
+        "betas": ["compact-2026-01-12"],
+        "context_management": {"edits": [edit]},
+    }
+    long = user(PROSE * 90)
+    answer = ask.create(long, **fields)
+    assert answer.kinds == ["compaction", "thinking", "text"]
+    grown: Messages = [long, reply(answer), user("And now?")]
+    assert ask.create(*grown, **fields).kinds == ["thinking", "text"]
+    shortened: Messages = [user("Long ago."), *grown[1:]]
+    assert ask.create(*shortened, **fields).status == 200
+    first, *rest = blocks_of(grown[1])
+    edited = assistant({**first, "content": "Another summary."}, *rest)
+    assert ask.create(long, edited, "And now?", **fields).status == 400
 
 
 @pytest.mark.rule("thinking-19")

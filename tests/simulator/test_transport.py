@@ -179,6 +179,20 @@ def test_the_betas_of_the_sdk_and_of_claude_code_are_known(ask: Asker) -> None:
     assert ask.create("Hello.", headers={"anthropic-beta": sent}).status == 200
 
 
+@pytest.mark.rule("transport-11")
+def test_betas_may_come_in_several_headers(ask: Asker) -> None:
+    edits, compact = "context-management-2025-06-27", "compact-2026-01-12"
+    headers = [("anthropic-beta", edits), ("anthropic-beta", compact), *GOOD.items()]
+    management = {"edits": [{"type": "clear_thinking_20251015"}, {"type": "compact_20260112"}]}
+    body = {
+        "model": MODEL,
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "Hi"}],
+        "context_management": management,
+    }
+    assert ask.http.post(f"{ask.sim.url}/v1/messages", json=body, headers=headers).status_code == 200
+
+
 @pytest.mark.rule("transport-12")
 def test_a_body_over_the_limit_is_too_large(ask: Asker) -> None:
     ask.sim.reset(choices=Choices(request_limit_bytes=2_000))

@@ -116,7 +116,7 @@ class Front:
     async def _serve(self, request: Request, endpoint: Endpoint) -> Response:
         world = self._find_world()
         data = await _read_body(request, world.choices.request_limit_bytes)
-        served = await Exchange(world).serve(endpoint, dict(request.headers), data)
+        served = await Exchange(world).serve(endpoint, _headers(request), data)
         if isinstance(served.fault, SlowFault):
             await asyncio.sleep(served.fault.first.total_seconds())
         if served.streams:
@@ -128,7 +128,7 @@ class Front:
     def _checked(self, request: Request, answer: Callable[[], JsonObject]) -> Response:
         world = self._find_world()
         try:
-            read_envelope(dict(request.headers), world.choices)
+            read_envelope(_headers(request), world.choices)
             return _json(answer(), headers={"request-id": f"req_{world.next_request()}"})
         except Refusal as refusal:
             return self._refused(refusal.problem)
@@ -147,6 +147,11 @@ class Front:
         except InputError as error:
             return self._refused(Problem(400, str(error)))
         return _json(JsonObject(state()))
+
+
+def _headers(request: Request) -> dict[str, str]:
+    """By lower-case name; what was sent twice, as betas may be, is one list."""
+    return {name: ",".join(request.headers.getlist(name)) for name in request.headers.keys()}  # noqa: SIM118
 
 
 async def _read_body(request: Request, limit_bytes: int) -> bytes:

@@ -28,46 +28,59 @@ class ChainEnd:
 
 
 class Binding:
-    """Follows one conversation block by block."""
+    """Follows one conversation block by block. Nothing is hashed before somebody asks: most requests hold no
+    thinking, and get none back."""
 
-    __slots__ = ("_deferred", "_pending", "end")
+    __slots__ = ("_body", "_deferred", "_end", "_passed", "_pending")
 
     def __init__(self, body: JsonObject) -> None:
-        tools = _tools(body)
-        self._deferred = {name: tool for name, tool in tools.items() if tool.get("defer_loading") is True}
-        ready = {name: tool for name, tool in tools.items() if name not in self._deferred}
-        frame = chain(START, canonical({"system": _system(body.get("system")), "tools": ready}))
-        self.end = ChainEnd(frame, frame)
+        self._body = body
+        self._passed: list[Placed] = []
+        self._deferred: Mapping[str, JsonObject] = {}
+        self._end: ChainEnd | None = None
         self._pending: CompactionSeal | None = None
 
     def advance(self, block: Placed) -> None:
         """Go past a block."""
-        if self._pending is not None:
-            self._adopt(self._pending, block)
+        self._passed.append(block)
+
+    @property
+    def end(self) -> ChainEnd:
+        """The chain over all blocks passed so far."""
+        end = self._end or self._start()
+        for block in self._passed:
+            end = self._after(end, block)
+        self._passed.clear()
+        self._end = end
+        return end
+
+    def _start(self) -> ChainEnd:
+        tools = _tools(self._body)
+        self._deferred = {name: tool for name, tool in tools.items() if tool.get("defer_loading") is True}
+        ready = {name: tool for name, tool in tools.items() if name not in self._deferred}
+        frame = chain(START, canonical({"system": _system(self._body.get("system")), "tools": ready}))
+        return ChainEnd(frame, frame)
+
+    def _after(self, end: ChainEnd, block: Placed) -> ChainEnd:
+        seal, self._pending = self._pending, None
+        if seal is not None and block.role not in {seal.last_role, "system"}:
+            end = replace(end, prefix=seal.prefix, last_role=seal.last_role)
         if is_thinking(block):
             seen = signature_digest(signature_of(block.wire))
-            self.end = replace(self.end, predecessor=seen, last_role=block.role)
-            return
+            return replace(end, predecessor=seen, last_role=block.role)
         if block.kind == "compaction":
-            self._restart(block)
-            return
+            return self._restarted(end, block)
         data = block_bytes(block.role, _normal(block.wire))
-        prefix = chain(self.end.prefix, data + self._introduced(block.wire))
-        self.end = replace(self.end, prefix=prefix, last_role=block.role)
+        prefix = chain(end.prefix, data + self._introduced(block.wire))
+        return replace(end, prefix=prefix, last_role=block.role)
 
-    def _restart(self, block: Placed) -> None:
+    def _restarted(self, end: ChainEnd, block: Placed) -> ChainEnd:
         """Nothing before a summary counts, except that a signed one can vouch for the turns kept after it."""
         if block.wire.get("content") is None:
-            return
-        frame = self.end.frame
-        self.end = ChainEnd(frame, chain(frame, block_bytes(block.role, _normal(block.wire))), last_role="")
+            return end
         seal = read_compaction_seal(word(block.wire.get("signature")))
-        self._pending = seal if seal is not None and seal.carries and seal.frame == frame else None
-
-    def _adopt(self, seal: CompactionSeal, following: Placed) -> None:
-        self._pending = None
-        if following.role not in {seal.last_role, "system"}:
-            self.end = replace(self.end, prefix=seal.prefix, last_role=seal.last_role)
+        self._pending = seal if seal is not None and seal.carries and seal.frame == end.frame else None
+        return ChainEnd(end.frame, chain(end.frame, block_bytes(block.role, _normal(block.wire))))
 
     def _introduced(self, wire: JsonObject) -> bytes:
         """The definition of a tool that was declared for later and is referred to here."""

@@ -6,7 +6,7 @@ Knows no HTTP beyond headers and status.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from sevenfold.core.cache_model import Prompt, first_difference
 from sevenfold.core.errors import WireError
@@ -19,7 +19,7 @@ from sevenfold.simulator.call import Call, Endpoint, read_call, read_envelope
 from sevenfold.simulator.faults import Fault, StatusFault
 from sevenfold.simulator.ledger import Entry
 from sevenfold.simulator.preparing import Prepared, prepare
-from sevenfold.simulator.records import Record
+from sevenfold.simulator.records import NO_TRACE, Record, Trace
 from sevenfold.simulator.refusals import Problem, Refusal
 from sevenfold.simulator.thinking import reports_transformations
 from sevenfold.simulator.validate import validate
@@ -48,7 +48,10 @@ class _Visit:
     endpoint: Endpoint
     suffix: str
     entry: Entry
-    headers: dict[str, str] = field(default_factory=dict[str, str])
+    meter_key: str = ""
+    trace: Trace = NO_TRACE
+    previous: Record | None = None
+    """The last request of the same conversation."""
 
 
 class Exchange:
@@ -87,11 +90,17 @@ class Exchange:
         visit.entry = replace(visit.entry, workspace=envelope.workspace)
         if isinstance(fault, StatusFault):
             raise Refusal(fault.problem)
-        world.meter.admit(envelope.workspace, now)
+        # Counting has a limit of its own, and so a window of its own.
+        visit.meter_key = (
+            envelope.workspace if visit.endpoint == "messages" else f"{envelope.workspace} counts"
+        )
+        world.meter.admit(visit.meter_key, now)
         call = read_call(visit.endpoint, envelope, data, world.catalog, now)
         visit.entry = replace(visit.entry, model=call.model_name)
         validate(call, world.choices)
-        prepared = prepare(call, world)
+        visit.trace = Trace.of(call)
+        visit.previous = world.records.predecessor(visit.trace)
+        prepared = prepare(call, world, visit.previous.sent if visit.previous else None)
         if visit.endpoint == "count_tokens":
             return self._counted(visit, call, prepared, fault)
         answered = await Answering(call, prepared, world, visit.suffix).answer()
@@ -110,14 +119,14 @@ class Exchange:
     ) -> Served:
         world = self.world
         usage = usage_of(call, answered.runs, answered.overrides)
-        record = Record.of(call, world.ledger.next_number, prepared.sent, answered.seen)
+        record = Record.of(call, world.ledger.next_number, visit.trace, prepared.sent, answered.seen)
         message_id = f"msg_{visit.suffix}"
         body = _message(message_id, call, prepared, answered, usage)
         if call.body.get("diagnostics") is not None:
             body = JsonObject({**body, "diagnostics": world.records.diagnose(call, record)})
-        previous = world.records.predecessor(record)
+        previous = visit.previous
         world.records.add(message_id, record)
-        world.meter.charge(call.envelope.workspace, usage, world.clock.now())
+        world.meter.charge(visit.meter_key, usage, world.clock.now())
         self._note(
             replace(
                 visit.entry,
@@ -158,7 +167,7 @@ class Exchange:
         headers = {"request-id": entry.request_id, "anthropic-organization-id": ORGANIZATION}
         if entry.workspace:
             headers["anthropic-workspace-id"] = entry.workspace
-            headers |= self.world.meter.headers(entry.workspace, self.world.clock.now())
+            headers |= self.world.meter.headers(visit.meter_key or entry.workspace, self.world.clock.now())
         return headers
 
 

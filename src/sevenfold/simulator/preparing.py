@@ -16,7 +16,7 @@ from sevenfold.simulator.counting import counter
 from sevenfold.simulator.edit_requests import Compacting, read_edits
 from sevenfold.simulator.edits import Edited, apply_thinking, apply_tools
 from sevenfold.simulator.thinking import Transformation, check_thinking
-from sevenfold.simulator.view import rebuilt, word
+from sevenfold.simulator.view import message_blocks, rebuilt, word
 from sevenfold.simulator.world import World
 
 
@@ -40,17 +40,20 @@ class Prepared:
         return self.seen.tokens
 
 
-def prepare(call: Call, world: World) -> Prepared:
-    """Everything that happens to a prompt before it is looked up; refuses what the API would."""
+def prepare(call: Call, world: World, after: Prompt | None = None) -> Prepared:
+    """Everything that happens to a prompt before it is looked up; refuses what the API would.
+
+    `after` is the request before it in its conversation: what both have is neither hashed nor counted again.
+    """
     checked = check_thinking(call, world.choices)
     edits = read_edits(call)
     deleted = _deleted(call)
     plain = counter(world.tokenizer, call.model)
     count = _sparing(plain, deleted)
-    sent = render(call.body, count, world)
+    sent = render(call.body, count, world, after if after and _counts_alike(after, call, deleted) else None)
     blocks = current_blocks(checked.blocks)
     body = rebuilt(call.body, blocks)
-    seen = sent if body == call.body else render(body, count, world)
+    seen = sent if blocks == message_blocks(call.body) else render(body, count, world, sent)
     applied: list[JsonObject] = []
     edited = Edited(blocks)
     if edits.thinking is not None:
@@ -71,7 +74,7 @@ def prepare(call: Call, world: World) -> Prepared:
             world.cleared[workspace] |= edited.cleared
     if edited.blocks != blocks:
         body = rebuilt(call.body, edited.blocks)
-        seen = render(body, count, world)
+        seen = render(body, count, world, sent)
     if deleted:
         applied.append(_deletion(seen, plain))
     return Prepared(
@@ -87,8 +90,13 @@ def prepare(call: Call, world: World) -> Prepared:
     )
 
 
-def render(body: JsonObject, count: CountPart, world: World) -> Prompt:
-    return render_prompt(body, count, choices=world.choices.cache, catalog=world.catalog)
+def render(body: JsonObject, count: CountPart, world: World, after: Prompt | None = None) -> Prompt:
+    return render_prompt(body, count, choices=world.choices.cache, catalog=world.catalog, after=after)
+
+
+def _counts_alike(after: Prompt, call: Call, deleted: AbstractSet[ToolUseId]) -> bool:
+    """Whether an earlier prompt's counts hold here: same model, and no block told to weigh nothing."""
+    return after.model == call.model_name and not deleted and all(part.tokens for part in after.parts)
 
 
 def _deleted(call: Call) -> frozenset[ToolUseId]:

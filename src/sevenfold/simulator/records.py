@@ -2,73 +2,101 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass
+from collections import OrderedDict, deque
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from sevenfold.core.cache_model import Difference, Prompt, first_difference
-from sevenfold.core.canonical import Digest, block_bytes, digest
+from sevenfold.core.canonical import MARKER, Digest
 from sevenfold.core.json import EMPTY, Json, JsonObject
 from sevenfold.simulator.call import Call
 from sevenfold.simulator.seals import fingerprint
 from sevenfold.simulator.view import message_blocks
 
-KEPT = 512
+KEPT = 256
 """Requests remembered for diagnostics; the API forgets too."""
 COMPARED = 64
 """Recent requests among which a conversation's last one is looked for."""
+WHOLE = 8
+"""Requests kept with all their blocks, so that the next one of a conversation is rendered from where it
+differs. Not more, since a long conversation takes megabytes."""
 
 _PARAMS = ("tool_choice", "thinking", "context_management", "output_config")
 """What can spoil a cache without being model, system, tools or a message."""
 
 
 @dataclass(frozen=True, slots=True)
+class Trace:
+    """What a request is known again by: its message blocks, each by itself, under its own key."""
+
+    workspace: str
+    blocks: tuple[int, ...]
+
+    @classmethod
+    def of(cls, call: Call) -> Trace:
+        # Python's own hash: it never leaves the process, and takes a tenth of the time of a real one.
+        keys = (hash((block.role, block.wire.without(MARKER))) for block in message_blocks(call.body))
+        return cls(call.envelope.workspace, tuple(keys))
+
+    def likeness(self, other: Trace) -> tuple[int, int]:
+        """How many blocks both have, and with how many of them both begin."""
+        pairs = zip(self.blocks, other.blocks, strict=False)
+        opening = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return len(frozenset(self.blocks).intersection(other.blocks)), opening
+
+
+NO_TRACE = Trace("", ())
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     number: int
     """Of its entry in the ledger."""
-    workspace: str
+    trace: Trace
     sent: Prompt
     """As the client sent it."""
     seen: Prompt
     """As the model saw it."""
     params: Digest
-    blocks: tuple[Digest, ...]
-    """Its message blocks, each by itself."""
 
     @classmethod
-    def of(cls, call: Call, number: int, sent: Prompt, seen: Prompt) -> Record:
+    def of(cls, call: Call, number: int, trace: Trace, sent: Prompt, seen: Prompt) -> Record:
         told = {key: call.body.get(key) for key in _PARAMS}
         params = fingerprint(JsonObject({**told, "betas": tuple(sorted(call.envelope.betas))}))
-        blocks = tuple(digest(block_bytes(block.role, block.wire)) for block in message_blocks(call.body))
-        return cls(number, call.envelope.workspace, sent, seen, params, blocks)
+        return cls(number, trace, sent, seen, params)
+
+    def without_blocks(self) -> Record:
+        return replace(self, sent=replace(self.sent, blocks=()), seen=replace(self.seen, blocks=()))
 
 
 class Records:
     """The last requests, by the id of their answer."""
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "_whole")
 
     def __init__(self) -> None:
         self._by_id: OrderedDict[str, Record] = OrderedDict()
+        self._whole: deque[str] = deque()
 
     def add(self, message_id: str, record: Record) -> None:
         self._by_id[message_id] = record
+        self._whole.append(message_id)
+        if len(self._whole) > WHOLE:
+            old = self._whole.popleft()
+            self._by_id[old] = self._by_id[old].without_blocks()
         if len(self._by_id) > KEPT:
             self._by_id.popitem(last=False)
 
-    def predecessor(self, record: Record) -> Record | None:
+    def predecessor(self, trace: Trace) -> Record | None:
         """The last request of the same conversation: no id tells, so it is that with most blocks in common.
 
         Of several alike the one that begins most alike, and then the latest. Where nothing is shared, a new
         conversation has begun.
         """
-        recent = [item for item in self._by_id.values() if item.workspace == record.workspace][-COMPARED:]
-        own = frozenset(record.blocks)
-        ranked = [
-            (len(own.intersection(item.blocks)), _opening(item, record), item.number) for item in recent
-        ]
-        best = max(zip(ranked, recent, strict=True), key=lambda pair: pair[0], default=None)
-        return best[1] if best is not None and best[0][0] else None
+        recent = [item for item in self._by_id.values() if item.trace.workspace == trace.workspace]
+        ranked = [(trace.likeness(item.trace), item.number, item) for item in recent[-COMPARED:]]
+        best = max(ranked, key=lambda row: row[:2], default=None)
+        return best[2] if best is not None and best[0][0] else None
 
     def diagnose(self, call: Call, record: Record) -> Json:
         """The `diagnostics` of an answer: null when nothing diverged (API.md §1.6)."""
@@ -76,7 +104,7 @@ class Records:
         if not isinstance(previous_id, str):
             return None
         previous = self._by_id.get(previous_id)
-        if previous is None or previous.workspace != record.workspace:
+        if previous is None or previous.trace.workspace != record.trace.workspace:
             return _reason("previous_message_not_found")
         found = first_difference(previous.sent, record.sent)
         if found is not None and _is_speed(found):
@@ -84,12 +112,6 @@ class Records:
         if found is not None and found.cause != "params":
             return _reason(found.reason, found.missed_tokens)
         return _reason("unavailable") if found or previous.params != record.params else None
-
-
-def _opening(one: Record, other: Record) -> int:
-    """How many blocks both begin with."""
-    pairs = zip(one.blocks, other.blocks, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _is_speed(found: Difference) -> bool:

@@ -149,7 +149,7 @@ def sign_reply(
     """The wire form of a reply's blocks, its thinking signed over all that comes before it."""
     written: list[JsonObject] = []
     for index, block in enumerate(blocks):
-        wire = _signed(binding.end, model, block, shows=shows)
+        wire = _signed(binding, model, block, shows=shows)
         placed = Placed(
             f"messages.{turn}.content.{index}", "messages", "assistant", str(wire["type"]), wire, turn
         )
@@ -158,17 +158,21 @@ def sign_reply(
     return tuple(written)
 
 
-def _signed(end: ChainEnd, model: Model, block: Block, *, shows: bool) -> JsonObject:
+def _signed(binding: Binding, model: Model, block: Block, *, shows: bool) -> JsonObject:
     match block:
         case Thinking():
-            signature = Seal(model_key(model), end.prefix, end.predecessor, block.thinking).write()
+            signature = _seal(binding.end, model, block.thinking).write()
             text = block.thinking if shows else ""
             return JsonObject({"type": "thinking", "thinking": text, "signature": signature})
         case RedactedThinking():
-            data = Seal(model_key(model), end.prefix, end.predecessor, block.data).write()
+            data = _seal(binding.end, model, block.data).write()
             return JsonObject({"type": "redacted_thinking", "data": data})
         case _:
             return to_wire(block)
+
+
+def _seal(end: ChainEnd, model: Model, text: str) -> Seal:
+    return Seal(model_key(model), end.prefix, end.predecessor, text)
 
 
 def to_wire(block: Block) -> JsonObject:
