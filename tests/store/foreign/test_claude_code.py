@@ -124,7 +124,7 @@ def test_a_tool_result_keeps_the_id_it_answers() -> None:
     block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "42"}
     found = only(line("user", message={"role": "user", "content": [block]}))
     assert isinstance(found, Said)
-    assert found.blocks == (ToolResult(ToolUseId("toolu_1"), "42", is_error=False),)
+    assert found.blocks == (ToolResult(ToolUseId("toolu_1"), "42"),)
 
 
 def test_an_agents_id_is_its_lane() -> None:

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias, cast
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import JsonObject, freeze
-from sevenfold.core.messages import Block, Text, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Block, Text
 from sevenfold.core.wire import read_block
 
 Fields: TypeAlias = Mapping[str, object]
@@ -81,23 +80,6 @@ def _block(item: object) -> Block | None:
     if isinstance(item, str):
         return Text(item)
     try:
-        return _plain_block(as_fields(item)) or read_block(item)
+        return read_block(item)
     except WireError:
         return None
-
-
-def _plain_block(wire: Fields) -> Block | None:
-    """The blocks that transcripts are made of, without what only resending them would need. Half the time of
-    reading a transcript would otherwise go into freezing what is weighed once and dropped."""
-    match wire.get("type"), wire:
-        case "text", {"text": str() as said}:
-            return Text(said)
-        case "thinking", {"thinking": str() as thought}:
-            return Thinking(thought, text(wire, "signature") or None)
-        case "tool_use", {"id": str() as use, "name": str() as tool, "input": dict()}:
-            frozen = freeze(wire["input"])
-            return ToolUse(ToolUseId(use), tool, frozen) if isinstance(frozen, JsonObject) else None
-        case "tool_result", {"tool_use_id": str() as use, "content": str() as said}:
-            return ToolResult(ToolUseId(use), said, wire.get("is_error") is True)
-        case _:
-            return None

@@ -1,0 +1,245 @@
+"""How fast `sevenfold replay` reads, in how much memory: 500 MB of real transcripts in under a minute.
+
+Builds a corpus in a temporary folder by repeating the transcripts of --data with fresh ids, runs the command
+on it as a user would, watches its processes, and reads every line with plain `json.loads` in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+MOST_SECONDS_PER_500_MB = 60.0
+MOST_MEMORY_MB = 300.0
+WATCH_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A run of the command, as seen from outside."""
+
+    seconds: float
+    cpu_seconds: float
+    memory_mb: float
+    """The largest that each of its processes ever was, added up: never less than the true peak."""
+    processes: int
+    output: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    name: str
+    megabytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    files: int
+    megabytes: float
+    calls: int
+    seconds: float
+    megabytes_per_second: float
+    cores_used: float
+    memory_mb: float
+    processes: int
+    json_seconds: float
+    """One process, every line through `json.loads`, nothing else."""
+    times_json: float
+    """Wall time of the command over that."""
+    decoders: tuple[Decoder, ...]
+    is_met: bool
+
+
+def build_corpus(data: Path, folder: Path, megabytes: float) -> int:
+    """Copies of the raw transcripts, each with ids of its own, until there is enough. How many files."""
+    sources = sorted((data / "raw").rglob("*.jsonl"))
+    if not sources:
+        raise SystemExit(f"error: no raw/**/*.jsonl in {data}; give --data the folder above raw/")
+    contents = [path.read_bytes() for path in sources]
+    written, copy = 0.0, 0
+    while written < megabytes * 1e6:
+        source = sources[copy % len(sources)]
+        text = contents[copy % len(sources)]
+        fresh = text.replace(b"msg_", b"msg_%04dx" % copy).replace(
+            source.stem.encode(), b"session-%04d" % copy
+        )
+        (folder / f"{copy % 7}").mkdir(exist_ok=True)
+        (folder / f"{copy % 7}" / f"{copy:04}.jsonl").write_bytes(fresh)
+        written += len(fresh)
+        copy += 1
+    return copy
+
+
+def watch(command: list[str]) -> Watched:
+    """Run it and look at its processes while it runs."""
+    peaks: dict[int, int] = {}
+    before, started = os.times(), time.perf_counter()
+    with tempfile.TemporaryFile() as out, subprocess.Popen(command, stdout=out) as process:
+        while process.poll() is None:
+            for pid in _tree(process.pid):
+                peaks[pid] = max(peaks.get(pid, 0), _peak_kb(pid))
+            time.sleep(WATCH_S)
+        seconds = time.perf_counter() - started
+        after = os.times()
+        out.seek(0)
+        output = out.read()
+    if process.returncode != 0:
+        raise SystemExit(f"error: {' '.join(command)} ended with {process.returncode}")
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    return Watched(seconds, cpu, sum(peaks.values()) / 1024, len(peaks), output)
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return
+    for child in children:
+        yield from _tree(int(child))
+
+
+def _peak_kb(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return 0
+    line = next((line for line in status.splitlines() if line.startswith("VmHWM")), "VmHWM: 0 kB")
+    return int(line.split()[1])
+
+
+def time_json(files: list[Path]) -> float:
+    started = time.perf_counter()
+    for path in files:
+        with path.open("rb") as file:
+            for line in file:
+                json.loads(line)
+    return time.perf_counter() - started
+
+
+def compare_decoders(files: list[Path]) -> tuple[Decoder, ...]:
+    """Decoding alone, by what is installed: what a faster decoder could save at most."""
+    lines = [line for path in files for line in path.read_bytes().splitlines()]
+    size = sum(map(len, lines)) / 1e6
+    return tuple(Decoder(name, size / _seconds(decode, lines)) for name, decode in _decoders().items())
+
+
+def _decoders() -> dict[str, Callable[[bytes], object]]:
+    found: dict[str, Callable[[bytes], object]] = {"json": json.loads}
+    try:
+        import msgspec
+    except ImportError:
+        return found
+
+    message = msgspec.defstruct(
+        "Message",
+        [("id", object, None), ("model", object, None), ("content", object, None), ("usage", object, None)],
+    )
+    fields = (
+        "type",
+        "subtype",
+        "uuid",
+        "parentUuid",
+        "timestamp",
+        "isSidechain",
+        "agentId",
+        "payload",
+        "data",
+    )
+    line = msgspec.defstruct(
+        "Line", [*((name, object, None) for name in fields), ("message", message | None, None)]
+    )
+    found["msgspec, all of it"] = msgspec.json.Decoder().decode
+    found["msgspec, wanted fields"] = msgspec.json.Decoder(line).decode
+    return found
+
+
+def _seconds(decode: Callable[[bytes], object], lines: list[bytes]) -> float:
+    best = float("inf")
+    for _ in range(3):
+        started = time.process_time()
+        for line in lines:
+            decode(line)
+        best = min(best, time.process_time() - started)
+    return best
+
+
+def measure(data: Path, megabytes: float, jobs: int | None) -> Result:
+    with tempfile.TemporaryDirectory(prefix="sevenfold-replay-") as name:
+        say(f"building {megabytes:,.0f} MB of transcripts")
+        count = build_corpus(data, Path(name), megabytes)
+        files = sorted(Path(name).rglob("*.jsonl"))
+        size = sum(path.stat().st_size for path in files) / 1e6
+        say(f"replaying {count} files")
+        command = [sys.executable, "-m", "sevenfold", "replay", name, "--json"]
+        seen = watch([*command, *(["--jobs", str(jobs)] if jobs else [])])
+        say("reading every line with json.loads")
+        json_seconds = time_json(files)
+        decoders = compare_decoders(files[: min(len(files), 16)])
+    calls: int = json.loads(seen.output)["total"]["calls"]
+    is_met = seen.seconds < MOST_SECONDS_PER_500_MB * size / 500 and seen.memory_mb < MOST_MEMORY_MB
+    return Result(
+        count,
+        size,
+        calls,
+        seen.seconds,
+        size / seen.seconds,
+        seen.cpu_seconds / seen.seconds,
+        seen.memory_mb,
+        seen.processes,
+        json_seconds,
+        seen.seconds / json_seconds,
+        decoders,
+        is_met,
+    )
+
+
+def print_result(result: Result) -> None:
+    print(f"{result.files} files, {result.megabytes:,.0f} MB, {result.calls:,} calls")
+    print(
+        f"replay     {result.seconds:6.1f} s  {result.megabytes_per_second:6.1f} MB/s  "
+        f"{result.cores_used:.1f} cores  {result.memory_mb:.0f} MB in {result.processes} processes"
+    )
+    print(
+        f"json.loads {result.json_seconds:6.1f} s  {result.megabytes / result.json_seconds:6.1f} MB/s  "
+        f"1 core; replay takes {result.times_json:.1f} times as long"
+    )
+    for decoder in result.decoders:
+        print(f"  decoding alone, {decoder.name}: {decoder.megabytes_per_second:.0f} MB/s")
+    bar = MOST_SECONDS_PER_500_MB * result.megabytes / 500
+    print(f"{'met   ' if result.is_met else 'MISSED'} {bar:.0f} s and {MOST_MEMORY_MB:.0f} MB")
+
+
+def say(text: str) -> None:
+    print(f"· {text}", file=sys.stderr)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder that holds raw/**/*.jsonl")
+    parser.add_argument(
+        "--megabytes", type=float, default=500.0, metavar="N", help="size of the corpus (500)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes to use (one a core)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    result = measure(options.data, options.megabytes, options.jobs)
+    if options.json:
+        print(json.dumps(asdict(result), indent=2))
+    else:
+        print_result(result)
+    return 0 if result.is_met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
