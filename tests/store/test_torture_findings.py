@@ -6,12 +6,13 @@ import errno
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFault, LockBusy, NotRegular
 from sevenfold.core.events import Event, LockFaceFailed
 from sevenfold.core.json import JsonObject
@@ -78,6 +79,31 @@ def test_a_success_counts_though_the_disk_fails_to_read_the_face(tmp_path: Path)
         assert lock.read_state().last_success
         assert [type(event) for event in events] == [LockFaceFailed]
         assert lock.acquire().token == lease.token + 1
+
+
+class BusyDisk(SystemDisk):
+    """Somebody else is quick to act whenever a file is read."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        found = super().read(fd, size, offset)
+        act, self.meanwhile = self.meanwhile, None
+        if act:
+            act()
+        return found
+
+
+def test_a_lock_taken_while_its_state_is_read_is_no_success_of_another_programs(tmp_path: Path) -> None:
+    disk, clock = BusyDisk(), ManualClock()
+    own = frozenset([FACE])
+    with Folder.open(tmp_path, disk=disk, own=own) as ours, Folder.open(tmp_path, own=own) as theirs:
+        rival = Lock(theirs, "dream", clock=clock, face=LockFace(theirs))
+        rival.acquire().give_up()
+        clock.pass_time(timedelta(hours=1))
+        disk.meanwhile = lambda: rival.acquire() and None
+        assert Lock(ours, "dream", clock=clock, face=LockFace(ours)).read_state().last_success is None
+        assert disk.meanwhile is None
 
 
 class Died(BaseException):

@@ -86,7 +86,15 @@ class Lock:
 
     def read_state(self) -> LockState:
         """What the record says now. A consolidation by another program, seen on the face, counts too."""
-        return self._with_outside_success(self._read(), self._read_face())
+        face = self._read_face()
+        while True:
+            state = self._read()
+            # Only what stood there before and after is explained by the record in between: without the mutex
+            # somebody of ours may take the lock meanwhile, and that is no success of another program's.
+            again = self._read_face()
+            if again == face:
+                return self._with_outside_success(state, face)
+            face = again
 
     def acquire(self) -> Lease:
         """Take the lock, or `LockBusy` at once: nobody waits minutes for somebody else's dream."""
