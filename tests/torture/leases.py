@@ -13,9 +13,12 @@ from random import Random
 
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import LeaseLost, LockBusy
+from sevenfold.store.disk import SYSTEM_DISK
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lease, Lock
+from sevenfold.store.lock_face import LockFace
 from tests.torture.crew import Crew
+from tests.torture.play_lock import open_memory
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.workers import Pipe
 
@@ -58,8 +61,8 @@ def contend(place: Path, who: str, pipe: Pipe) -> None:
     random = Random(who)
     log = Log(place)
     clock = WatchedClock(log)
-    with Folder.open(place / "control") as control:
-        lock = Lock(control, "dream", clock=clock, lease=LEASE)
+    with Folder.open(place / "control") as control, open_memory(place, SYSTEM_DISK) as memory:
+        lock = Lock(control, "dream", clock=clock, lease=LEASE, face=LockFace(memory))
         while True:
             with suppress(LockBusy):
                 lease = lock.acquire()
@@ -205,12 +208,14 @@ def run_leases(orders: Orders) -> list[Outcome]:
     events = orders.pick(tiny=12, short=40, long=1_000)
     with outcome("lock", "acquires") as found, orders.scratch("lock") as place:
         (place / "control").mkdir()
+        (place / "memory").mkdir()
         with closing(Pipe()) as pipe, Crew() as crew:
             fight = _Fight(place, orders.random("lock"), pipe, crew)
             for _ in range(PROCESSES):
                 fight.start()
-            with Folder.open(place / "control") as control:
-                _fight(orders, found, fight, Lock(control, "dream", lease=LEASE), wanted, events)
+            with Folder.open(place / "control") as control, open_memory(place, SYSTEM_DISK) as memory:
+                lock = Lock(control, "dream", lease=LEASE, face=LockFace(memory))
+                _fight(orders, found, fight, lock, wanted, events)
         for wrong in judge_log((place / "log").read_text().splitlines(), fight.killed, fight.successes):
             found.wrong(wrong)
         found.count = fight.acquires
