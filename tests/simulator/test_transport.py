@@ -10,7 +10,7 @@ from anthropic import Anthropic
 
 from sevenfold.core.models import MODELS
 from sevenfold.testing import Choices, RateLimits, Simulator
-from tests.simulator.asking import MARK, MODEL, NEWER, OLDER, PROSE, Asker, text, user
+from tests.simulator.asking import MARK, MODEL, NEWER, OLDER, PROSE, Asker, reply, text, tool, user
 
 GOOD = {"x-api-key": "k", "anthropic-version": NEWER}
 
@@ -257,3 +257,35 @@ def test_ids_count_up() -> None:
             client.messages.create(model=MODEL, max_tokens=9, messages=[{"role": "user", "content": "Hi"}])
         ids = [entry.request_id for entry in sim.ledger.entries]
     assert [int(re.sub(r"\D", "", name)) for name in ids] == [1, 2]
+
+
+CLAUDE_CODE = (
+    "claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,per-turn-control-2026-07-01,"
+    "mid-conversation-tool-changes-2026-07-01,thinking-token-count-2026-05-13,advanced-tool-use-2025-11-20,"
+    "effort-2025-11-24"
+)
+
+
+def test_a_request_as_claude_code_sends_it_is_served_and_cached(ask: Asker) -> None:
+    note = {"role": "system", "content": [text("SessionStart hook additional context: nothing.")]}
+    reminder = text("<system-reminder>\nInstructions.\n</system-reminder>")
+    tools = [tool("Read"), tool("ToolSearch"), tool("WebFetch", defer_loading=True)]
+    fields: dict[str, object] = {
+        "path": "/v1/messages?beta=true",
+        "version": OLDER,
+        "headers": {"anthropic-beta": CLAUDE_CODE},
+        "model": "claude-opus-5-5",
+        "max_tokens": 128_000,
+        "system": [text("billing"), text(PROSE, cache_control=MARK), text("Be brief.", cache_control=MARK)],
+        "tools": tools,
+        "thinking": {"type": "adaptive", "display": "omitted"},
+        "output_config": {"effort": "medium"},
+        "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+        "metadata": {"user_id": "user_1"},
+    }
+    first = ask.create(user(reminder, text("Hi", cache_control=MARK)), note, **fields)
+    assert first.status == 200
+    said = [user(reminder, "Hi"), note, reply(first), user(text("Go on.", cache_control=MARK))]
+    second = ask.create(*said, **fields)
+    assert second.usage.read == first.usage.written_5m > 500
+    assert ask.sim.last.difference is None

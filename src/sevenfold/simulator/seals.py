@@ -45,7 +45,7 @@ class Seal:
         return base64.b64encode(_mac(told) + told).decode()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def read_seal(signature: str) -> Seal | None:
     """What a signature says; None when it was not made here, or was changed since."""
     try:
