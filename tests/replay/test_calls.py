@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.messages import Text
 from sevenfold.core.usage import Usage
-from sevenfold.replay.calls import Assembler, Call, Event, Step
+from sevenfold.replay.calls import MOST_HELD, Assembler, Call, Event, Step
 from sevenfold.store.foreign.entries import MAIN, NO_KEY, Answered, CallId, Compacted, LaneId, Said
 from tests.replay.steps import at, result, said
 
@@ -74,6 +74,25 @@ def test_a_call_that_comes_again_later_in_the_file_is_not_counted_again() -> Non
 
 def test_a_call_without_an_id_stands_for_itself() -> None:
     assert len(calls(part(""), part(""), part(""))) == 3
+
+
+def test_a_call_that_gets_no_bill_is_over_when_a_person_speaks() -> None:
+    found = steps(
+        [part("a", output=None), said(result("t1", "42")), said(Text("Hello?")), part("a", output=5)]
+    )
+    assert [type(step).__name__ for step in found] == ["Call", "Said", "Said", "Call"]
+    assert isinstance(found[0], Call)
+    assert isinstance(found[3], Call)
+    assert (found[0].usage is None, found[3].usage is None) == (True, False)
+
+
+def test_a_log_without_any_bill_is_not_held_whole() -> None:
+    assembler = Assembler()
+    entries: list[Event] = [part("call 0", output=None)]
+    for number in range(3 * MOST_HELD):
+        entries += [said(result(f"t{number}", "42")), part("call 0", output=None)]
+    early = [step for entry in entries for step in assembler.take(entry)]
+    assert sum(isinstance(step, Said) for step in early) >= 2 * MOST_HELD
 
 
 def test_lanes_do_not_mix() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-from sevenfold.core.messages import Block
+from sevenfold.core.messages import Block, ToolResult
 from sevenfold.core.usage import Usage
 from sevenfold.store.foreign.entries import (
     Answered,
@@ -24,6 +24,9 @@ from sevenfold.store.foreign.entries import (
     Said,
 )
 from sevenfold.store.foreign.repeats import digest
+
+MOST_HELD = 64
+"""Results that a call's tools may have returned before its bill comes; real calls have a dozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ class Assembler:
         lane = self._lanes.setdefault(entry.lane, _Lane())
         match entry:
             case Said():
+                if _is_abandoned(lane, entry):
+                    yield from self._close(lane)
                 yield from _hear(lane, entry)
             case Answered():
                 yield from self._answer(lane, entry)
@@ -163,6 +168,14 @@ class Assembler:
         held, lane.held = lane.held, []
         for said in held:
             yield from _hear(lane, said)
+
+
+def _is_abandoned(lane: _Lane, said: Said) -> bool:
+    """Whether the open call will get no bill any more. A log without any would be held whole otherwise."""
+    if lane.open is None or lane.open.usage is not None:
+        return False
+    is_turn_over = not all(isinstance(block, ToolResult) for block in said.blocks)
+    return is_turn_over or len(lane.held) >= MOST_HELD
 
 
 def _hear(lane: _Lane, said: Said) -> Iterator[Step]:
