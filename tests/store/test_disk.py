@@ -299,3 +299,32 @@ def test_a_failed_full_flush_is_a_failure(root: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(fcntl, "fcntl", broken)
     with pytest.raises(OSError, match="broken"):
         SystemDisk().fsync(root)
+
+
+def test_what_is_wrong_with_the_folder_is_not_taken_for_a_lack_of_openat2(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sevenfold.store.disk._OPENAT2._works", None)
+    with pytest.raises(DiskFault, match="closed already"), mapped_errors("open"):
+        SystemDisk().open_beneath(1 << 20, "file", READ_FLAGS)
+
+
+@pytest.mark.parametrize("name", ["ENOSYS", "EINVAL", "ENOTSUP"])
+def test_a_file_system_without_the_single_step_gets_two(
+    root: int, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def lacking(result: int, path: str) -> int:
+        raise OSError(getattr(errno, name), "not here", path)
+
+    monkeypatch.setattr("sevenfold.store.disk._checked", lacking)
+    os.close(os.open("other", os.O_CREAT | os.O_WRONLY, dir_fd=root))
+    # The kernel under this test has the single step, and has taken it by the time it says that it has not.
+    with pytest.raises(FileNotFoundError):
+        SystemDisk().rename_new("other", "moved", old_fd=root, new_fd=root)
+    assert "moved" in os.listdir(root)
+
+
+def test_a_library_without_the_single_step_gets_two(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sevenfold.store.disk._libc", object)
+    SystemDisk().rename_new("file", "moved", old_fd=root, new_fd=root)
+    assert "moved" in os.listdir(root)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -330,3 +331,20 @@ def test_two_names_left_by_a_crash_in_the_middle_of_two_steps_become_one_when_it
     os.link(place / ".tmp-crashed", place / "file.md")
     assert folder.read("file.md", max_bytes=9) == b"whole"
     assert folder.all_names() == ["file.md"]
+
+
+class ElsewhereDisk(SystemDisk):
+    """Every plain file lies on another device than its folder."""
+
+    def stat(self, fd: int) -> os.stat_result:
+        found = super().stat(fd)
+        fields = list(found)
+        if stat.S_ISREG(found.st_mode):
+            fields[stat.ST_DEV] += 1
+        return os.stat_result(fields)
+
+
+def test_a_file_on_another_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mounted").touch()
+    with Folder.open(tmp_path, disk=ElsewhereDisk()) as folder, pytest.raises(NotRegular, match="device"):
+        folder.read("mounted", max_bytes=1)

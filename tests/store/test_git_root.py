@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -233,3 +234,18 @@ def test_a_folder_that_may_not_be_looked_into_is_an_error_of_ours(
     monkeypatch.setattr(Path, "is_dir", denied)
     with pytest.raises(AccessDenied):
         find_root(top)
+
+
+def test_where_names_ignore_case_a_folder_has_the_name_it_was_made_with(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (top / "typed").mkdir()
+
+    def made_name(fd: int, command: int, room: bytes) -> bytes:
+        assert len(room) == 1024
+        return os.fsencode(top / "Made").ljust(1024, b"\0")
+
+    monkeypatch.setattr(fcntl, "F_GETPATH", 50, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", made_name)
+    assert real_path(top / "typed") == top / "Made"
+    assert real_path(top / "nothing") == top / "nothing"

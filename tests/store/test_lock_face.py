@@ -285,3 +285,15 @@ def test_our_mark_is_in_even_seconds_which_every_file_system_keeps() -> None:
     for when in (ManualClock().now() + timedelta(seconds=1.999), None):
         assert stamp(when).modified_ns % 2_000_000_000 == 0
         assert stamp(when).pid == os.getpid()
+
+
+def test_a_holder_that_belongs_to_somebody_else_is_alive(
+    lock: Lock, file: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_yours(pid: int, signal: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    write_foreign(file, 1, clock.now())
+    monkeypatch.setattr(os, "kill", not_yours)
+    with pytest.raises(LockBusy, match="process 1"):
+        lock.acquire()

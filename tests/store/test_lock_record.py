@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -98,3 +99,13 @@ def test_a_record_survives_its_own_file(lock: Lock, control: Folder, clock: Manu
     )
     wire = read_object(control.read(RECORD, max_bytes=10_000))
     assert read_state(wire) == state
+
+
+def test_a_system_that_does_not_name_its_boots_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(self: Path, encoding: str) -> str:
+        raise FileNotFoundError
+
+    boot_id.cache_clear()
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert boot_id() == ""
+    boot_id.cache_clear()

@@ -289,3 +289,32 @@ def test_nothing_but_mail_is_left_in_a_mailbox(box: Mailbox, mail: Folder) -> No
     box.deliver(letter("m2"))
     box.acknowledge(MailId("m1"))
     assert sorted(path.split("/")[1] for path in tree(mail.path)) == ["cur", "new"]
+
+
+class RacingDisk(SystemDisk):
+    """Somebody else acknowledges everything just after it was listed."""
+
+    def __init__(self) -> None:
+        self.before_open: Callable[[], None] | None = None
+
+    def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        if self.before_open and path.endswith("-m1.json"):
+            act, self.before_open = self.before_open, None
+            act()
+        return super().open_beneath(root_fd, path, flags)
+
+
+def test_mail_that_another_reader_used_meanwhile_is_not_received(
+    mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    disk = RacingDisk()
+    with (
+        Folder.open(mail.path, disk=disk) as folder,
+        opened(folder, control, events=events) as box,
+        opened(mail, control) as other,
+    ):
+        box.deliver(letter("m1"))
+        box.deliver(letter("m2"))
+        disk.before_open = lambda: other.acknowledge(MailId("m1"))
+        assert waiting(box) == ["m2"]
+    assert events == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sevenfold.core.canonical import canonical
 from sevenfold.core.errors import FileDamaged
 from sevenfold.core.events import Event, MailQuarantined
 from sevenfold.store.folder import Folder
@@ -144,4 +146,23 @@ def test_with_another_key_nothing_that_waits_is_trusted(
     control.replace(KEY, bytes(32))
     with opened(mail, control, events=events) as other:
         assert other.receive() == []
+    assert len(events) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"sent": "soon", "body": {"x": 1}}, {"sender": 7}, {"body": "x"}, {"summary": None}],
+    ids=["time", "sender", "body", "words"],
+)
+def test_a_sealed_message_that_makes_no_sense_is_set_aside(
+    box: Mailbox, mail: Folder, control: Folder, events: list[Event], changes: dict[str, object]
+) -> None:
+    """One of a newer version, say."""
+    plain = {"id": "m1", "sender": "a", "summary": "b", "sent": "2026-11-15T00:00:00", "body": None}
+    fields: dict[str, object] = {**plain, **changes}
+    told = canonical({"to": "ada", "mail": fields})
+    seal = hmac.new(control.read(KEY, max_bytes=99), told, "sha256").hexdigest()
+    data = canonical({"seal": seal, **fields})
+    (mail.path / "ada" / "new" / f"000000000001-{len(data)}-m1.json").write_bytes(data)
+    assert box.receive() == []
     assert len(events) == 1

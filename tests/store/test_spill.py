@@ -292,3 +292,13 @@ def test_a_folder_that_cannot_be_made_is_an_error_at_once(session: Folder) -> No
     (session.path / FOLDER).touch()
     with pytest.raises(SevenfoldError):
         Spills(session, SETTINGS)
+
+
+def test_a_result_whose_every_name_is_taken_by_another_is_left_alone(
+    spills: Spills, session: Folder, events: list[Event]
+) -> None:
+    stored = spills.store(result("text", "é"))
+    assert stored.spill
+    session.replace(stored.spill, b"something else")
+    assert spills.store(result("text", "é")) == Decision(ToolUseId("é"))
+    assert isinstance(events[-1], SpillFailed)

@@ -13,7 +13,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import HEAD, write_line
 from sevenfold.store.transcript import Transcript
 from sevenfold.store.transcript_reader import UNFINISHED, BadLine, Resumed, Stored, resume, scan
-from tests.store.disks import CountingDisk, fresh_folder
+from tests.store.disks import CountingDisk, QuickDisk, fresh_folder
 from tests.store.transcripts import (
     FILE,
     SESSION,
@@ -303,3 +303,20 @@ def test_with_one_line_in_a_hundred_spoilt_every_other_record_is_there(data: st.
     missing = set(names[at + 1 :]) - set(ids(found.records))
     assert missing <= {names[n] for n in spoilt_lines}
     assert ids(found.records) == [name for name in names[at + 1 :] if name not in missing]
+
+
+class ShrinkingDisk(QuickDisk):
+    """A file that is cut short while it is being read."""
+
+    def read(self, fd: int, size: int, offset: int) -> bytes:
+        return super().read(fd, size, offset) if offset < 100 else b""
+
+
+def test_a_transcript_cut_short_while_it_is_read_ends_there(sessions: Folder) -> None:
+    write_raw(sessions, *[said(f"{n}") for n in range(20)])
+    patch = with_chunks(100)
+    try:
+        with Folder.open(sessions.path, disk=ShrinkingDisk()) as folder:
+            assert len(scanned(folder)) == 1
+    finally:
+        patch.undo()
