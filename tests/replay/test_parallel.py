@@ -108,6 +108,12 @@ def test_calls_that_stand_in_several_files_are_counted_once(tmp_path: Path) -> N
     assert {item.path.name for item in outcome.unreadable} == {"history.jsonl", "noise.jsonl"}
 
 
+def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "new.jsonl").touch()
+    outcome = read_all(find_transcripts([tmp_path]).found, Terms())
+    assert [item.reason for item in outcome.unreadable] == ["empty"]
+
+
 def test_two_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = find_transcripts([logs(tmp_path)]).found
     alone = read_all(found, Terms(), jobs=1)

@@ -126,7 +126,8 @@ def _look(
     for done in run([Look(item.path) for item in files], _counter("looking", total, on_progress)):
         match done.result:
             case Looked(agent=None):
-                unreadable.append(Unreadable(files[done.place].path, NO_TRANSCRIPT))
+                file = files[done.place]
+                unreadable.append(Unreadable(file.path, NO_TRANSCRIPT if file.size_bytes else "empty"))
             case Looked() as seen:
                 looked[done.place] = seen
             case Failed(reason=reason):
