@@ -1,0 +1,33 @@
+"""What `docs/store.md` shows is so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from sevenfold.store.record_lines import is_whole, read_line, write_line
+from sevenfold.store.records import BoundaryRecord, MessageRecord
+
+PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text("utf-8")
+
+
+def fenced(kind: str) -> list[str]:
+    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_example_lines_are_lines() -> None:
+    lines = fenced("jsonl")[0].encode().splitlines()
+    assert [is_whole(line) for line in lines] == [True, True]
+    records = [read_line(line) for line in lines]
+    assert [type(record.body) for record in records] == [MessageRecord, BoundaryRecord]
+    assert [write_line(record).rstrip(b"\n") for record in records] == lines
+
+
+def test_the_example_code_runs(tmp_path: Path) -> None:
+    [code] = fenced("python")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
