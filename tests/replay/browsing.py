@@ -37,6 +37,23 @@ class Opened:
     def texts(self, selector: str) -> list[str]:
         return self.page.locator(selector).all_inner_texts()
 
+    def expect_text(self, selector: str, text: str) -> None:
+        """It is there, or comes to be there."""
+        from playwright.sync_api import expect
+
+        expect(self[selector]).to_contain_text(text)
+
+    def expect_hidden(self, selector: str) -> None:
+        from playwright.sync_api import expect
+
+        expect(self[selector]).to_be_hidden()
+
+    def expect_sound(self) -> None:
+        """No figure on the page is the wreck of a sum."""
+        shown = self["body"].inner_text()
+        assert "Sevenfold" in shown
+        assert not [wreck for wreck in ("NaN", "undefined", "Infinity", "[object") if wreck in shown]
+
 
 class Open(Protocol):
     def __call__(

@@ -17,10 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sevenfold.cli import replay_contents, replay_view
 from sevenfold.core.errors import AccessDenied, DiskFull, InputError
 from sevenfold.replay.page.build import SCRIPTS, build_page, escape_json
 from sevenfold.replay.page.payload import MOST_PAGE_POINTS, MOST_UNREADABLE, describe_page
-from sevenfold.replay.page.write import check_target, write_page
+from sevenfold.replay.page.write import BEGINNING, check_target, write_page
 from sevenfold.replay.report import Report
 from sevenfold.store.foreign.find import Unreadable
 from tests.replay.reports import (
@@ -38,6 +39,7 @@ from tests.replay.reports import (
 ASSETS = Path(str(files("sevenfold.replay.page") / "assets"))
 DANGEROUS = re.compile("[<>&\u2028\u2029]")
 MOST_BYTES = 5_000_000
+OLD, NEW = "<!doctype html>old", "<!doctype html>new ✓"
 
 Row = list[object]
 
@@ -131,6 +133,15 @@ def test_the_scripts_write_text_and_never_markup() -> None:
             assert not re.search(r"</script|<!--|fetch\(|XMLHttp|import\(|localStorage|cookie", text)
 
 
+def test_the_page_has_the_terminals_words_for_every_cause_and_kind() -> None:
+    words = (ASSETS / "figures.js").read_text(encoding="utf-8")
+    for cause, label in replay_view.CAUSES.items():
+        assert re.search(rf'^  "?{cause}"?: \{{$', words, re.MULTILINE), cause
+        assert f'long: "{label}"' in words
+    for kind, label in replay_contents.KINDS.items():
+        assert re.search(rf'^  {kind}: "{label}"', words, re.MULTILINE | re.IGNORECASE), kind
+
+
 def test_five_hundred_long_sessions_are_less_than_five_megabytes() -> None:
     report = large_report(500)
     page = page_of(report)
@@ -209,9 +220,9 @@ def test_an_empty_report_is_a_page_too() -> None:
 
 def test_the_page_is_written_and_written_over(tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    assert write_page(target, "one") == target.resolve()
-    assert write_page(target, "two ✓") == target.resolve()
-    assert target.read_text(encoding="utf-8") == "two ✓"
+    assert write_page(target, OLD) == target.resolve()
+    assert write_page(target, NEW) == target.resolve()
+    assert target.read_text(encoding="utf-8") == NEW
     assert os.listdir(tmp_path) == ["page.html"]
 
 
@@ -219,10 +230,10 @@ def test_a_page_that_is_there_keeps_its_mode_and_a_new_one_takes_the_usual(tmp_p
     target = tmp_path / "page.html"
     plain = tmp_path / "plain"
     plain.touch()
-    write_page(target, "one")
+    write_page(target, OLD)
     assert target.stat().st_mode == plain.stat().st_mode
     target.chmod(0o640)
-    write_page(target, "two")
+    write_page(target, NEW)
     assert target.stat().st_mode & 0o777 == 0o640
 
 
@@ -232,6 +243,20 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert write_page(link, "one") == real
     assert link.is_symlink()
     assert real.read_text(encoding="utf-8") == "one"
+
+
+def test_a_transcript_named_by_mistake_is_not_written_over(tmp_path: Path) -> None:
+    log = tmp_path / "session.jsonl"
+    log.write_text('{"type": "user"}\n')
+    with pytest.raises(InputError, match="is there and is no page, so it is not written over"):
+        write_page(log, NEW)
+    assert log.read_text() == '{"type": "user"}\n'
+    log.write_text("")
+    assert write_page(log, NEW).read_text(encoding="utf-8") == NEW
+
+
+def test_every_page_begins_as_one_that_may_be_written_over() -> None:
+    assert page_of(report_of()).encode().startswith(BEGINNING)
 
 
 @pytest.mark.parametrize("name", ["", ".", "sub/.."])
@@ -254,6 +279,11 @@ def test_a_name_that_cannot_be_used_is_told(tmp_path: Path, name: str) -> None:
         check_target(tmp_path / name)
 
 
+def test_the_home_of_nobody_is_told() -> None:
+    with pytest.raises(InputError, match="cannot be used"):
+        check_target(Path("~no-such-person/page.html"))
+
+
 def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="is no plain file"):
@@ -267,13 +297,13 @@ def test_a_failed_write_leaves_the_old_page_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception]
 ) -> None:
     target = tmp_path / "page.html"
-    write_page(target, "old")
+    write_page(target, OLD)
 
     def fail(descriptor: int) -> None:
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(kind, match=r"cannot write the page '.*page\.html'"):
-        write_page(target, "new")
-    assert target.read_text(encoding="utf-8") == "old"
+        write_page(target, NEW)
+    assert target.read_text(encoding="utf-8") == OLD
     assert os.listdir(tmp_path) == ["page.html"]

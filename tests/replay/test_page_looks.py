@@ -113,6 +113,6 @@ def test_paper_shows_figures_and_no_controls(open_page: Open) -> None:
     opened = open_page(rich_report(), scheme="dark")
     opened.page.emulate_media(media="print", color_scheme="light")
     for control in ("nav", ".picker", ".tools", ".skip", "#breaks .more"):
-        expect(opened[control]).to_be_hidden()
+        opened.expect_hidden(control)
     expect(opened["#breaks tbody tr"]).to_have_count(6)
     expect(opened[".plot"]).to_be_visible()

@@ -60,6 +60,7 @@ examples:
   sevenfold replay
   sevenfold replay ~/.claude/projects --since 2026-11-01
   sevenfold replay session.jsonl --json | jq .breaks
+  sevenfold replay --html replay.html               a page to look at, with plots
   sevenfold replay --reprice claude-sonnet-5-5      the same calls at that model's prices
 """
 
@@ -137,6 +138,7 @@ def make_parser() -> ArgumentParser:
 def _add_replay_options(replay: ArgumentParser) -> None:
     replay.add_argument("paths", nargs="*", metavar="PATH", help="a transcript, or a folder that holds some")
     replay.add_argument("--json", action="store_true", help="print JSON (docs/replay.md describes it)")
+    replay.add_argument("--html", metavar="FILE", help="write the report as one page, to open in a browser")
     replay.add_argument("--reprice", metavar="MODEL", help="count every call at this model's prices of today")
     replay.add_argument("--since", metavar="DATE", help="count only calls from this day on")
     replay.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")

@@ -49,6 +49,10 @@ class Screen:
         """To standard error: nobody asked for it."""
         _write(sys.stderr, text.rstrip("\n"))
 
+    def note(self, text: str) -> None:
+        """To standard error: worth knowing, and no part of the output that a program may be reading."""
+        _write(sys.stderr, _clean(text))
+
     def show(self, text: str) -> None:
         _write(sys.stdout, text)
 

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.replay_view import show_report
+from sevenfold.cli.replay_view import show_head, show_report
 from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
+from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import Model
 from sevenfold.replay.account import Terms
+from sevenfold.replay.page.build import build_page
+from sevenfold.replay.page.write import check_target, write_page
 from sevenfold.replay.parallel import Progress, read_all
 from sevenfold.replay.report import Origin, Report, sum_up
 from sevenfold.replay.report_json import describe_report
@@ -33,6 +36,7 @@ class Wanted:
     limit: int | None
     jobs: int | None
     repriced: str | None
+    html: Path | None = None
 
 
 def run(options: Namespace, screen: Screen) -> int:
@@ -40,8 +44,14 @@ def run(options: Namespace, screen: Screen) -> int:
     report = read_report(wanted, screen)
     if options.json:
         screen.show_json(describe_report(report))
+    elif report.files and wanted.html:
+        show_head(report, screen)
     elif report.files:
         show_report(report, screen, _remarks(report, wanted.terms))
+    if report.files and wanted.html:
+        # Beside JSON it would be in a program's way.
+        tell = screen.note if options.json else screen.show_line
+        tell(write_html(report, wanted.html, wanted.terms))
     if not report.files:
         _fail_empty(report, screen)
     return 0 if report.files else 1
@@ -58,6 +68,14 @@ def read_report(wanted: Wanted, screen: Screen) -> Report:
             return report
     with as_file(files("sevenfold.replay") / "sample" / "session.jsonl") as sample:
         return _read(find_transcripts([sample]), wanted, "sample", screen)
+
+
+def write_html(report: Report, path: Path, terms: Terms) -> str:
+    """Write the page; what to tell of it."""
+    remark = " ".join(_remarks(report, terms))
+    page = build_page(report, made_at=SystemClock().now(), remarks=[remark] if remark else [])
+    target = write_page(path, page)
+    return f"the page is in {target} ({len(page) / 1e6:.1f} MB): open it in a browser"
 
 
 def _read(search: Search, wanted: Wanted, origin: Origin, screen: Screen) -> Report:
@@ -106,7 +124,10 @@ def _wanted(options: Namespace) -> Wanted:
     model = _priced_model(catalog, reprice) if reprice else None
     terms = Terms(catalog, model, _read_date(cast("str | None", options.since)))
     paths = tuple(Path(path).expanduser() for path in cast("Sequence[str]", options.paths))
-    return Wanted(paths, terms, limit, jobs, model.name if model else None)
+    html = cast("str | None", options.html)
+    # Asked before anything is read: that may take a minute.
+    target = None if html is None else check_target(Path(html))
+    return Wanted(paths, terms, limit, jobs, model.name if model else None, target)
 
 
 def _read_catalog() -> Catalog:

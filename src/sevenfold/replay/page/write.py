@@ -9,11 +9,14 @@ from pathlib import Path
 from sevenfold.core.errors import InputError
 from sevenfold.store.disk import mapped_errors
 
+BEGINNING = b"<!doctype html>"
+"""Of every page. Only what begins so, or is empty, is written over: a transcript named by mistake is not."""
+
 
 def check_target(path: Path) -> Path:
-    """Where a page of that name would go, links followed. Asked first: reading may take a minute."""
+    """Where a page of that name would go, links followed."""
     try:
-        target = path.resolve()
+        target = path.expanduser().resolve()
         if target.is_dir():
             raise InputError(f"--html {str(path)!r} is a folder; name a file in it, such as replay.html")
         if target.exists() and not target.is_file():
@@ -22,7 +25,12 @@ def check_target(path: Path) -> Path:
             raise InputError(
                 f"--html {str(path)!r}: the folder {str(target.parent)!r} does not exist; make it first"
             )
-    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a name with a NUL in it
+        if target.exists() and not _is_page(target):
+            raise InputError(
+                f"--html {str(path)!r} is there and is no page, so it is not written over; "
+                "name the page to write, such as replay.html"
+            )
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name, ~nobody
         raise InputError(f"--html {str(path)!r} cannot be used: {error}") from error
     return target
 
@@ -43,3 +51,9 @@ def write_page(path: Path, page: str) -> Path:
         finally:
             draft.unlink(missing_ok=True)
     return target
+
+
+def _is_page(target: Path) -> bool:
+    with target.open("rb") as file:
+        beginning = file.read(len(BEGINNING))
+    return not beginning or beginning.lower() == BEGINNING

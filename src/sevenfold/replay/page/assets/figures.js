@@ -12,29 +12,34 @@ const CAUSES = {
   idle: {
     label: "Idle",
     long: "idle longer than the cache lives",
+    by: "by idling longer than the cache lives",
     why: "The next call came after the cached prompt had expired, 5 minutes or an hour after its last use. "
       + "All of it was paid for again.",
   },
   compaction: {
     label: "Compaction",
     long: "compaction",
+    by: "by compaction",
     why: "A summary took the place of the conversation, so what follows the fixed beginning was new to the cache. "
       + "That is the price of compacting, not a fault.",
   },
   clearing: {
     label: "Clearing",
     long: "old tool results cleared",
+    by: "by clearing old tool results",
     why: "Old tool results were taken out of the middle of the context. Everything after the first of them was "
       + "written to the cache again.",
   },
   "model switch": {
     label: "Model switch",
     long: "model switched",
+    by: "by switching the model",
     why: "Each model has a cache of its own, so the first call on another one starts cold.",
   },
   unexplained: {
     label: "Unexplained",
     long: "unexplained by the log",
+    by: "for reasons that the log does not show",
     why: "Nothing in the log explains these: changed tools or instructions are not recorded, and a provider may "
       + "drop an entry early.",
   },
@@ -52,7 +57,7 @@ const FILLS = {
   summary: "Summaries of compaction",
   system_prompt: "System prompt",
   tool_schema: "Tool schemas",
-  unlogged: "System prompt and tools, not in the log",
+  unlogged: "System prompt, tools: not in the log",
 };
 
 function tokens(count) {
@@ -115,6 +120,10 @@ function count(number, thing) {
 /* A name at a readable length; whoever shows it shows the whole somewhere, too. */
 function clip(text, most = 48) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+function sentence(text) {
+  return text && `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
 }
 
 function sum(numbers) {

@@ -28,11 +28,11 @@ function lede(report, sessions) {
   const who = `${count(total.calls, "call")}${subs ? `, those of ${count(subs, "sub-agent")} among them` : ""}${when ? `, ${when}` : ""}.`;
   const bare = isPriced(total) && total.uncached ? ` Without the prompt cache: ${total.estimated_usd ? "~" : ""}${usd(total.uncached)}.` : "";
   if (!breaks.length) return who + bare;
+  // Dollars decide; where nothing has a price, tokens do.
   const lost = (cause) => sum(breaks.filter((item) => item.cause === cause).map((item) => item.usd || item.lost / 1e9));
-  const worst = [...report.causes].sort((one, other) => lost(other) - lost(one))[0];
-  const most = { idle: "by idling longer than the cache lives", unexplained: "for reasons that the log does not show" }[worst]
-    ?? `by ${CAUSES[worst].long.replace("old", "clearing old").replace(" cleared", "").replace("model switched", "switching the model")}`;
-  return `${who}${bare} ${count(breaks.length, "cache break")} cost ${lostText(breaks)}, most of it ${most}.`;
+  const causes = report.causes.filter(lost).sort((one, other) => lost(other) - lost(one));
+  const most = `${causes.length > 1 ? "most of it " : ""}${CAUSES[causes[0]].by}`;
+  return `${who}${bare} ${count(breaks.length, "cache break")} cost ${lostText(breaks)}, ${most}.`;
 }
 
 function card(label, value, remark, meter) {
@@ -156,7 +156,7 @@ function about(report, sessions) {
     total.estimated_tokens
       ? `~ marks a figure that is estimated or holds an estimate. Some calls have no final output count in the log (${tokens(total.estimated_tokens)} tokens, ${usd(total.estimated_usd)}): theirs is taken from what the model wrote.`
       : "~ marks a figure that is estimated.",
-    ...report.remarks,
+    ...report.remarks.map(sentence),
     unbilled ? `${count(unbilled, "call")} without usage in the log: in no figure.` : "",
     uncounted ? `${count(uncounted, "call")} not counted here: repeated by another file, or too early.` : "",
   ];

@@ -1,5 +1,6 @@
 /* The sessions: a list to pick from, and beside it everything about the one that was picked. */
 
+const FEW = 6; // so many stand beside a plot without scrolling
 const MOST_OPTIONS = 200; // more are found by searching, not by scrolling
 
 const ORDERS = {
@@ -55,7 +56,7 @@ class SessionView {
       class: "options", role: "listbox", tabindex: "0", "aria-label": "Sessions", on: { keydown: (event) => this.key(event) },
     });
     return el(
-      "div", { class: "picker card" },
+      "div", { class: `picker card${this.sessions.length > FEW ? " long" : ""}` },
       el("label", { for: "session-search" }, "Find a session"), search,
       el("div", { class: "order" }, el("label", { for: "session-order" }, "Sort by"), order),
       this.found, this.options,
