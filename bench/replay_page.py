@@ -1,0 +1,148 @@
+"""How large the page of many sessions is, how long it takes to make, and how long a browser takes to draw it.
+
+The sessions are the sample's, made as long as a plot gets: 320 points and twenty breaks each. Drawing is from
+the start of navigation until everything is laid out and painted, in headless Chromium on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import cast
+
+from sevenfold.replay.account import Terms, read_account
+from sevenfold.replay.breaks import CAUSES, Break
+from sevenfold.replay.page.build import build_page
+from sevenfold.replay.report import FileReport, Report, SessionReport, sum_up
+from sevenfold.replay.series import MOST_POINTS, Point
+
+START = datetime(2026, 11, 3, 10, tzinfo=UTC)
+BREAKS = 20
+RUNS = 5
+"""The median leaves out what the machine did meanwhile."""
+MOST_MB = 5.0
+MOST_DRAW_S = 1.0
+
+# Two frames later everything has been painted once.
+PAINTED = """() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(
+  () => resolve(performance.now()))))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    sessions: int
+    megabytes: float
+    make_s: float
+    draw_s: float | None
+    """None where there is no Chromium."""
+    elements: int | None
+
+    @property
+    def is_met(self) -> bool:
+        return self.megabytes < MOST_MB and (self.draw_s is None or self.draw_s < MOST_DRAW_S)
+
+
+def make_report(count: int) -> Report:
+    path = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
+    sample = read_account(path, "claude-code", Terms())
+    sessions = tuple(_stretched(sample.sessions[0], place) for place in range(count))
+    return sum_up([FileReport(path, "claude-code", sample.lines, sessions)])
+
+
+def measure_page(count: int) -> Figures:
+    report = make_report(count)
+    times: list[float] = []
+    page = ""
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        page = build_page(report, made_at=START)
+        times.append(time.perf_counter() - began)
+    megabytes = len(page.encode()) / 1e6
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return Figures(count, megabytes, median(times), None, None)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "page.html")
+        path.write_text(page, encoding="utf-8")
+        drawn = [_draw(chromium, path) for _ in range(RUNS)]
+    return Figures(count, megabytes, median(times), median(item.seconds for item in drawn), drawn[0].elements)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    seconds: float
+    elements: int
+
+
+def _draw(chromium: str, path: Path) -> _Drawn:
+    from playwright.sync_api import sync_playwright
+
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--no-first-run",
+    ]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=flags)
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(path.as_uri())
+        drawn_ms = cast("float", page.evaluate(PAINTED))
+        elements = cast("int", page.evaluate("document.querySelectorAll('*').length"))
+        browser.close()
+    return _Drawn(drawn_ms / 1000, elements)
+
+
+def _stretched(session: SessionReport, place: int) -> SessionReport:
+    points = tuple(
+        Point(call, START + timedelta(seconds=47 * call), 21_337 + 431 * call, 20_011 + 429 * call)
+        for call in range(MOST_POINTS)
+    )
+    breaks = tuple(
+        Break(
+            START + timedelta(seconds=47 * 16 * number),
+            CAUSES[number % len(CAUSES)],
+            12_345 + 977 * number,
+            Decimal("0.123456"),
+            timedelta(seconds=421),
+            timedelta(minutes=5),
+            "claude-opus-5-5",
+            123_456,
+            12_345,
+        )
+        for number in range(BREAKS)
+    )
+    name = f"{place:08x}{session.id[8:]}"
+    return replace(
+        session, id=name, path=session.path.with_name(f"{name}.jsonl"), series=points, breaks=breaks
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--sessions", type=int, default=500)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    found = measure_page(cast("int", options.sessions))
+    if options.json:
+        print(json.dumps(asdict(found)))
+    else:
+        draw = "no chromium here" if found.draw_s is None else f"{found.draw_s:.2f} s (bar {MOST_DRAW_S} s)"
+        print(f"{found.sessions} sessions: {found.megabytes:.2f} MB (bar {MOST_MB} MB)")
+        print(f"made in {found.make_s:.2f} s, drawn in {draw}, {found.elements or 0:,} elements")
+    return 0 if found.is_met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
