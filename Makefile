@@ -13,10 +13,13 @@ READY := $(VENV)/.package-installed
 UV := uv==0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help test check format torture bench constraints clean
+.PHONY: help try test check format torture bench constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+try: $(READY)  ## what did your agent sessions cost? yours, or a sample: no key, no network
+	@$(BIN)/sevenfold replay
 
 test: $(READY)  ## run every test and gate
 	$(PYTEST)
@@ -34,7 +37,9 @@ torture: $(READY)  ## kill, starve and race the store for as long as it takes
 bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions)
 	$(BIN)/python bench/tokens.py --data $(DATA)
 	$(BIN)/python bench/transcript.py
-	$(BIN)/python bench/counting.py
+	$(BIN)/python bench/cache_model.py --data $(DATA)
+	$(BIN)/python bench/simulator_tokens.py --data $(DATA)
+	$(BIN)/python bench/replay.py --data $(DATA)
 
 constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
 	$(PYTHON) -m venv --clear .venv.lock

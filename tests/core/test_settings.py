@@ -42,11 +42,11 @@ class Kettle:
     enabled: bool = switch(True, off_by="DISABLE_KETTLE")
     cups: int = limit(10, at_least=1, at_most=100)
     spare: int | None = amount(None)
-    heat: Decimal | None = percent(None, alias="OLD_HEAT")  # noqa: RUF009
-    shelf: PurePath | None = place(None, alias="SEVENFOLD_SHELF")  # noqa: RUF009
+    heat: Decimal | None = percent(None, alias="OLD_HEAT")
+    shelf: PurePath | None = place(None, alias="SEVENFOLD_SHELF")
     tea: str = choice("green", "green", "black")
     guests: tuple[str, ...] = names(("Ann",))
-    spoons: Limits = limits(Limits(), at_least=1, ceiling=10)  # noqa: RUF009
+    spoons: Limits = limits(Limits(), at_least=1, ceiling=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Blend:
     SECTION: ClassVar[str] = "blends"
     EACH: ClassVar[str] = "blend"
 
-    usd: Decimal | None = price(None)  # noqa: RUF009
+    usd: Decimal | None = price(None)
     grams: int = limit(5)
 
 
