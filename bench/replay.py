@@ -47,6 +47,8 @@ class Result:
     calls: int
     seconds: float
     megabytes_per_second: float
+    cpu_seconds: float
+    """Of all its processes: what it takes, whoever else is at work on the machine."""
     cores_used: float
     memory_mb: float
     processes: int
@@ -192,6 +194,7 @@ def measure(data: Path, megabytes: float, jobs: int | None) -> Result:
         calls,
         seen.seconds,
         size / seen.seconds,
+        seen.cpu_seconds,
         seen.cpu_seconds / seen.seconds,
         seen.memory_mb,
         seen.processes,
@@ -206,7 +209,8 @@ def print_result(result: Result) -> None:
     print(f"{result.files} files, {result.megabytes:,.0f} MB, {result.calls:,} calls")
     print(
         f"replay     {result.seconds:6.1f} s  {result.megabytes_per_second:6.1f} MB/s  "
-        f"{result.cores_used:.1f} cores  {result.memory_mb:.0f} MB in {result.processes} processes"
+        f"{result.cpu_seconds:.1f} s of CPU on {result.cores_used:.1f} cores  "
+        f"{result.memory_mb:.0f} MB in {result.processes} processes"
     )
     print(
         f"json.loads {result.json_seconds:6.1f} s  {result.megabytes / result.json_seconds:6.1f} MB/s  "
