@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, expect
 from sevenfold.cli.figures import spell_tokens, spell_usd
 from sevenfold.replay.account import Terms, read_account
 from sevenfold.replay.page.build import build_page
+from sevenfold.replay.pricing import UNNAMED
 from sevenfold.replay.report import Report, sum_up
 from tests.replay.browsing import PHONE, Open, Opened
 from tests.replay.reports import (
@@ -311,6 +312,12 @@ def test_without_any_price_the_page_counts_tokens(open_page: Open) -> None:
     expect(opened["#money"]).not_to_contain_text("Dollars")
     opened.expect_text("#unpriced pre", '[models."gpt-9"]')
     opened.expect_sound()
+
+
+def test_calls_on_a_model_without_a_name_ask_for_no_price(open_page: Open) -> None:
+    opened = open_page(report_of(Story(usd=None, model=UNNAMED)))
+    opened.expect_text("#unpriced", "Calls whose model the log does not name: 944K tokens in 12 calls.")
+    assert opened["#unpriced pre"].count() == 0
 
 
 def test_remarks_tell_what_was_not_read(open_page: Open) -> None:

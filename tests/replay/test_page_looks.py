@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from sevenfold.replay.report import Report
 from tests.replay.browsing import DESKTOP, PHONE, Open, Scheme
-from tests.replay.reports import ENDLESS, hostile_report, rich_report
+from tests.replay.reports import ENDLESS, Story, hostile_report, report_of, rich_report
 
 WIDTHS = (320, PHONE, 768, DESKTOP)
 
@@ -107,6 +107,16 @@ def test_text_stands_out_from_what_is_behind_it(open_page: Open, scheme: Scheme)
 @pytest.mark.parametrize("report", [rich_report(), hostile_report(ENDLESS)], ids=["usual", "endless words"])
 def test_nothing_sticks_out_at_the_side(open_page: Open, report: Report, width: int) -> None:
     assert open_page(report, width).page.evaluate(SIDEWAYS) == [0, []]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_large_sums_stay_on_their_cards(open_page: Open, width: int) -> None:
+    opened = open_page(report_of(Story(usd=123_456.78, estimated=1)), width)
+    assert opened.texts("#cards .value")[:2] == ["~$123,456.78", "~$617,283.90"]
+    spilled = (
+        "nodes => nodes.filter((node) => node.scrollWidth > node.clientWidth).map((node) => node.innerText)"
+    )
+    assert opened["#cards .value"].evaluate_all(spilled) == []
 
 
 def test_paper_shows_figures_and_no_controls(open_page: Open) -> None:

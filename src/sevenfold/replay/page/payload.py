@@ -19,6 +19,7 @@ from sevenfold.core.usage import Counts
 from sevenfold.replay.bills import Bill, Totals
 from sevenfold.replay.breaks import CAUSES, Break
 from sevenfold.replay.fill import Fill
+from sevenfold.replay.pricing import UNNAMED
 from sevenfold.replay.report import LineCounts, Report, SessionReport
 from sevenfold.replay.results import CostlyResult
 from sevenfold.replay.series import MOST_POINTS, Mark, Point, thin
@@ -171,6 +172,7 @@ def _totals(totals: Totals) -> Plain:
 def _bill(bill: Bill) -> Plain:
     return {
         "model": bill.model,
+        "is_named": bill.model != UNNAMED,
         "calls": bill.calls,
         "tokens": _counts(bill.tokens),
         "usd": _cost(bill.cost) if bill.cost else None,

@@ -1,6 +1,6 @@
 /* What filled the context, the most expensive tool results, and files read twice. */
 
-const MOST_TOOLS = 12;
+const MOST_TOOLS = 8; // as tall as the kinds beside them
 const MOST_COMPARED = 10;
 
 class FillView {

@@ -5,7 +5,8 @@ function period(sessions) {
   if (!times.length) return "";
   // Not spread into Math.min: there may be tens of thousands.
   const [first, last] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))].map(day);
-  return first === last ? first : `${first} to ${last}`;
+  const when = first === last ? first : `${first} to ${last}`;
+  return when.replaceAll("-", "\u2011"); // in running text, a date is not broken in two
 }
 
 function isPriced(total) {
@@ -39,7 +40,7 @@ function card(label, value, remark, meter) {
   return el(
     "div", { class: "card stat" },
     el("p", { class: "label" }, label),
-    el("p", { class: "value" }, value),
+    el("p", { class: "value", vars: { "--chars": String(value.length) } }, value),
     meter === undefined ? null : el("span", { class: "meter", vars: { "--length": String(meter) } }),
     el("p", { class: "remark" }, remark),
   );
@@ -170,13 +171,17 @@ function about(report, sessions) {
 }
 
 function unpricedCard(models) {
-  const settings = models.map((bill) => `[models.${JSON.stringify(bill.model)}]\ninput_usd_per_mtok = …\noutput_usd_per_mtok = …`);
+  const named = models.filter((bill) => bill.is_named);
+  const settings = named.map((bill) => `[models.${JSON.stringify(bill.model)}]\ninput_usd_per_mtok = …\noutput_usd_per_mtok = …`);
+  const told = models.map((bill) => (
+    `${bill.is_named ? bill.model : "calls whose model the log does not name"}: ${tokens(sum(bill.tokens))} tokens in ${count(bill.calls, "call")}`
+  ));
   return el(
     "div", { class: "card prose", id: "unpriced" },
     el("h3", {}, "Models without a price"),
-    el("p", {}, models.map((bill) => `${bill.model}: ${tokens(sum(bill.tokens))} tokens in ${count(bill.calls, "call")}`).join("; "), "."),
-    el("p", {}, "They are outside all dollar figures. To count them, give their prices in ", el("code", {}, "~/.sevenfold/settings.toml"), ":"),
-    el("pre", { tabindex: "0", "aria-label": "Settings to fill in" }, settings.join("\n\n")),
+    el("p", {}, sentence(told.join("; ")), " They are outside all dollar figures."),
+    named.length ? el("p", {}, "To count them, give their prices in ", el("code", {}, "~/.sevenfold/settings.toml"), ":") : null,
+    named.length ? el("pre", { tabindex: "0", "aria-label": "Settings to fill in" }, settings.join("\n\n")) : null,
   );
 }
 

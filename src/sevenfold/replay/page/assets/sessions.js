@@ -17,8 +17,9 @@ const ORDERS = {
 function readSessions(report) {
   report.sessions.forEach((session, place) => {
     session.place = place;
-    session.title = clip(session.folder || session.id.slice(0, 8));
-    session.short = session.id.slice(0, 8) + (session.sub_agent ? `/${session.sub_agent.slice(0, 8)}` : "");
+    const own = session.id.slice(0, 8);
+    session.title = clip(session.folder || own);
+    session.short = [session.folder ? own : "", session.sub_agent?.slice(0, 8)].filter(Boolean).join("/");
     session.breaks = session.breaks.map(([call, at, cause, lost, cost, gap, life, model, whole, read]) => ({
       session, call, at, cause: report.causes[cause], lost, usd: cost, gap, life, model, prompt: whole, read,
     }));
