@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from decimal import ROUND_DOWN, Context, Decimal, localcontext
 from fractions import Fraction
@@ -114,6 +115,46 @@ def test_an_advisor_is_paid_at_the_price_of_its_own_model() -> None:
     ours = CATALOG.with_overrides({"stranger": price})
     known = cost(stranger, CATALOG.find("claude-haiku-4-5"), catalog=ours)
     assert known == Cost(output=Decimal(1))
+
+
+def fallen_back(total: Usage) -> Usage:
+    declined = Iteration(fresh=MILLION, output=MILLION)
+    served = Iteration(read=MILLION, output=MILLION, kind="fallback_message", model="claude-opus-5-5")
+    summary = Iteration(fresh=MILLION, kind="compaction")
+    return replace(total, iterations=(declined, summary, served))
+
+
+def test_a_fallback_inside_the_totals_is_paid_at_the_price_of_its_own_model() -> None:
+    usage = fallen_back(Usage(fresh=MILLION, read=MILLION, output=2 * MILLION))
+    assert priced(usage, "claude-opus-5") == Cost(
+        read=Decimal("0.20"), fresh=Decimal(5 + 5), output=Decimal(25 + 20)
+    )
+    bare = cost_without_caching(usage, CATALOG.find("claude-opus-5"))
+    assert bare == Cost(fresh=Decimal(5 + 5 + 4), output=Decimal(25 + 20))
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        Usage(read=MILLION, output=MILLION),
+        Usage(fresh=MILLION, read=MILLION, output=MILLION),
+        Usage(fresh=2 * MILLION, output=2 * MILLION),
+    ],
+    ids=["the served run alone", "less output", "read as fresh"],
+)
+def test_a_fallback_that_does_not_add_up_to_the_totals_has_no_cost(total: Usage) -> None:
+    assert cost(fallen_back(total), CATALOG.find("claude-opus-5")) is None
+
+
+def test_a_run_on_a_model_without_a_price_leaves_the_request_without_one() -> None:
+    run = Iteration(output=1, kind="fallback_message", model="stranger")
+    assert cost(Usage(output=1, iterations=(run,)), CATALOG.find("claude-opus-5")) is None
+
+
+def test_a_run_that_names_the_requests_own_model_leaves_the_totals_as_they_are() -> None:
+    run = Iteration(output=1, model="claude-haiku-4-5-20251001")
+    usage = Usage(output=MILLION, iterations=(run,))
+    assert priced(usage, "claude-haiku-4-5").output == 5
 
 
 def test_without_caching_every_prompt_token_is_fresh() -> None:

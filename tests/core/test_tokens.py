@@ -101,6 +101,18 @@ def test_a_cut_starts_over_with_what_is_left() -> None:
     assert tally.count() == Count(40, 40, is_wholly_estimated=True)
 
 
+def test_a_frame_that_changes_after_a_bill_is_counted_by_what_it_changed() -> None:
+    tally = plain()
+    tally.bill(Usage(fresh=1_000, output=10), reply(10))
+    tally.set_frame("s" * 4_000)
+    assert tally.count() == Count(2_010, 1_000, is_wholly_estimated=False)
+    tally.set_frame("s" * 400)
+    assert tally.count() == Count(1_110, 100, is_wholly_estimated=False)
+    tally.bill(Usage(fresh=1_200), reply(0))
+    tally.set_frame("")
+    assert tally.count() == Count(1_100, -100, is_wholly_estimated=False)
+
+
 def test_the_newer_tokenizer_counts_a_third_more_and_the_plain_rule_does_not() -> None:
     message = Message("user", "Some words of a person, as they come. " * 50)
 

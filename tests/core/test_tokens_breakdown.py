@@ -18,7 +18,7 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.tokens import PLAIN, Breakdown, Origin, Tally
+from sevenfold.core.tokens import PLAIN, Breakdown, Origin, Sourced, Tally
 from sevenfold.core.wire import read_message
 from tests.core import wires
 
@@ -111,6 +111,13 @@ def test_reading_again_what_a_cut_took_away_is_no_waste() -> None:
     for message in read(2, "/a.py", "x" * 400):
         counted.add(message)
     assert counted.breakdown().repeated_reads == 0
+
+
+def test_a_cut_keeps_who_wrote_what_stays_and_a_bare_message_is_a_persons() -> None:
+    counted = tally()
+    note, picture, speech = (Message("user", (words(size),)) for size in (7, 9, 10))
+    counted.cut([Sourced(note, "memory"), Sourced(picture, "attachment"), speech, Sourced(speech)])
+    assert counted.breakdown() == Breakdown(human=20, attachments=9, memory=7)
 
 
 def test_dropped_thinking_is_no_longer_in_the_breakdown() -> None:

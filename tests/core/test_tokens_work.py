@@ -31,6 +31,8 @@ from sevenfold.core.tokens import (
     Calibration,
     Count,
     Estimator,
+    Origin,
+    Sourced,
     Tally,
     TokenMix,
     canonical_count,
@@ -60,14 +62,21 @@ class Cut:
     """How many of the last messages stay."""
 
 
-Step: TypeAlias = Add | Bill | Cut
+@dataclass(frozen=True, slots=True)
+class Frame:
+    system: str
+
+
+Step: TypeAlias = Add | Bill | Cut | Frame
 
 messages = wires.messages.map(read_message)
 steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Add, messages),
     st.builds(Bill, st.integers(0, 10**6), messages, st.booleans()),
     st.builds(Cut, st.integers(0, 5)),
+    st.builds(Frame, st.text(max_size=200)),
 )
+origins: st.SearchStrategy[Origin] = st.sampled_from(["human", "attachment", "memory"])
 
 
 def follow(tally: Tally, steps: Sequence[Step]) -> None:
@@ -84,13 +93,16 @@ def follow(tally: Tally, steps: Sequence[Step]) -> None:
             case Cut():
                 history = history[len(history) - step.kept :] if step.kept < len(history) else history
                 tally.cut(history)
+            case Frame():
+                tally.set_frame(step.system)
 
 
 def recount(estimator: Estimator, steps: Sequence[Step]) -> Count:
-    """Every message since the last bill, weighed anew from the whole list of steps."""
+    """Everything since the last bill, the frame's change too, weighed anew from the whole list of steps."""
     billed: int | None = None
     new: list[Message] = []
     history: list[Message] = []
+    framed = frame = TokenMix()
     calibration = Calibration() if estimator.calibrates else Calibration(TokenMix(1, 1, 1, 1))
     for step in steps:
         match step:
@@ -99,14 +111,19 @@ def recount(estimator: Estimator, steps: Sequence[Step]) -> Count:
                 history.append(step.message)
             case Bill():
                 if billed is not None and estimator.calibrates:
-                    calibration = calibration.learn(_mix(estimator, new), step.prompt - billed)
+                    grown = _mix(estimator, new) + frame + framed.times(-1)
+                    calibration = calibration.learn(grown, step.prompt - billed)
+                framed = frame
                 billed = step.prompt + (7 if step.is_output_known else 0)
                 new = [] if step.is_output_known else [step.reply]
                 history.append(step.reply)
             case Cut():
                 history = history[len(history) - step.kept :] if step.kept < len(history) else history
-                billed, new = None, list(history)
-    return canonical_count(billed, calibration.estimate(_mix(estimator, new)))
+                billed, new, framed = None, list(history), TokenMix()
+            case Frame():
+                frame = _mix(estimator, [Message("user", (Text(step.system), Text("")))])
+    added = _mix(estimator, new) + frame + framed.times(-1)
+    return canonical_count(billed, calibration.estimate(added))
 
 
 def _mix(estimator: Estimator, messages: Sequence[Message]) -> TokenMix:
@@ -138,14 +155,16 @@ def test_the_running_count_is_the_one_from_scratch(estimator: Estimator, steps: 
     assert tally.count() == recount(estimator, steps)
 
 
-@given(st.lists(steps, max_size=8), st.lists(messages, max_size=6))
-def test_after_a_cut_nothing_is_left_of_before(steps: list[Step], view: list[Message]) -> None:
+@given(st.lists(steps, max_size=8), st.lists(st.builds(Sourced, messages, origins), max_size=6))
+def test_after_a_cut_nothing_is_left_of_before(steps: list[Step], view: list[Sourced]) -> None:
     tally = Tally(OPUS)
     follow(tally, steps)
+    tally.set_frame("Be brief.")
     tally.cut(view)
     fresh = Tally(OPUS, calibration=tally.calibration)
-    for message in view:
-        fresh.add(message)
+    fresh.set_frame("Be brief.")
+    for item in view:
+        fresh.add(item.message, item.origin)
     assert tally.count() == fresh.count()
     assert tally.breakdown() == fresh.breakdown()
 

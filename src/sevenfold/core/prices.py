@@ -15,7 +15,7 @@ from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation,
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import ONE, Model, Prices
-from sevenfold.core.usage import Counts, Usage
+from sevenfold.core.usage import BESIDE, Counts, Iteration, Usage
 
 BATCH_FACTOR = Decimal("0.5")
 _PER_TOKEN = Decimal("0.000001")
@@ -65,6 +65,14 @@ class _Terms:
     speed: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a model was paid for."""
+
+    counts: Counts
+    model: Model
+
+
 def cost(
     usage: Usage,
     model: Model,
@@ -79,6 +87,10 @@ def cost(
 
     `when` is the day it ran (today's prices, if None). `batch`, `geo` and `speed` are the usage's own unless
     given. `catalog` prices a run that was made on another model.
+
+    Where a run inside the totals names another model (a fallback), each run inside them is priced at its own
+    model and their sum stands for the totals. If the runs do not add up to the totals, nobody can say whose
+    the rest was: None.
     """
     if usage.requests != 1:
         raise InputError(
@@ -87,11 +99,13 @@ def cost(
         )
     is_batch = usage.service_tier == "batch" if batch is None else batch
     terms = _Terms(when, is_batch, geo or usage.geo, speed or usage.speed)
-    parts = [_run_cost(usage, model, terms)]
-    for item in usage.beside:
-        own = catalog.find(item.model) if item.model else model
-        parts.append(_run_cost(item, own, terms))
-    return add_costs(parts)
+    inside = [_Run(item, _own(item, model, catalog)) for item in usage.iterations if item.kind not in BESIDE]
+    if all(run.model is model for run in inside):
+        inside = [_Run(usage, model)]
+    elif not _add_up(inside, usage):
+        return None
+    beside = [_Run(item, _own(item, model, catalog)) for item in usage.beside]
+    return add_costs(_run_cost(run.counts, run.model, terms) for run in (*inside, *beside))
 
 
 def cost_without_caching(
@@ -125,6 +139,22 @@ def add_costs(costs: Iterable[Cost | None]) -> Cost | None:
 
 def _uncached(counts: Counts) -> dict[str, int]:
     return {"fresh": counts.prompt, "read": 0, "written_5m": 0, "written_1h": 0}
+
+
+def _own(item: Iteration, model: Model, catalog: Catalog) -> Model:
+    """The model it ran on: the request's, unless it names another one."""
+    named = catalog.find(item.model) if item.model else model
+    return model if named.name == model.name else named
+
+
+def _add_up(runs: Iterable[_Run], totals: Counts) -> bool:
+    """Whether these are all of the totals, in every part that has a price."""
+    parts = zip(*(_parts(run.counts) for run in runs), strict=True)
+    return tuple(map(sum, parts)) == _parts(totals)
+
+
+def _parts(counts: Counts) -> tuple[int, ...]:
+    return (counts.fresh, counts.read, counts.written_5m, counts.written_1h, counts.output)
 
 
 def _run_cost(counts: Counts, model: Model, terms: _Terms) -> Cost | None:

@@ -18,7 +18,7 @@ from sevenfold.core.token_breakdown import Breakdown, Ledger
 from sevenfold.core.token_calibration import Calibration, TokenMix
 from sevenfold.core.token_estimators import CALIBRATED, ESTIMATORS, PLAIN, Estimator
 from sevenfold.core.token_portions import Origin, Portion, Weigher
-from sevenfold.core.usage import Counts, Usage
+from sevenfold.core.usage import Usage
 
 __all__ = [
     "CALIBRATED",
@@ -29,6 +29,7 @@ __all__ = [
     "Count",
     "Estimator",
     "Origin",
+    "Sourced",
     "Tally",
     "TokenMix",
     "canonical_count",
@@ -53,6 +54,14 @@ class Count:
     """The part of it that nobody has billed yet. Below zero when earlier thinking leaves with a new turn."""
     is_wholly_estimated: bool
     """No response yet, so that a safety margin is in `tokens`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """A message and who wrote its text."""
+
+    message: Message
+    origin: Origin = "human"
 
 
 def canonical_count(billed: int | None, added: float) -> Count:
@@ -101,12 +110,18 @@ class Tally:
         return self._calibration
 
     def set_frame(self, system: str, tools: Iterable[JsonObject] = ()) -> None:
-        """What stands around the messages. Until the first bill it is part of the estimate."""
+        """What stands around the messages. Until the first bill all of it is estimated, after one its change.
+
+        A frame that was in the requests from the start is told before the first bill, which includes it.
+        """
+        before = self._frame
         schemas = "\n".join(write_json(tool).decode() for tool in tools)
         self._frame = (
             Portion("system_prompt", self._weigher.weigh(Text(system))),
             Portion("tool_schema", self._weigher.weigh(Text(schemas))),
         )
+        if self._billed is not None:
+            self._added += _mixed(self._frame) + _mixed(before).times(-1)
 
     def add(self, message: Message, origin: Origin = "human") -> None:
         """A message joins the context."""
@@ -121,7 +136,7 @@ class Tally:
         Transcripts often hold the output count of a stream's start; with `is_output_known=False` only the
         prompt is taken from the bill and the reply is estimated.
         """
-        last = _last_run(usage)
+        last = usage.last_run
         if last is not None:
             # Where the provider compacted on the way, the prompt is no longer the one that was estimated.
             if self._estimator.calibrates and self._billed is not None and len(usage.iterations) < 2:
@@ -132,12 +147,16 @@ class Tally:
         if last is not None and is_output_known:
             self._billed, self._added = last.prompt + last.output, NOTHING
 
-    def cut(self, view: Iterable[Message]) -> None:
-        """The context was rewritten: from here on it is this. Results that stayed are not weighed again."""
+    def cut(self, view: Iterable[Message | Sourced]) -> None:
+        """The context was rewritten: from here on it is this. Results that stayed are not weighed again.
+
+        A bare message is a person's, as with `add`.
+        """
         self._weigher.start_over()
         self._start()
-        for message in view:
-            self.add(message)
+        for item in view:
+            sourced = item if isinstance(item, Sourced) else Sourced(item)
+            self.add(sourced.message, sourced.origin)
 
     def switch_model(self, model: Model) -> None:
         """The next request goes to another model, whose tokenizer may count the same context differently."""
@@ -150,7 +169,7 @@ class Tally:
         """The size of the context as it would be sent now."""
         added = self._added
         if self._billed is None:
-            added = sum((portion.mix for portion in self._frame), added)
+            added += _mixed(self._frame)
         return canonical_count(self._billed, self._estimate(added))
 
     def breakdown(self) -> Breakdown:
@@ -172,11 +191,8 @@ class Tally:
             self._thinking += portion.tokens
 
 
-def _last_run(usage: Usage) -> Counts | None:
-    """The model run whose prompt was the context: with several, the last that was no compaction."""
-    if not usage.iterations:
-        return usage
-    return next((run for run in reversed(usage.iterations) if run.kind == "message"), None)
+def _mixed(portions: Iterable[Portion]) -> TokenMix:
+    return sum((portion.mix for portion in portions), NOTHING)
 
 
 def _ends_turn(message: Message) -> bool:

@@ -74,13 +74,17 @@ class Usage(Counts):
         return tuple(item for item in self.iterations if item.kind in BESIDE)
 
     @property
+    def last_run(self) -> Counts | None:
+        """The model run whose prompt was the context: with several, the last that was no compaction."""
+        if not self.iterations:
+            return self
+        return next((item for item in reversed(self.iterations) if item.kind == "message"), None)
+
+    @property
     def context_tokens(self) -> int | None:
         """How large the context was after the answer (SPEC A1); None when the request says nothing of it."""
-        messages = [item for item in self.iterations if item.kind == "message"]
-        if self.iterations and not messages:
-            return None
-        last = messages[-1] if messages else self
-        return last.prompt + last.output
+        last = self.last_run
+        return None if last is None else last.prompt + last.output
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -144,7 +148,11 @@ def read_usage(wire: object) -> Usage:
 
 
 def read_openai_usage(wire: object) -> Usage:
-    """Usage from chat completions (`prompt_tokens`), responses (`input_tokens`) or a Codex log."""
+    """Usage from chat completions (`prompt_tokens`), responses (`input_tokens`) or a Codex log.
+
+    Reasoning is a part of the output. Some compatible servers count it apart, which shows when it is the
+    larger of the two: then the output is their sum, so that the bill is neither lost nor too small.
+    """
     usage = _object("usage", wire)
     prompt_key, output_key = (
         ("prompt_tokens", "completion_tokens")
@@ -167,9 +175,9 @@ def read_openai_usage(wire: object) -> Usage:
         raise WireError(
             f"usage.{prompt_key} is {prompt}, less than its cached ({cached}) and written ({written}) parts"
         )
-    return Usage(
-        prompt - cached - written, cached, written, 0, output, _part(f"usage.{output_key}", thinking, output)
-    )
+    if thinking > output:
+        output += thinking
+    return Usage(prompt - cached - written, cached, written, 0, output, thinking)
 
 
 def _read_counts(path: str, wire: JsonObject) -> Counts:
