@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from sevenfold.cli import replay_contents, replay_view
 from sevenfold.core.errors import AccessDenied, DiskFull, InputError
-from sevenfold.replay.page.build import SCRIPTS, build_page, escape_json
+from sevenfold.replay.page.build import SCRIPTS, STYLES, build_page, escape_json
 from sevenfold.replay.page.payload import MOST_PAGE_POINTS, MOST_UNREADABLE, describe_page
 from sevenfold.replay.page.write import BEGINNING, check_target, write_page
 from sevenfold.replay.report import Report
@@ -124,7 +124,7 @@ def test_the_page_names_no_other_place() -> None:
 
 
 def test_the_scripts_write_text_and_never_markup() -> None:
-    assert sorted(SCRIPTS) == sorted(path.name for path in ASSETS.glob("*.js"))
+    assert {*SCRIPTS, *STYLES, "template.html"} == {path.name for path in ASSETS.iterdir()}
     for path in ASSETS.iterdir():
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 500

@@ -15,17 +15,18 @@ from sevenfold.replay.report import Report
 
 SCRIPTS = (
     *("figures.js", "nodes.js", "tooltip.js", "bars.js", "tables.js", "scales.js", "marks.js"),
-    *("plot.js", "sessions.js", "breaks.js", "contents.js", "overview.js", "main.js"),
+    *("plot.js", "sessions.js", "breaks.js", "contents.js", "overview.js", "about.js", "main.js"),
 )
 """In order: each uses only what stands before it."""
+STYLES = ("colours.css", "page.css", "parts.css", "sessions.css", "screens.css")
+"""In order: a later rule of the same weight wins."""
 
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def build_page(report: Report, *, made_at: datetime, remarks: Iterable[str] = ()) -> str:
     """One page of HTML with everything in it. What the report quotes is in it as data and nowhere else."""
-    style = _asset("style.css")
-    script = "".join(_asset(name) for name in SCRIPTS)
+    style, script = _assets(STYLES), _assets(SCRIPTS)
     payload = describe_page(report, made_at=made_at, remarks=remarks)
     return Template(_asset("template.html")).substitute(
         policy=_policy(style, script), style=style, script=script, payload=escape_json(payload)
@@ -55,6 +56,10 @@ def _policy(style: str, script: str) -> str:
 
 def _source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _assets(names: Iterable[str]) -> str:
+    return "".join(map(_asset, names))
 
 
 def _asset(name: str) -> str:

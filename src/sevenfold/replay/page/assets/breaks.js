@@ -3,12 +3,18 @@
 class BreakView {
   constructor(report, sessions, onShow) {
     this.breaks = sessions.flatMap((session) => session.breaks);
-    this.cause = null;
     this.why = el("p", { class: "why", role: "status" });
-    this.chips = [this.chip(null, "All"), ...report.causes.map((cause) => this.chip(cause, CAUSES[cause].label))];
+    this.chips = [
+      this.chip(null, "All"),
+      ...report.causes.map((cause) => this.chip(cause, CAUSES[cause].label)),
+    ];
     this.table = new SortedTable("Cache breaks", breakColumns(onShow), this.breaks, { sortBy: 5 });
     this.node = [
-      el("div", { class: "chips", role: "group", "aria-label": "Show the breaks of one cause" }, this.chips.filter(Boolean)),
+      el(
+        "div",
+        { class: "chips", role: "group", "aria-label": "Show the breaks of one cause" },
+        this.chips.filter(Boolean),
+      ),
       this.why,
       el("div", { class: "card" }, this.table.node),
     ];
@@ -23,20 +29,24 @@ class BreakView {
     const rows = this.of(cause);
     if (!rows.length) return null;
     const node = el(
-      "button", { type: "button", class: "chip", on: { click: () => this.filter(cause) } },
-      el("span", {}, label), el("b", {}, grouped(rows.length)), el("span", { class: "faint" }, lostText(rows)),
+      "button",
+      { type: "button", class: "chip", on: { click: () => this.filter(cause) } },
+      el("span", {}, label),
+      el("b", {}, grouped(rows.length)),
+      el("span", { class: "faint" }, lostText(rows)),
     );
     node.cause = cause;
     return node;
   }
 
   filter(cause) {
-    this.cause = cause;
     for (const chip of this.chips) chip?.setAttribute("aria-pressed", String(chip.cause === cause));
     const rows = this.of(cause);
-    this.why.textContent = cause === null
-      ? `${count(rows.length, "call")} paid again for ${tokens(sum(rows.map((item) => item.lost)))} tokens. Choose a cause to see what it means.`
-      : CAUSES[cause].why;
+    const lost = tokens(sum(rows.map((item) => item.lost)));
+    this.why.textContent =
+      cause === null
+        ? `${count(rows.length, "call")} paid again for ${lost} tokens. Choose a cause to see what it means.`
+        : CAUSES[cause].why;
     this.table.setRows(rows);
   }
 }
@@ -44,31 +54,55 @@ class BreakView {
 function breakColumns(onShow) {
   return [
     {
-      label: "When", isDown: true, value: (row) => row.at,
+      label: "When",
+      isDown: true,
+      value: (row) => row.at,
       cell: (row) => [
         el(
           "button",
-          { type: "button", class: "link when", title: "Show it in its session", on: { click: () => onShow(row.session, row.call) } },
+          {
+            type: "button",
+            class: "link when",
+            title: "Show it in its session",
+            on: { click: () => onShow(row.session, row.call) },
+          },
           moment(row.at),
         ),
         el("small", { class: "narrow" }, row.session.title),
       ],
     },
     {
-      label: "Session", isWide: true, value: (row) => `${row.session.title} ${row.session.short}`,
+      label: "Session",
+      isWide: true,
+      value: (row) => `${row.session.title} ${row.session.short}`,
       cell: (row) => [row.session.title, " ", el("small", {}, row.session.short)],
     },
     {
-      label: "Cause", value: (row) => CAUSES[row.cause].label,
+      label: "Cause",
+      value: (row) => CAUSES[row.cause].label,
       cell: (row) => [
         el("span", { class: `cause ${row.cause.replace(" ", "-")}` }, CAUSES[row.cause].label),
         row.gap === null ? null : el("small", { class: "narrow" }, `after ${span(row.gap)}`),
       ],
     },
-    { label: "Since last call", isNumber: true, isWide: true, value: (row) => row.gap, cell: (row) => span(row.gap) },
-    { label: "Tokens", isNumber: true, isWide: true, value: (row) => row.lost, cell: (row) => tokens(row.lost) },
     {
-      label: "Cost", isNumber: true, value: (row) => row.usd,
+      label: "Since last call",
+      isNumber: true,
+      isWide: true,
+      value: (row) => row.gap,
+      cell: (row) => span(row.gap),
+    },
+    {
+      label: "Tokens",
+      isNumber: true,
+      isWide: true,
+      value: (row) => row.lost,
+      cell: (row) => tokens(row.lost),
+    },
+    {
+      label: "Cost",
+      isNumber: true,
+      value: (row) => row.usd,
       cell: (row) => [usd(row.usd), el("small", { class: "narrow" }, tokens(row.lost))],
     },
   ];

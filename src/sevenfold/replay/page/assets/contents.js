@@ -11,7 +11,10 @@ class FillView {
     this.body = el("div", { class: "columns" });
     const measure = choice(
       "What is counted",
-      [["carried", "Sent, with every call"], ["entered", "Entered, once"]],
+      [
+        ["carried", "Sent, with every call"],
+        ["entered", "Entered, once"],
+      ],
       "carried",
       (value) => {
         this.isCarried = value === "carried";
@@ -33,7 +36,8 @@ class FillView {
     const whole = sum(parts.map((part) => part.value));
     this.body.replaceChildren(
       el(
-        "div", { class: "card" },
+        "div",
+        { class: "card" },
         el("h3", {}, "By kind"),
         stackedBar("What filled the context", parts),
         kindTable(parts, whole),
@@ -62,12 +66,19 @@ class FillView {
       });
     }
     const most = Math.max(...rows.map(size));
-    return el("ul", { class: "bars" }, rows.map((tool) => el(
-      "li", {},
-      el("span", { class: "name" }, tool.name),
-      el("b", {}, `${tokens(size(tool))} `, el("small", {}, share(size(tool), whole))),
-      stackedBar(tool.name, fillParts(tool).slice(0, 2), size(tool) / most),
-    )));
+    return el(
+      "ul",
+      { class: "bars" },
+      rows.map((tool) =>
+        el(
+          "li",
+          {},
+          el("span", { class: "name" }, tool.name),
+          el("b", {}, `${tokens(size(tool))} `, el("small", {}, share(size(tool), whole))),
+          stackedBar(tool.name, fillParts(tool).slice(0, 2), size(tool) / most),
+        ),
+      ),
+    );
   }
 
   /* The sessions that cost most, side by side. */
@@ -75,49 +86,102 @@ class FillView {
     const rows = this.sessions.filter((session) => sum(Object.values(session.fill))).slice(0, MOST_COMPARED);
     if (rows.length < 2) return null;
     return el(
-      "div", { class: "card" },
-      el("h3", {}, rows.length < this.sessions.length ? `The ${rows.length} most expensive sessions` : "Session by session"),
-      el("ul", { class: "bars compared" }, rows.map((session) => el(
-        "li", {},
-        el("span", { class: "name" }, session.title, " ", el("small", {}, session.short)),
-        el("b", {}, `${tokens(sum(Object.values(session.fill)))} `, el("small", {}, "tokens")),
-        stackedBar(session.title, fillParts(session.fill)),
-      ))),
+      "div",
+      { class: "card" },
+      el(
+        "h3",
+        {},
+        rows.length < this.sessions.length
+          ? `The ${rows.length} most expensive sessions`
+          : "Session by session",
+      ),
+      el(
+        "ul",
+        { class: "bars compared" },
+        rows.map((session) =>
+          el(
+            "li",
+            {},
+            el("span", { class: "name" }, session.title, " ", el("small", {}, session.short)),
+            el("b", {}, `${tokens(sum(Object.values(session.fill)))} `, el("small", {}, "tokens")),
+            stackedBar(session.title, fillParts(session.fill)),
+          ),
+        ),
+      ),
     );
   }
 }
 
 function kindTable(parts, whole) {
-  return el("table", { class: "kinds" }, el("tbody", {}, parts.filter((part) => part.value > 0).map((part) => el(
-    "tr", {},
-    el("th", { scope: "row" }, swatch(part.kind), part.label),
-    el("td", { class: "number" }, part.text.replace(" tokens", "")),
-    el("td", { class: "number faint" }, share(part.value, whole)),
-  ))));
+  return el(
+    "table",
+    { class: "kinds" },
+    el(
+      "tbody",
+      {},
+      parts
+        .filter((part) => part.value > 0)
+        .map((part) =>
+          el(
+            "tr",
+            {},
+            el("th", { scope: "row" }, swatch(part.kind), part.label),
+            el("td", { class: "number" }, part.text.replace(" tokens", "")),
+            el("td", { class: "number faint" }, share(part.value, whole)),
+          ),
+        ),
+    ),
+  );
 }
 
 function resultsTable(report, sessions, onShow) {
   const columns = [
     {
-      label: "Tool", isWide: true, class: "tool", value: (row) => row.tool,
+      label: "Tool",
+      isWide: true,
+      class: "tool",
+      value: (row) => row.tool,
       cell: (row) => row.tool || "?",
     },
     {
-      label: "What it was asked", class: "what", value: (row) => row.label,
+      label: "What it was asked",
+      class: "what",
+      value: (row) => row.label,
       cell: (row) => [
         el("b", { class: "narrow" }, row.tool || "?"),
         isPath(row.label) ? pathNode(row.label) : el("code", { title: row.label }, row.label || "–"),
-        row.session ? el(
-          "button",
-          { type: "button", class: "link small", title: "Show its session", on: { click: () => onShow(row.session, row.call) } },
-          `${row.session.title} · ${moment(row.at)}`,
-        ) : null,
+        row.session
+          ? el(
+              "button",
+              {
+                type: "button",
+                class: "link small",
+                title: "Show its session",
+                on: { click: () => onShow(row.session, row.call) },
+              },
+              `${row.session.title} · ${moment(row.at)}`,
+            )
+          : null,
       ],
     },
-    { label: "Tokens", isNumber: true, isWide: true, value: (row) => row.tokens, cell: (row) => `~${tokens(row.tokens)}` },
-    { label: "Sent", isNumber: true, isWide: true, value: (row) => row.sent, cell: (row) => `${grouped(row.sent)}×` },
     {
-      label: "Cost", isNumber: true, value: (row) => row.usd,
+      label: "Tokens",
+      isNumber: true,
+      isWide: true,
+      value: (row) => row.tokens,
+      cell: (row) => `~${tokens(row.tokens)}`,
+    },
+    {
+      label: "Sent",
+      isNumber: true,
+      isWide: true,
+      value: (row) => row.sent,
+      cell: (row) => `${grouped(row.sent)}×`,
+    },
+    {
+      label: "Cost",
+      isNumber: true,
+      value: (row) => row.usd,
       cell: (row) => [
         row.usd === null ? "unpriced" : `~${usd(row.usd)}`,
         el("small", { class: "narrow" }, `${tokens(row.tokens)} × ${grouped(row.sent)}`),
@@ -126,7 +190,16 @@ function resultsTable(report, sessions, onShow) {
   ];
   const rows = report.costly_results.map(([place, tool, label, at, size, sent, cost]) => {
     const session = place === null ? null : sessions[place];
-    return { session, call: session ? callAt(session, at) : null, tool, label, at, tokens: size, sent, usd: cost };
+    return {
+      session,
+      call: session ? callAt(session, at) : null,
+      tool,
+      label,
+      at,
+      tokens: size,
+      sent,
+      usd: cost,
+    };
   });
   return new SortedTable("The most expensive tool results", columns, rows, { sortBy: 4 }).node;
 }
@@ -145,8 +218,18 @@ function callAt(session, at) {
 function readsTable(report) {
   const columns = [
     { label: "File", class: "what", value: ([path]) => path, cell: ([path]) => pathNode(path) },
-    { label: "Again", isNumber: true, value: ([, times]) => times, cell: ([, times]) => `${grouped(times)}×` },
-    { label: "Tokens", isNumber: true, value: ([, , size]) => size, cell: ([, , size]) => `~${tokens(size)}` },
+    {
+      label: "Again",
+      isNumber: true,
+      value: ([, times]) => times,
+      cell: ([, times]) => `${grouped(times)}×`,
+    },
+    {
+      label: "Tokens",
+      isNumber: true,
+      value: ([, , size]) => size,
+      cell: ([, , size]) => `~${tokens(size)}`,
+    },
   ];
   return new SortedTable("Files read again", columns, report.repeated_reads, { sortBy: 2 }).node;
 }
@@ -154,12 +237,18 @@ function readsTable(report) {
 function resultsSection(report, sessions, onShow) {
   const { repeated_entered: entered, repeated_carried: carried } = report.fill;
   return [
-    report.costly_results.length ? el("div", { class: "card" }, resultsTable(report, sessions, onShow)) : null,
+    report.costly_results.length
+      ? el("div", { class: "card" }, resultsTable(report, sessions, onShow))
+      : null,
     report.repeated_reads.length ? el("h3", { class: "sub" }, "Files read again, though unchanged") : null,
-    report.repeated_reads.length ? el(
-      "p", { class: "about" },
-      `The very content was still in the context: ~${tokens(entered)} tokens that entered twice, ~${tokens(carried)} with every call that sent them.`,
-    ) : null,
+    report.repeated_reads.length
+      ? el(
+          "p",
+          { class: "about" },
+          "The very content was still in the context: ",
+          `~${tokens(entered)} tokens that entered twice, ~${tokens(carried)} with every call that sent them.`,
+        )
+      : null,
     report.repeated_reads.length ? el("div", { class: "card" }, readsTable(report)) : null,
   ].filter(Boolean);
 }

@@ -13,22 +13,25 @@ const CAUSES = {
     label: "Idle",
     long: "idle longer than the cache lives",
     by: "by idling longer than the cache lives",
-    why: "The next call came after the cached prompt had expired, 5 minutes or an hour after its last use. "
-      + "All of it was paid for again.",
+    why:
+      "The next call came after the cached prompt had expired, 5 minutes or an hour after its last use. " +
+      "All of it was paid for again.",
   },
   compaction: {
     label: "Compaction",
     long: "compaction",
     by: "by compaction",
-    why: "A summary took the place of the conversation, so what follows the fixed beginning was new to the cache. "
-      + "That is the price of compacting, not a fault.",
+    why:
+      "A summary took the place of the conversation, so what follows the fixed beginning was new to the cache. " +
+      "That is the price of compacting, not a fault.",
   },
   clearing: {
     label: "Clearing",
     long: "old tool results cleared",
     by: "by clearing old tool results",
-    why: "Old tool results were taken out of the middle of the context. Everything after the first of them was "
-      + "written to the cache again.",
+    why:
+      "Old tool results were taken out of the middle of the context. Everything after the first of them was " +
+      "written to the cache again.",
   },
   "model switch": {
     label: "Model switch",
@@ -40,8 +43,9 @@ const CAUSES = {
     label: "Unexplained",
     long: "unexplained by the log",
     by: "for reasons that the log does not show",
-    why: "Nothing in the log explains these: changed tools or instructions are not recorded, and a provider may "
-      + "drop an entry early.",
+    why:
+      "Nothing in the log explains these: changed tools or instructions are not recorded, and a provider may " +
+      "drop an entry early.",
   },
 };
 
@@ -61,7 +65,11 @@ const FILLS = {
 };
 
 function tokens(count) {
-  for (const [unit, letter] of [[1e9, "B"], [1e6, "M"], [1e3, "K"]]) {
+  for (const [unit, letter] of [
+    [1e9, "B"],
+    [1e6, "M"],
+    [1e3, "K"],
+  ]) {
     if (Math.abs(count) >= unit) {
       const value = count / unit;
       return value.toFixed(Math.abs(value) < 99.95 ? 1 : 0) + letter;
@@ -70,8 +78,14 @@ function tokens(count) {
   return String(count);
 }
 
+/* Made once: a formatter takes longer to make than a thousand numbers to format. */
+const FORMATS = [0, 1, 2, 3, 4].map(
+  (places) =>
+    new Intl.NumberFormat("en-US", { minimumFractionDigits: places, maximumFractionDigits: places }),
+);
+
 function grouped(number, places = 0) {
-  return number.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
+  return FORMATS[places].format(number);
 }
 
 function usd(amount) {
@@ -82,12 +96,16 @@ function usd(amount) {
 }
 
 function share(part, whole) {
-  return whole ? (100 * part / whole).toFixed(1) + "%" : "–";
+  return whole ? ((100 * part) / whole).toFixed(1) + "%" : "–";
 }
 
 function span(seconds) {
   if (seconds === null) return "?";
-  for (const [unit, word] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+  for (const [unit, word] of [
+    [86400, "d"],
+    [3600, "h"],
+    [60, "min"],
+  ]) {
     if (Math.abs(seconds) >= unit) return (seconds / unit).toFixed(1).replace(/\.0$/, "") + " " + word;
   }
   return Math.round(seconds) + " s";

@@ -20,8 +20,18 @@ function drawAll() {
   byId("cards").replaceChildren(...cards(report, sessions));
   fillSection("about", about(report, sessions));
   byId("foot").replaceChildren(
-    el("p", {}, `Made by sevenfold ${report.version}, ${moment(report.made_at)}. This file needs no network and sends nothing.`),
-    el("p", {}, "It quotes project names, file paths and tool arguments from your sessions: look through it before you pass it on."),
+    el(
+      "p",
+      {},
+      `Made by sevenfold ${report.version}, ${moment(report.made_at)}. `,
+      "This file needs no network and sends nothing.",
+    ),
+    el(
+      "p",
+      {},
+      "It quotes project names, file paths and tool arguments from your sessions: ",
+      "look through it before you pass it on.",
+    ),
   );
   if (!report.total.calls) {
     for (const id of ["money", "sessions", "breaks", "contents", "results"]) dropSection(id);
@@ -39,7 +49,8 @@ function drawAll() {
   }
   if (report.fill.shares.length) fillSection("contents", new FillView(report, sessions).node);
   else dropSection("contents");
-  if (report.costly_results.length || report.repeated_reads.length) fillSection("results", resultsSection(report, sessions, goTo));
+  if (report.costly_results.length || report.repeated_reads.length)
+    fillSection("results", resultsSection(report, sessions, goTo));
   else dropSection("results");
 }
 

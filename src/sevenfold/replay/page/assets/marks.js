@@ -1,4 +1,4 @@
-/* Marks on a plot: where the cache broke, where the context was cut. Told apart by shape, not by colour alone. */
+/* Marks on a plot: where the cache broke or the context was cut. Told apart by shape, not colour alone. */
 
 const RANK = { clearing: 0, break: 1, compaction: 2 };
 
@@ -20,7 +20,8 @@ function collectMarks(session) {
 }
 
 function spellCompaction(before, after) {
-  return `Compaction: ${before === null ? "?" : tokens(before)} to ${after === null ? "?" : tokens(after)} tokens`;
+  const known = (size) => (size === null ? "?" : tokens(size));
+  return `Compaction: ${known(before)} to ${known(after)} tokens`;
 }
 
 function spellClearing(results, saved) {
@@ -28,19 +29,23 @@ function spellClearing(results, saved) {
 }
 
 function spellBreak(item) {
-  const idle = item.cause === "idle" && item.life ? ` (${span(item.gap)}, the entry lived ${span(item.life)})` : "";
+  const idle =
+    item.cause === "idle" && item.life ? ` (${span(item.gap)}, the entry lived ${span(item.life)})` : "";
   const cost = item.usd === null ? "" : ` for ${usd(item.usd)}`;
   return `Cache break, ${CAUSES[item.cause].long}${idle}: ${tokens(item.lost)} tokens again${cost}`;
 }
 
 function markShape(kind, x, y) {
   if (kind === "break") return shape("path", { d: `M${x - 6},${y - 5}H${x + 6}L${x},${y + 6}Z` });
-  if (kind === "compaction") return shape("path", { d: `M${x},${y - 6.5}L${x + 6},${y}L${x},${y + 6.5}L${x - 6},${y}Z` });
+  if (kind === "compaction")
+    return shape("path", { d: `M${x},${y - 6.5}L${x + 6},${y}L${x},${y + 6.5}L${x - 6},${y}Z` });
   return shape("circle", { cx: x, cy: y, r: 4.5 });
 }
 
 function markIcon(kind) {
   return shape(
-    "svg", { class: `icon mark ${kind}`, viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, markShape(kind, 8, 8),
+    "svg",
+    { class: `icon mark ${kind}`, viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" },
+    markShape(kind, 8, 8),
   );
 }

@@ -1,4 +1,4 @@
-/* Elements. Text is only ever set as text: names, paths and commands in a report were written by strangers. */
+/* Elements. Text is only ever set as text: strangers wrote the names and commands in a report. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -14,7 +14,9 @@ function put(node, props, children) {
       node.setAttribute(name, value === true ? "" : value);
     }
   }
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  node.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""),
+  );
   return node;
 }
 
@@ -41,21 +43,18 @@ function swatch(kind) {
 
 /* A few buttons of which one is pressed. */
 function choice(label, options, chosen, onChoose) {
-  const buttons = options.map(([value, text]) => el(
-    "button",
-    { type: "button", "aria-pressed": String(value === chosen), on: { click: () => choose(value) } },
-    text,
-  ));
+  const buttons = options.map(([value, text]) =>
+    el(
+      "button",
+      { type: "button", "aria-pressed": String(value === chosen), on: { click: () => choose(value) } },
+      text,
+    ),
+  );
   function choose(value) {
-    buttons.forEach((button, place) => button.setAttribute("aria-pressed", String(options[place][0] === value)));
+    buttons.forEach((button, place) =>
+      button.setAttribute("aria-pressed", String(options[place][0] === value)),
+    );
     onChoose(value);
   }
   return el("div", { class: "choice", role: "group", "aria-label": label }, buttons);
-}
-
-let serial = 0;
-
-function newId(stem) {
-  serial += 1;
-  return `${stem}-${serial}`;
 }

@@ -1,10 +1,14 @@
-/* The first screen, where the money went, and what stands between these figures and the truth. */
+/* The first screen, and where the money went. */
 
 function period(sessions) {
-  const times = sessions.flatMap((session) => [session.first_at, session.last_at]).filter((at) => at !== null);
+  const times = sessions
+    .flatMap((session) => [session.first_at, session.last_at])
+    .filter((at) => at !== null);
   if (!times.length) return "";
   // Not spread into Math.min: there may be tens of thousands.
-  const [first, last] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))].map(day);
+  const [first, last] = [times.reduce((a, b) => Math.min(a, b)), times.reduce((a, b) => Math.max(a, b))].map(
+    day,
+  );
   const when = first === last ? first : `${first} to ${last}`;
   return when.replaceAll("-", "\u2011"); // in running text, a date is not broken in two
 }
@@ -26,19 +30,25 @@ function lede(report, sessions) {
   const subs = sessions.filter((session) => session.sub_agent).length;
   const breaks = sessions.flatMap((session) => session.breaks);
   const when = period(sessions);
-  const who = `${count(total.calls, "call")}${subs ? `, those of ${count(subs, "sub-agent")} among them` : ""}${when ? `, ${when}` : ""}.`;
-  const bare = isPriced(total) && total.uncached ? ` Without the prompt cache: ${total.estimated_usd ? "~" : ""}${usd(total.uncached)}.` : "";
+  const helped = subs ? `those of ${count(subs, "sub-agent")} among them` : "";
+  const who = `${[count(total.calls, "call"), helped, when].filter(Boolean).join(", ")}.`;
+  const bare =
+    isPriced(total) && total.uncached
+      ? ` Without the prompt cache: ${total.estimated_usd ? "~" : ""}${usd(total.uncached)}.`
+      : "";
   if (!breaks.length) return who + bare;
+  const lost = Object.fromEntries(report.causes.map((cause) => [cause, 0]));
   // Dollars decide; where nothing has a price, tokens do.
-  const lost = (cause) => sum(breaks.filter((item) => item.cause === cause).map((item) => item.usd || item.lost / 1e9));
-  const causes = report.causes.filter(lost).sort((one, other) => lost(other) - lost(one));
+  for (const item of breaks) lost[item.cause] += item.usd || item.lost / 1e9;
+  const causes = report.causes.filter((cause) => lost[cause]).sort((one, other) => lost[other] - lost[one]);
   const most = `${causes.length > 1 ? "most of it " : ""}${CAUSES[causes[0]].by}`;
   return `${who}${bare} ${count(breaks.length, "cache break")} cost ${lostText(breaks)}, ${most}.`;
 }
 
 function card(label, value, remark, meter) {
   return el(
-    "div", { class: "card stat" },
+    "div",
+    { class: "card stat" },
     el("p", { class: "label" }, label),
     el("p", { class: "value", vars: { "--chars": String(value.length) } }, value),
     meter === undefined ? null : el("span", { class: "meter", vars: { "--length": String(meter) } }),
@@ -55,16 +65,66 @@ function cards(report, sessions) {
   const lost = sum(breaks.map((item) => item.usd));
   const found = [];
   if (isPriced(total)) {
-    found.push(card("Spent", spent(total), about ? `${usd(total.estimated_usd)} of it is estimated output` : "by the counts in the logs"));
-    found.push(card("Without a cache", about + usd(total.uncached), `so the cache saved ${share(total.uncached - cost, total.uncached)}`));
+    found.push(
+      card(
+        "Spent",
+        spent(total),
+        about ? `${usd(total.estimated_usd)} of it is estimated output` : "by the counts in the logs",
+      ),
+    );
+    found.push(
+      card(
+        "Without a cache",
+        about + usd(total.uncached),
+        `so the cache saved ${share(total.uncached - cost, total.uncached)}`,
+      ),
+    );
   }
-  if (whole) found.push(card("Cache hit rate", hitRate(total), "of prompt tokens came from the cache", total.tokens[0] / whole));
+  if (whole)
+    found.push(
+      card("Cache hit rate", hitRate(total), "of prompt tokens came from the cache", total.tokens[0] / whole),
+    );
   if (!breaks.length) found.push(card("Lost to breaks", "nothing", "the cache never broke"));
-  else if (lost) found.push(card("Lost to breaks", usd(lost), `${share(lost, cost)} of what was spent, in ${count(breaks.length, "break")}`, lost / cost));
-  else found.push(card("Lost to breaks", tokens(sum(breaks.map((item) => item.lost))), `tokens not read again, in ${count(breaks.length, "break")}`));
-  found.push(card("Tokens", tokens(sum(total.tokens)), `${tokens(whole)} prompt, ${total.estimated_tokens ? "~" : ""}${tokens(total.tokens[4])} output`));
-  if (total.unpriced_calls) found.push(card("Not priced", tokens(total.unpriced_tokens), `tokens in ${count(total.unpriced_calls, "call")}, in no dollar figure`));
-  else found.push(card("Largest context", tokens(sessions.reduce((most, session) => Math.max(most, session.largest), 0)), "tokens in one prompt"));
+  else if (lost)
+    found.push(
+      card(
+        "Lost to breaks",
+        usd(lost),
+        `${share(lost, cost)} of what was spent, in ${count(breaks.length, "break")}`,
+        lost / cost,
+      ),
+    );
+  else
+    found.push(
+      card(
+        "Lost to breaks",
+        tokens(sum(breaks.map((item) => item.lost))),
+        `tokens not read again, in ${count(breaks.length, "break")}`,
+      ),
+    );
+  found.push(
+    card(
+      "Tokens",
+      tokens(sum(total.tokens)),
+      `${tokens(whole)} prompt, ${total.estimated_tokens ? "~" : ""}${tokens(total.tokens[4])} output`,
+    ),
+  );
+  if (total.unpriced_calls)
+    found.push(
+      card(
+        "Not priced",
+        tokens(total.unpriced_tokens),
+        `tokens in ${count(total.unpriced_calls, "call")}, in no dollar figure`,
+      ),
+    );
+  else
+    found.push(
+      card(
+        "Largest context",
+        tokens(sessions.reduce((most, session) => Math.max(most, session.largest), 0)),
+        "tokens in one prompt",
+      ),
+    );
   return found;
 }
 
@@ -74,10 +134,20 @@ class MoneyView {
     this.body = el("div", { class: "columns" });
     const hasBoth = isPriced(report.total);
     this.isUsd = hasBoth;
-    const unit = hasBoth ? choice("Unit", [["usd", "Dollars"], ["tokens", "Tokens"]], "usd", (value) => {
-      this.isUsd = value === "usd";
-      this.draw();
-    }) : null;
+    const unit = hasBoth
+      ? choice(
+          "Unit",
+          [
+            ["usd", "Dollars"],
+            ["tokens", "Tokens"],
+          ],
+          "usd",
+          (value) => {
+            this.isUsd = value === "usd";
+            this.draw();
+          },
+        )
+      : null;
     this.node = [unit, this.body].filter(Boolean);
     this.draw();
   }
@@ -100,19 +170,38 @@ class MoneyView {
     const rows = KINDS.map((kind, place) => ({ ...kind, place })).filter(({ place }) => total.tokens[place]);
     const mark = (place) => (place === 4 && total.estimated_tokens ? "~" : "");
     return [
-      stackedBar(this.isUsd ? "Dollars by kind" : "Tokens by kind", kindParts(values, this.isUsd ? usd : tokens)),
+      stackedBar(
+        this.isUsd ? "Dollars by kind" : "Tokens by kind",
+        kindParts(values, this.isUsd ? usd : tokens),
+      ),
       el(
-        "table", { class: "kinds" },
-        el("thead", {}, el("tr", {}, ["Kind", "Tokens", isPriced(total) ? "Dollars" : "", "Share"].map((name, place) => el(
-          "th", { scope: "col", class: place ? "number" : null }, name,
-        )))),
-        el("tbody", {}, rows.map(({ key, label, place }) => el(
-          "tr", {},
-          el("th", { scope: "row" }, swatch(key), label),
-          el("td", { class: "number" }, mark(place) + tokens(total.tokens[place])),
-          el("td", { class: "number" }, isPriced(total) ? mark(place) + usd(total.usd[place]) : ""),
-          el("td", { class: "number faint" }, share(values[place], whole)),
-        ))),
+        "table",
+        { class: "kinds" },
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            ["Kind", "Tokens", isPriced(total) ? "Dollars" : "", "Share"].map((name, place) =>
+              el("th", { scope: "col", class: place ? "number" : null }, name),
+            ),
+          ),
+        ),
+        el(
+          "tbody",
+          {},
+          rows.map(({ key, label, place }) =>
+            el(
+              "tr",
+              {},
+              el("th", { scope: "row" }, swatch(key), label),
+              el("td", { class: "number" }, mark(place) + tokens(total.tokens[place])),
+              el("td", { class: "number" }, isPriced(total) ? mark(place) + usd(total.usd[place]) : ""),
+              el("td", { class: "number faint" }, share(values[place], whole)),
+            ),
+          ),
+        ),
       ),
     ];
   }
@@ -121,85 +210,48 @@ class MoneyView {
     const { models } = this.report;
     const size = (bill) => sum(this.values(bill) ?? []);
     const most = Math.max(...models.map(size), 0);
-    return el("ul", { class: "bars" }, models.map((bill) => {
-      const about = bill.estimated_calls ? "~" : "";
-      const worth = bill.usd ? about + usd(sum(bill.usd)) : "unpriced";
-      return el(
-        "li", {},
-        el("span", { class: "name" }, bill.model),
-        el("b", { class: this.isUsd && !bill.usd ? "faint" : null }, this.isUsd ? worth : tokens(sum(bill.tokens))),
-        this.values(bill) ? stackedBar(bill.model, kindParts(this.values(bill), this.isUsd ? usd : tokens), most ? size(bill) / most : 0) : null,
-        el("small", { class: "facts" }, [
-          count(bill.calls, "call"), `${tokens(prompt(bill.tokens))} prompt`, `${share(bill.tokens[0], prompt(bill.tokens))} hit`,
-          `${about}${tokens(bill.tokens[4])} output`,
-        ].join(" · ")),
-      );
-    }));
+    return el(
+      "ul",
+      { class: "bars" },
+      models.map((bill) => {
+        const about = bill.estimated_calls ? "~" : "";
+        const worth = bill.usd ? about + usd(sum(bill.usd)) : "unpriced";
+        return el(
+          "li",
+          {},
+          el("span", { class: "name" }, bill.model),
+          el(
+            "b",
+            { class: this.isUsd && !bill.usd ? "faint" : null },
+            this.isUsd ? worth : tokens(sum(bill.tokens)),
+          ),
+          this.values(bill)
+            ? stackedBar(
+                bill.model,
+                kindParts(this.values(bill), this.isUsd ? usd : tokens),
+                most ? size(bill) / most : 0,
+              )
+            : null,
+          el(
+            "small",
+            { class: "facts" },
+            [
+              count(bill.calls, "call"),
+              `${tokens(prompt(bill.tokens))} prompt`,
+              `${share(bill.tokens[0], prompt(bill.tokens))} hit`,
+              `${about}${tokens(bill.tokens[4])} output`,
+            ].join(" · "),
+          ),
+        );
+      }),
+    );
   }
 }
 
 function notices(report) {
   const found = [];
-  if (report.origin === "sample") found.push("No session of yours was found, so this is the sample that comes with Sevenfold.");
+  if (report.origin === "sample")
+    found.push("No session of yours was found, so this is the sample that comes with Sevenfold.");
   if (report.repriced) found.push(`Every call is counted at the prices that ${report.repriced} has today.`);
   return found.map((text) => el("p", { class: "notice" }, text));
-}
-
-function about(report, sessions) {
-  const { lines, total } = report;
-  const unbilled = sum(sessions.map((session) => session.unbilled));
-  const uncounted = sum(sessions.map((session) => session.uncounted));
-  const unpriced = report.models.filter((bill) => !bill.usd);
-  const megabytes = (lines.bytes / 1e6).toFixed(1);
-  const plain = [
-    `Read: ${count(report.files, "file")}, ${megabytes} MB, ${count(lines.read, "line")}.`,
-    "Billed tokens are those of the logs; dollars follow from them by the price of each model on the day of the call.",
-    total.estimated_tokens
-      ? `~ marks a figure that is estimated or holds an estimate. Some calls have no final output count in the log (${tokens(total.estimated_tokens)} tokens, ${usd(total.estimated_usd)}): theirs is taken from what the model wrote.`
-      : "~ marks a figure that is estimated.",
-    ...report.remarks.map(sentence),
-    unbilled ? `${count(unbilled, "call")} without usage in the log: in no figure.` : "",
-    uncounted ? `${count(uncounted, "call")} not counted here: repeated by another file, or too early.` : "",
-  ];
-  return [
-    el("div", { class: "card prose" }, el("ul", {}, plain.filter(Boolean).map((text) => el("li", {}, text)))),
-    ...unpriced.length ? [unpricedCard(unpriced)] : [],
-    ...lines.unknown.length ? [countsCard("Lines of a type not known here", lines.unknown, "They were skipped; nothing in them is counted.")] : [],
-    ...lines.faults.length ? [countsCard("Lines that could not be read", lines.faults, "A half-written last line is usual in a session that still runs.")] : [],
-    ...report.unreadable_count ? [unreadableCard(report)] : [],
-  ];
-}
-
-function unpricedCard(models) {
-  const named = models.filter((bill) => bill.is_named);
-  const settings = named.map((bill) => `[models.${JSON.stringify(bill.model)}]\ninput_usd_per_mtok = …\noutput_usd_per_mtok = …`);
-  const told = models.map((bill) => (
-    `${bill.is_named ? bill.model : "calls whose model the log does not name"}: ${tokens(sum(bill.tokens))} tokens in ${count(bill.calls, "call")}`
-  ));
-  return el(
-    "div", { class: "card prose", id: "unpriced" },
-    el("h3", {}, "Models without a price"),
-    el("p", {}, sentence(told.join("; ")), " They are outside all dollar figures."),
-    named.length ? el("p", {}, "To count them, give their prices in ", el("code", {}, "~/.sevenfold/settings.toml"), ":") : null,
-    named.length ? el("pre", { tabindex: "0", "aria-label": "Settings to fill in" }, settings.join("\n\n")) : null,
-  );
-}
-
-function countsCard(title, rows, remark) {
-  return el(
-    "div", { class: "card prose" },
-    el("h3", {}, title),
-    el("p", {}, remark),
-    el("ul", { class: "tally" }, rows.map(([name, number]) => el("li", {}, el("code", {}, name), " ", grouped(number)))),
-  );
-}
-
-function unreadableCard(report) {
-  const left = report.unreadable_count - report.unreadable.length;
-  return el(
-    "div", { class: "card prose", id: "unreadable" },
-    el("h3", {}, "Files that could not be read"),
-    el("ul", {}, report.unreadable.map(([path, reason]) => el("li", {}, pathNode(path), el("small", {}, reason)))),
-    left > 0 ? el("p", {}, `And ${grouped(left)} more; sevenfold replay --json lists them all.`) : null,
-  );
 }

@@ -1,7 +1,7 @@
 /*
- * The context of one session, call by call: an area for what the cache supplied, one on top of it for what was
- * written there or fresh, and marks where the cache broke or the context was cut. To a screen reader and a keyboard it is
- * a slider over the calls; dragging over a part of it zooms in.
+ * The context of one session, call by call: an area for what the cache supplied, one on top of it for what
+ * was written there or fresh, and marks where the cache broke or the context was cut. To a screen reader and
+ * a keyboard it is a slider over the calls; dragging over a part of it zooms in.
  */
 
 const EDGE = { top: 30, right: 10, bottom: 26, left: 48 };
@@ -16,30 +16,52 @@ class ContextPlot {
     this.place = null;
     this.drag = null;
     this.drawing = shape("svg", { "aria-hidden": "true" });
-    this.node = el("div", {
-      class: "plot", role: "slider", tabindex: "0", "aria-orientation": "horizontal", "aria-describedby": "plot-keys",
-      on: {
-        pointerdown: (event) => this.press(event),
-        pointermove: (event) => this.move(event),
-        pointerup: (event) => this.release(event),
-        pointercancel: () => this.letGo(),
-        pointerleave: (event) => event.pointerType === "mouse" && !this.drag && this.leave(),
-        dblclick: () => this.reset(),
-        keydown: (event) => this.key(event),
-        blur: () => this.leave(),
+    this.node = el(
+      "div",
+      {
+        class: "plot",
+        role: "slider",
+        tabindex: "0",
+        "aria-orientation": "horizontal",
+        "aria-describedby": "plot-keys",
+        on: {
+          pointerdown: (event) => this.press(event),
+          pointermove: (event) => this.move(event),
+          pointerup: (event) => this.release(event),
+          pointercancel: () => this.letGo(),
+          pointerleave: (event) => event.pointerType === "mouse" && !this.drag && this.leave(),
+          dblclick: () => this.reset(),
+          keydown: (event) => this.key(event),
+          blur: () => this.leave(),
+        },
       },
-    }, this.drawing);
+      this.drawing,
+    );
     this.zoomOut = el("button", { type: "button", on: { click: () => this.reset() } }, "Show all");
-    this.axes = choice("Horizontal axis", [["call", "By call"], ["time", "By time"]], this.wanted, (axis) => {
-      this.wanted = axis;
-      this.reset();
-    });
-    this.tools = el("div", { class: "tools" }, this.axes, el(
-      "div", { class: "zoom", role: "group", "aria-label": "Zoom" },
-      el("button", { type: "button", "aria-label": "Zoom in", on: { click: () => this.zoomBy(0.5) } }, "+"),
-      el("button", { type: "button", "aria-label": "Zoom out", on: { click: () => this.zoomBy(2) } }, "−"),
-      this.zoomOut,
-    ));
+    this.axes = choice(
+      "Horizontal axis",
+      [
+        ["call", "By call"],
+        ["time", "By time"],
+      ],
+      this.wanted,
+      (axis) => {
+        this.wanted = axis;
+        this.reset();
+      },
+    );
+    this.tools = el(
+      "div",
+      { class: "tools" },
+      this.axes,
+      el(
+        "div",
+        { class: "zoom", role: "group", "aria-label": "Zoom" },
+        el("button", { type: "button", "aria-label": "Zoom in", on: { click: () => this.zoomBy(0.5) } }, "+"),
+        el("button", { type: "button", "aria-label": "Zoom out", on: { click: () => this.zoomBy(2) } }, "−"),
+        this.zoomOut,
+      ),
+    );
     new ResizeObserver(() => this.session && this.draw()).observe(this.node);
   }
 
@@ -91,7 +113,7 @@ class ContextPlot {
   zoomBy(factor) {
     const [low, high] = this.range;
     const middle = this.place === null ? (low + high) / 2 : this.middle(this.place);
-    const half = (high - low) / 2 * factor;
+    const half = ((high - low) / 2) * factor;
     this.zoomTo(middle - half, middle + half);
   }
 
@@ -116,7 +138,12 @@ class ContextPlot {
     // By time, a call colours the time shortly after it; a long wait is pale, so that idling is seen.
     const hold = this.axis === "call" ? Infinity : Math.max(HOLD_S, (this.range[1] - this.range[0]) / 250);
     this.cursor = shape("g", { class: "cursor" });
-    this.selection = shape("rect", { class: "selection", y: EDGE.top, height: height - EDGE.top - EDGE.bottom, width: 0 });
+    this.selection = shape("rect", {
+      class: "selection",
+      y: EDGE.top,
+      height: height - EDGE.top - EDGE.bottom,
+      width: 0,
+    });
     this.drawing.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.drawing.setAttribute("height", height);
     this.drawing.replaceChildren(
@@ -144,7 +171,11 @@ class ContextPlot {
       const to = Math.min(next, starts[place] + hold, high);
       if (to > low) found.push([Math.max(starts[place], low), to, values[place]]);
     }
-    return found.map(([from, to, value]) => [this.x(from).toFixed(1), this.x(to).toFixed(1), this.y(value).toFixed(1)]);
+    return found.map(([from, to, value]) => [
+      this.x(from).toFixed(1),
+      this.x(to).toFixed(1),
+      this.y(value).toFixed(1),
+    ]);
   }
 
   area(values, hold) {
@@ -160,7 +191,9 @@ class ContextPlot {
   }
 
   outline(values) {
-    return this.columns(values).map(([from, to, y], place) => `${place ? "V" : `M${from},`}${y}H${to}`).join("");
+    return this.columns(values)
+      .map(([from, to, y], place) => `${place ? "V" : `M${from},`}${y}H${to}`)
+      .join("");
   }
 
   grid(width) {
@@ -168,8 +201,18 @@ class ContextPlot {
     const lines = ticks(0, top, roundStep(top, 4)).map((value) => {
       const y = Math.round(this.y(value)) + 0.5;
       return [
-        shape("line", { class: value ? "grid" : "floor", x1: EDGE.left, x2: width - EDGE.right, y1: y, y2: y }),
-        shape("text", { class: "tick", x: EDGE.left - 8, y: y + 4, "text-anchor": "end" }, value ? shortTokens(value) : "0"),
+        shape("line", {
+          class: value ? "grid" : "floor",
+          x1: EDGE.left,
+          x2: width - EDGE.right,
+          y1: y,
+          y2: y,
+        }),
+        shape(
+          "text",
+          { class: "tick", x: EDGE.left - 8, y: y + 4, "text-anchor": "end" },
+          value ? shortTokens(value) : "0",
+        ),
       ];
     });
     return shape("g", {}, lines.flat());
@@ -179,16 +222,29 @@ class ContextPlot {
     const wanted = Math.max(3, Math.floor((width - EDGE.left) / 100));
     const labels = this.axis === "call" ? this.callTicks(wanted) : this.timeTicks(wanted);
     const y = this.height - 8;
-    return shape("g", {}, labels.filter(([, at]) => at < width - EDGE.right - 14).map(([text, at]) => shape(
-      "text", { class: "tick", x: at, y, "text-anchor": at < EDGE.left + 20 ? "start" : "middle" }, text,
-    )));
+    return shape(
+      "g",
+      {},
+      labels
+        .filter(([, at]) => at < width - EDGE.right - 14)
+        .map(([text, at]) =>
+          shape(
+            "text",
+            { class: "tick", x: at, y, "text-anchor": at < EDGE.left + 20 ? "start" : "middle" },
+            text,
+          ),
+        ),
+    );
   }
 
   callTicks(wanted) {
     const [low, high] = this.range;
     const step = Math.max(1, roundStep(high - low, wanted));
     // Calls are counted from 1 where people read them.
-    const places = ticks(low, high - 1, step).map((value) => [String(Math.max(1, value)), this.x(value ? value - 0.5 : 0.5)]);
+    const places = ticks(low, high - 1, step).map((value) => [
+      String(Math.max(1, value)),
+      this.x(value ? value - 0.5 : 0.5),
+    ]);
     return places.map(([text, at], place) => [place ? text : `call ${text}`, Math.max(at, EDGE.left)]);
   }
 
@@ -196,7 +252,8 @@ class ContextPlot {
     const start = this.session.first_at;
     const { values, step } = timeTicks(start + this.range[0], start + this.range[1], wanted);
     return values.map((value) => [
-      step >= 86400 ? day(value).slice(5) : clock(value, step < 60), this.x(value - start),
+      step >= 86400 ? day(value).slice(5) : clock(value, step < 60),
+      this.x(value - start),
     ]);
   }
 
@@ -210,7 +267,8 @@ class ContextPlot {
   drawMark(mark) {
     const x = this.x(this.markAt(mark));
     return shape(
-      "g", { class: `mark ${mark.kind}` },
+      "g",
+      { class: `mark ${mark.kind}` },
       shape("line", { x1: x, x2: x, y1: EDGE.top - 6, y2: this.y(0) }),
       markShape(mark.kind, x, EDGE.top - 13),
     );
@@ -263,9 +321,9 @@ class ContextPlot {
         ["From the cache", `${tokens(read)}, ${share(read, whole)}`],
         ["Written or fresh", tokens(Math.max(0, whole - read))],
       ]),
-      ...this.marksOf(place).flatMap((mark) => mark.lines).map(([kind, text]) => el(
-        "p", { class: "tip-mark" }, markIcon(kind), el("span", {}, text),
-      )),
+      ...this.marksOf(place)
+        .flatMap((mark) => mark.lines)
+        .map(([kind, text]) => el("p", { class: "tip-mark" }, markIcon(kind), el("span", {}, text))),
     ];
   }
 
@@ -339,13 +397,20 @@ class ContextPlot {
     const last = this.session.series.call.length - 1;
     const place = this.place ?? -1;
     const moves = {
-      ArrowRight: () => place + 1, ArrowUp: () => place + 1,
-      ArrowLeft: () => place - 1, ArrowDown: () => place - 1,
-      Home: () => 0, End: () => last,
-      PageDown: () => this.nextMark(1), PageUp: () => this.nextMark(-1),
+      ArrowRight: () => place + 1,
+      ArrowUp: () => place + 1,
+      ArrowLeft: () => place - 1,
+      ArrowDown: () => place - 1,
+      Home: () => 0,
+      End: () => last,
+      PageDown: () => this.nextMark(1),
+      PageUp: () => this.nextMark(-1),
     };
     const acts = {
-      "+": () => this.zoomBy(0.5), "=": () => this.zoomBy(0.5), "-": () => this.zoomBy(2), Escape: () => this.reset(),
+      "+": () => this.zoomBy(0.5),
+      "=": () => this.zoomBy(0.5),
+      "-": () => this.zoomBy(2),
+      Escape: () => this.reset(),
     };
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (moves[event.key]) {

@@ -2,8 +2,8 @@
 
 function scale(low, high, from, to) {
   const width = high - low || 1;
-  const at = (value) => from + (value - low) / width * (to - from);
-  at.invert = (pixel) => low + (pixel - from) / (to - from) * width;
+  const at = (value) => from + ((value - low) / width) * (to - from);
+  at.invert = (pixel) => low + ((pixel - from) / (to - from)) * width;
   return at;
 }
 

@@ -21,11 +21,29 @@ function readSessions(report) {
     session.title = clip(session.folder || own);
     session.short = [session.folder ? own : "", session.sub_agent?.slice(0, 8)].filter(Boolean).join("/");
     session.breaks = session.breaks.map(([call, at, cause, lost, cost, gap, life, model, whole, read]) => ({
-      session, call, at, cause: report.causes[cause], lost, usd: cost, gap, life, model, prompt: whole, read,
+      session,
+      call,
+      at,
+      cause: report.causes[cause],
+      lost,
+      usd: cost,
+      gap,
+      life,
+      model,
+      prompt: whole,
+      read,
     }));
     session.lost = sum(session.breaks.map((item) => item.usd));
-    session.words = [session.id, session.sub_agent, session.project, session.path, session.agent, ...session.models]
-      .join(" ").toLowerCase();
+    session.words = [
+      session.id,
+      session.sub_agent,
+      session.project,
+      session.path,
+      session.agent,
+      ...session.models,
+    ]
+      .join(" ")
+      .toLowerCase();
   });
   return report.sessions;
 }
@@ -43,24 +61,36 @@ class SessionView {
 
   makePicker() {
     const search = el("input", {
-      type: "search", id: "session-search", placeholder: "Project, id, path or model", autocomplete: "off", spellcheck: "false",
+      type: "search",
+      id: "session-search",
+      placeholder: "Project, id, path or model",
+      autocomplete: "off",
+      spellcheck: "false",
       on: { input: () => this.list() },
     });
     const order = el(
-      "select", { id: "session-order", on: { change: () => this.list() } },
+      "select",
+      { id: "session-order", on: { change: () => this.list() } },
       Object.entries(ORDERS).map(([key, [label]]) => el("option", { value: key }, label)),
     );
     this.search = search;
     this.order = order;
     this.found = el("p", { class: "found", role: "status" });
     this.options = el("div", {
-      class: "options", role: "listbox", tabindex: "0", "aria-label": "Sessions", on: { keydown: (event) => this.key(event) },
+      class: "options",
+      role: "listbox",
+      tabindex: "0",
+      "aria-label": "Sessions",
+      on: { keydown: (event) => this.key(event) },
     });
     return el(
-      "div", { class: `picker card${this.sessions.length > FEW ? " long" : ""}` },
-      el("label", { for: "session-search" }, "Find a session"), search,
+      "div",
+      { class: `picker card${this.sessions.length > FEW ? " long" : ""}` },
+      el("label", { for: "session-search" }, "Find a session"),
+      search,
       el("div", { class: "order" }, el("label", { for: "session-order" }, "Sort by"), order),
-      this.found, this.options,
+      this.found,
+      this.options,
     );
   }
 
@@ -73,25 +103,40 @@ class SessionView {
     const shown = this.listed.slice(0, MOST_OPTIONS);
     this.options.replaceChildren(...shown.map((session) => this.option(session)));
     const left = this.listed.length - shown.length;
-    this.found.textContent = `${grouped(this.listed.length)} of ${count(this.sessions.length, "session")}`
-      + (left > 0 ? `; the first ${MOST_OPTIONS} are listed, search for others` : "");
+    this.found.textContent =
+      `${grouped(this.listed.length)} of ${count(this.sessions.length, "session")}` +
+      (left > 0 ? `; the first ${MOST_OPTIONS} are listed, search for others` : "");
     this.markPicked();
   }
 
   option(session) {
     const { total } = session;
     // The figure by which the list is sorted is in it.
-    const last = { miss: `${hitRate(total)} hit`, largest: `${tokens(session.largest)} at most`, lost: `${usd(session.lost)} lost` };
+    const last = {
+      miss: `${hitRate(total)} hit`,
+      largest: `${tokens(session.largest)} at most`,
+      lost: `${usd(session.lost)} lost`,
+    };
     const facts = [
-      day(session.first_at), count(total.calls, "call"),
+      day(session.first_at),
+      count(total.calls, "call"),
       last[this.order.value] ?? (session.breaks.length ? count(session.breaks.length, "break") : ""),
     ];
     return el(
-      "div", { class: "option", role: "option", id: `session-${session.place}`, on: { click: () => this.pick(session) } },
+      "div",
+      {
+        class: "option",
+        role: "option",
+        id: `session-${session.place}`,
+        on: { click: () => this.pick(session) },
+      },
       el("span", { class: "name" }, session.title, " ", el("small", {}, session.short)),
       el("b", { class: "cost" }, spent(total)),
       el("span", { class: "facts" }, facts.filter(Boolean).join(" · ")),
-      el("span", { class: "meter", vars: { "--length": String(this.dearest ? sum(total.usd) / this.dearest : 0) } }),
+      el("span", {
+        class: "meter",
+        vars: { "--length": String(this.dearest ? sum(total.usd) / this.dearest : 0) },
+      }),
     );
   }
 
@@ -130,38 +175,45 @@ class SessionView {
     const { total } = session;
     const parts = fillParts(session.fill);
     const hasPlot = session.series.call.length > 0;
-    this.panel.replaceChildren(...[
-      el("h3", {}, session.title, " ", el("small", {}, session.short)),
-      el("p", { class: "origin" }, originOf(session)),
-      session.project ? pathNode(session.project) : null,
-      pathNode(session.path),
-      facts([
-        ["Spent", spent(total)],
-        ["Without a cache", sum(total.usd) ? (total.estimated_usd ? "~" : "") + usd(total.uncached) : "–"],
-        ["Lost to breaks", session.breaks.length ? lostText(session.breaks) : "nothing"],
-        ["Hit rate", hitRate(total)],
-        ["Calls", grouped(total.calls)],
-        ["Largest context", tokens(session.largest)],
-      ]),
-      hasPlot ? this.plot.tools : null,
-      hasPlot ? this.plot.node : el("p", { class: "empty" }, "No call of this session has its usage in the log."),
-      hasPlot ? plotKey(session) : null,
-      el("h4", {}, "What filled this context"),
-      stackedBar("What filled this context", parts),
-      legend(parts),
-    ].filter(Boolean));
+    this.panel.replaceChildren(
+      ...[
+        el("h3", {}, session.title, " ", el("small", {}, session.short)),
+        el("p", { class: "origin" }, originOf(session)),
+        session.project ? pathNode(session.project) : null,
+        pathNode(session.path),
+        facts([
+          ["Spent", spent(total)],
+          ["Without a cache", sum(total.usd) ? (total.estimated_usd ? "~" : "") + usd(total.uncached) : "–"],
+          ["Lost to breaks", session.breaks.length ? lostText(session.breaks) : "nothing"],
+          ["Hit rate", hitRate(total)],
+          ["Calls", grouped(total.calls)],
+          ["Largest context", tokens(session.largest)],
+        ]),
+        hasPlot ? this.plot.tools : null,
+        hasPlot
+          ? this.plot.node
+          : el("p", { class: "empty" }, "No call of this session has its usage in the log."),
+        hasPlot ? plotKey(session) : null,
+        el("h4", {}, "What filled this context"),
+        stackedBar("What filled this context", parts),
+        legend(parts),
+      ].filter(Boolean),
+    );
     if (hasPlot) this.plot.show(session, session.title);
   }
 }
 
 function originOf(session) {
-  const agent = { "claude-code": "Claude Code", codex: "Codex", messages: "Messages" }[session.agent] ?? session.agent;
+  const agent =
+    { "claude-code": "Claude Code", codex: "Codex", messages: "Messages" }[session.agent] ?? session.agent;
   return [
     session.sub_agent ? "sub-agent" : "",
     `${agent} ${session.version}`.trim(),
     session.models.join(", "),
     session.first_at === null ? "" : `${moment(session.first_at)} to ${moment(session.last_at)}`,
-  ].filter(Boolean).join(" · ");
+  ]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 function lostText(breaks) {
@@ -170,27 +222,54 @@ function lostText(breaks) {
 }
 
 function facts(rows) {
-  return el("dl", { class: "factlist" }, rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  return el(
+    "dl",
+    { class: "factlist" },
+    rows.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))),
+  );
 }
 
 function plotKey(session) {
   const compactions = session.cuts.filter(([, , kind]) => kind === "compaction").length;
   const clearings = session.cuts.length - compactions;
   return el(
-    "div", { class: "plot-key" },
+    "div",
+    { class: "plot-key" },
     el(
-      "ul", { class: "legend" },
+      "ul",
+      { class: "legend" },
       el("li", {}, swatch("plot-read"), el("span", {}, "From the cache")),
       el("li", {}, swatch("plot-paid"), el("span", {}, "Written or fresh")),
       el("li", { class: "waiting" }, swatch("sunken"), el("span", {}, "Waiting")),
-      el("li", {}, markIcon("break"), el("span", {}, "Cache break"), el("b", {}, grouped(session.breaks.length))),
-      compactions ? el("li", {}, markIcon("compaction"), el("span", {}, "Compaction"), el("b", {}, grouped(compactions))) : null,
-      clearings ? el("li", {}, markIcon("clearing"), el("span", {}, "Clearing"), el("b", {}, grouped(clearings))) : null,
+      el(
+        "li",
+        {},
+        markIcon("break"),
+        el("span", {}, "Cache break"),
+        el("b", {}, grouped(session.breaks.length)),
+      ),
+      compactions
+        ? el(
+            "li",
+            {},
+            markIcon("compaction"),
+            el("span", {}, "Compaction"),
+            el("b", {}, grouped(compactions)),
+          )
+        : null,
+      clearings
+        ? el("li", {}, markIcon("clearing"), el("span", {}, "Clearing"), el("b", {}, grouped(clearings)))
+        : null,
     ),
     el(
-      "p", { class: "hint", id: "plot-keys" },
+      "p",
+      { class: "hint", id: "plot-keys" },
       "Drag over a part to zoom in. ",
-      el("span", { class: "keys" }, "Keys: arrows step, Page Up and Page Down go from mark to mark, + and − zoom, Escape shows all."),
+      el(
+        "span",
+        { class: "keys" },
+        "Keys: arrows step, Page Up and Page Down go from mark to mark, + and − zoom, Escape shows all.",
+      ),
     ),
   );
 }

@@ -3,8 +3,9 @@
 const ROWS_AT_ONCE = 15;
 
 /*
- * columns: { label, value(row), cell(row), isNumber, isWide, isDown, class }: `value` is what it sorts by, `cell`
- * what it shows, `isWide` columns are left out on a phone; numbers and `isDown` columns begin with the largest.
+ * columns: { label, value(row), cell(row), isNumber, isWide, isDown, class }: `value` is what it sorts by,
+ * `cell` what it shows, `isWide` columns are left out on a phone; numbers and `isDown` columns begin with the
+ * largest.
  */
 class SortedTable {
   constructor(caption, columns, rows, { sortBy = null, isDown = true } = {}) {
@@ -17,8 +18,15 @@ class SortedTable {
     this.body = el("tbody");
     this.more = el("button", { type: "button", class: "more", on: { click: () => this.showMore() } });
     this.node = el(
-      "div", { class: "table" },
-      el("table", {}, el("caption", { class: "unseen" }, caption), el("thead", {}, el("tr", {}, this.heads)), this.body),
+      "div",
+      { class: "table" },
+      el(
+        "table",
+        {},
+        el("caption", { class: "unseen" }, caption),
+        el("thead", {}, el("tr", {}, this.heads)),
+        this.body,
+      ),
       this.more,
     );
     this.draw();
@@ -27,9 +35,11 @@ class SortedTable {
   makeHead(column, place) {
     const classes = cellClass(column);
     if (!column.value) return el("th", { scope: "col", class: classes }, column.label);
-    return el("th", { scope: "col", class: classes }, el(
-      "button", { type: "button", on: { click: () => this.sort(place) } }, column.label,
-    ));
+    return el(
+      "th",
+      { scope: "col", class: classes },
+      el("button", { type: "button", on: { click: () => this.sort(place) } }, column.label),
+    );
   }
 
   sort(place) {
@@ -67,9 +77,15 @@ class SortedTable {
       head.setAttribute("aria-sort", order);
     });
     const rows = this.ordered();
-    this.body.replaceChildren(...rows.slice(0, this.most).map((row) => el(
-      "tr", {}, this.columns.map((column) => el("td", { class: cellClass(column) }, column.cell(row))),
-    )));
+    this.body.replaceChildren(
+      ...rows.slice(0, this.most).map((row) =>
+        el(
+          "tr",
+          {},
+          this.columns.map((column) => el("td", { class: cellClass(column) }, column.cell(row))),
+        ),
+      ),
+    );
     const left = rows.length - this.most;
     this.more.hidden = left <= 0;
     this.more.textContent = `Show ${Math.min(left, 5 * ROWS_AT_ONCE)} more of ${grouped(left)}`;
@@ -77,7 +93,10 @@ class SortedTable {
 }
 
 function cellClass(column) {
-  return [column.isNumber ? "number" : "", column.isWide ? "wide" : "", column.class ?? ""].join(" ").trim() || null;
+  return (
+    [column.isNumber ? "number" : "", column.isWide ? "wide" : "", column.class ?? ""].join(" ").trim() ||
+    null
+  );
 }
 
 /* What is not known comes last, whichever way up. */

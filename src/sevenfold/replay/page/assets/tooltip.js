@@ -1,4 +1,4 @@
-/* One tooltip for the whole page. It repeats what can be read elsewhere, so it is hidden from screen readers. */
+/* One tooltip for the whole page. It repeats what stands elsewhere, so screen readers need not see it. */
 
 const tip = byId("tooltip");
 tip.setAttribute("aria-hidden", "true");
@@ -25,7 +25,11 @@ function tipTitle(text, kind) {
 }
 
 function tipRows(rows) {
-  return el("dl", {}, rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  return el(
+    "dl",
+    {},
+    rows.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]),
+  );
 }
 
 /* A tooltip while a pointer is over a node; a finger's tap shows it too. */
