@@ -94,9 +94,12 @@ def test_a_damaged_record_is_started_anew_above_any_token_it_can_have_held(
 def test_a_record_survives_its_own_file(lock: Lock, control: Folder, clock: ManualClock) -> None:
     lock.acquire()
     state = lock.read_state()
+    now, up = clock.now(), clock.uptime()
+    assert state.holder
     assert state.holder == Holder(
-        os.getpid(), boot_id(), clock.now(), clock.uptime(), clock.now() + LEASE, clock.uptime() + LEASE
+        os.getpid(), boot_id(), now, up, now + LEASE, up + LEASE, state.holder.nonce
     )
+    assert len(state.holder.nonce) == 16
     wire = read_object(control.read(RECORD, max_bytes=10_000))
     assert read_state(wire) == state
 
@@ -109,3 +112,25 @@ def test_a_system_that_does_not_name_its_boots_has_none(monkeypatch: pytest.Monk
     monkeypatch.setattr(Path, "read_text", missing)
     assert boot_id() == ""
     boot_id.cache_clear()
+
+
+def test_a_removed_record_does_not_let_two_publish(lock: Lock, control: Folder) -> None:
+    lost = lock.acquire()
+    control.remove(RECORD)
+    held = lock.acquire()
+    with pytest.raises(LeaseLost):
+        lost.publish(never)
+    lost.give_up()
+    done: list[int] = []
+    held.publish(lambda: done.append(held.token))
+    assert done == [held.token]
+
+
+def test_an_older_copy_put_back_gives_nobody_the_lock_twice(lock: Lock, control: Folder) -> None:
+    before = lock.acquire()
+    older = control.read(RECORD, max_bytes=10_000)
+    before.give_up()
+    between = lock.acquire()
+    control.replace(RECORD, older)
+    with pytest.raises(LeaseLost):
+        between.publish(never)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from sevenfold.core.messages import ToolUseId
+from sevenfold.layers.tool_results import Decision
 from sevenfold.store import transcript_reader
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import write_line
-from sevenfold.store.records import Record, RecordId, Segment
+from sevenfold.store.records import CutRecord, DecisionRecord, Record, RecordId, Segment
 from sevenfold.store.transcript_reader import resume
 from tests.store.disks import CountingDisk
-from tests.store.transcripts import SESSION, boundary, ids, resumed, said, segment, spoilt, write_raw
+from tests.store.transcripts import AT, SESSION, boundary, ids, resumed, said, segment, spoilt, write_raw
 
 BIG = [said(f"big-{n}", "x" * 100_000) for n in range(60)]
 
@@ -79,3 +81,12 @@ def test_kept_messages_written_twice_count_once(sessions: Folder) -> None:
     found = resumed(sessions, said("1"), said("2"), said("2"), said("3"), mark)
     assert ids(found.kept) == ["1", "2", "3"]
     assert found.repeated == 1
+
+
+def test_decisions_and_cuts_about_kept_messages_are_kept_though_written_after_them(sessions: Folder) -> None:
+    decided = Record(DecisionRecord(Decision(ToolUseId("t1"), "a preview")), AT, RecordId("d"))
+    cut = Record(CutRecord(2, "cleared", RecordId("2")), AT, RecordId("c"))
+    mark = boundary("b", segment("2", "3", length(said("1"))))
+    found = resumed(sessions, said("1"), said("2"), said("3"), decided, said("4"), cut, mark, said("5"))
+    assert ids(found.kept) == ["2", "3", "d", "c"]
+    assert ids(found.records) == ["5"]

@@ -11,6 +11,7 @@ publishing: a holder that was away too long finds its token out of date and publ
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -44,21 +45,22 @@ _MAX_STATE_BYTES = 64 * 1024
 class Lease:
     """The right to publish, as long as it lasts."""
 
-    def __init__(self, lock: Lock, token: int) -> None:
+    def __init__(self, lock: Lock, token: int, nonce: str) -> None:
         self._lock = lock
+        self._nonce = nonce
         self.token = token
 
     def renew(self) -> None:
         """Say that the work goes on. `LeaseLost`: it was taken over or lasted too long; stop the work."""
-        self._lock.renew(self.token)
+        self._lock.renew(self.token, self._nonce)
 
     def publish(self, commit: Callable[[], None]) -> None:
         """Run `commit` while nobody can take over, then record the success and let go."""
-        self._lock.publish(self.token, commit)
+        self._lock.publish(self.token, commit, self._nonce)
 
     def give_up(self) -> None:
         """Let go without a success. Harmless when the lease is lost already."""
-        self._lock.give_up(self.token)
+        self._lock.give_up(self.token, self._nonce)
 
 
 class Lock:
@@ -104,11 +106,11 @@ class Lock:
             reason = self._why_free(state)
             now, up = self._clock.now(), self._clock.uptime()
             refuse_foreign_holder(face, state.faces, now)
-            token = state.token + 1
+            token, nonce = state.token + 1, secrets.token_hex(8)
             taken = replace(
                 state,
                 token=token,
-                holder=Holder(os.getpid(), boot_id(), now, up, now + self._lease, up + self._lease),
+                holder=Holder(os.getpid(), boot_id(), now, up, now + self._lease, up + self._lease, nonce),
                 last_attempt=now,
                 # A holder still in the record means that the attempt before us ended in a crash.
                 strikes=state.strikes + (state.holder is not None),
@@ -116,12 +118,12 @@ class Lock:
             self._write(taken, face, stamp(now))
             if state.holder:
                 self._emit(LeaseReclaimed(self._name, state.token, token, reason))
-        return Lease(self, token)
+        return Lease(self, token, nonce)
 
-    def renew(self, token: int) -> None:
+    def renew(self, token: int, nonce: str = "") -> None:
         """See `Lease.renew`."""
         with mutex(self._control, self._name):
-            state = self._owned(token)
+            state = self._owned(token, nonce)
             now, up = self._clock.now(), self._clock.uptime()
             if state.holder and state.holder.held_for(now, up) > self._longest:
                 raise LeaseLost(
@@ -129,24 +131,24 @@ class Lock:
                 )
             self._write(state.renewed(now, up, self._lease))
 
-    def publish(self, token: int, commit: Callable[[], None]) -> None:
+    def publish(self, token: int, commit: Callable[[], None], nonce: str = "") -> None:
         """See `Lease.publish`."""
         with mutex(self._control, self._name):
-            state = self._owned(token)
+            state = self._owned(token, nonce)
             commit()
             now = self._clock.now()
             self._let_go(replace(state, holder=None, last_success=now, strikes=0), now)
 
-    def give_up(self, token: int) -> None:
+    def give_up(self, token: int, nonce: str = "") -> None:
         """See `Lease.give_up`."""
         with mutex(self._control, self._name):
             state = self._read()
-            if state.token == token and state.holder:
+            if _is_held(state, token, nonce):
                 self._let_go(replace(state, holder=None, strikes=state.strikes + 1), state.last_success)
 
-    def _owned(self, token: int) -> LockState:
+    def _owned(self, token: int, nonce: str) -> LockState:
         state = self._read()
-        if state.token != token or state.holder is None:
+        if not _is_held(state, token, nonce):
             raise LeaseLost(
                 f"lock {self._name!r} was taken over (our token {token}, now {state.token}); "
                 "nothing was published, start the work again"
@@ -223,3 +225,8 @@ class Lock:
             except SevenfoldError as error:
                 # Exclusion does not rest on it, so whoever spoils it must not stop the work.
                 self._emit(LockFaceFailed(self._name, str(error)))
+
+
+def _is_held(state: LockState, token: int, nonce: str) -> bool:
+    """Whether the record is still that holder's. The nonce tells when a removed record gave a token again."""
+    return state.token == token and state.holder is not None and nonce in ("", state.holder.nonce)

@@ -21,6 +21,8 @@ class Holder:
     started_up: timedelta
     until: datetime
     until_up: timedelta
+    nonce: str = ""
+    """Of this holder alone: where the record was removed or an older copy put back, tokens may repeat."""
 
     def has_lapsed(self, now: datetime, up: timedelta, lease: timedelta) -> bool:
         if self._is_this_boot():
@@ -84,6 +86,7 @@ def write_state(state: LockState) -> dict[str, object]:
             "started_up": holder.started_up.total_seconds(),
             "until": holder.until.isoformat(),
             "until_up": holder.until_up.total_seconds(),
+            "nonce": holder.nonce,
         },
         "last_success": state.last_success and state.last_success.isoformat(),
         "last_attempt": state.last_attempt and state.last_attempt.isoformat(),
@@ -111,10 +114,11 @@ def _read_holder(wire: Json) -> Holder:
     if not isinstance(wire, JsonObject):
         raise InputError("the lock's record has a holder that is no object")
     boot, started, until = wire.get("boot"), _when(wire, "started"), _when(wire, "until")
-    if not isinstance(boot, str) or started is None or until is None:
+    nonce = wire.get("nonce", "")
+    if not isinstance(boot, str) or not isinstance(nonce, str) or started is None or until is None:
         raise InputError("the lock's record names a holder without its times")
     return Holder(
-        _whole(wire, "pid"), boot, started, _span(wire, "started_up"), until, _span(wire, "until_up")
+        _whole(wire, "pid"), boot, started, _span(wire, "started_up"), until, _span(wire, "until_up"), nonce
     )
 
 

@@ -24,7 +24,17 @@ from sevenfold.store.record_lines import (
     is_whole,
     read_line,
 )
-from sevenfold.store.records import BoundaryRecord, Record, RecordId, Segment
+from sevenfold.store.records import (
+    BoundaryRecord,
+    CutRecord,
+    DecisionRecord,
+    MessageRecord,
+    Record,
+    RecordId,
+    Segment,
+    UnknownRecord,
+    UsageRecord,
+)
 
 CHUNK_BYTES = 1024 * 1024
 """Large enough that a read's own cost vanishes, small enough to be no memory to speak of."""
@@ -55,6 +65,9 @@ class BadLine:
 
 
 Line: TypeAlias = Stored | BadLine
+
+KEPT = (MessageRecord, DecisionRecord, CutRecord, UsageRecord, UnknownRecord)
+"""All but boundaries: one that stands among kept messages has been overtaken."""
 
 UNFINISHED = "the file ends in mid-line"
 
@@ -140,20 +153,23 @@ def _read_kept(disk: Disk, fd: int, segment: Segment, found: _Gathered) -> tuple
 
 
 def _gather_kept(lines: Iterator[Line], segment: Segment) -> _Gathered:
-    """From the head to the tail; where the tail is damaged, all that follows: rather more than less."""
+    """From the head to the tail; where the tail is damaged, all that follows: rather more than less.
+
+    Decisions and cuts count beyond the tail too: they are written after the messages that they are about.
+    """
     kept = _Gathered()
-    started = False
+    started = ended = False
     for line in lines:
         if isinstance(line, BadLine):
             # Where the head should be it is the head, damaged; what follows is still there.
             started = started or line.offset == segment.offset
-            kept.bad += [line] if started else []
+            kept.bad += [line] if started and not ended else []
             continue
         started = started or line.record.id == segment.head
-        if started and not isinstance(line.record.body, BoundaryRecord):
+        wanted = (DecisionRecord, CutRecord) if ended else KEPT
+        if started and isinstance(line.record.body, wanted):
             kept.keep(line)
-        if started and line.record.id == segment.tail:
-            break
+        ended = ended or (started and line.record.id == segment.tail)
     return kept
 
 
