@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from sevenfold.core.errors import (
     KeyRefused,
     NotRegular,
     SevenfoldError,
+    StoreError,
 )
 from sevenfold.core.events import Event, TempSwept, ignore
 from sevenfold.store.disk import SystemDisk
@@ -348,3 +350,41 @@ def test_a_file_on_another_device_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mounted").touch()
     with Folder.open(tmp_path, disk=ElsewhereDisk()) as folder, pytest.raises(NotRegular, match="device"):
         folder.read("mounted", max_bytes=1)
+
+
+@dataclass
+class UnstableDisk(SystemDisk):
+    """A network file system that forgets a handle: looking at it or closing it fails."""
+
+    failing: str = ""
+
+    def stat(self, fd: int) -> os.stat_result:
+        if self.failing == "stat":
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return super().stat(fd)
+
+    def close(self, fd: int) -> None:
+        super().close(fd)
+        if self.failing == "close":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+@pytest.mark.parametrize("failing", ["stat", "close"])
+def test_a_handle_that_fails_to_be_looked_at_or_closed_is_one_of_our_errors(
+    tmp_path: Path, failing: str
+) -> None:
+    disk = UnstableDisk()
+    folder = Folder.open(tmp_path, disk=disk)
+    folder.replace("a.md", b"x")
+    folder.subfolder("below").close()
+    disk.failing = failing
+    for act in (
+        lambda: folder.read("a.md", max_bytes=10),
+        lambda: folder.entry("a.md"),
+        lambda: folder.replace("below/b.md", b"x") if failing == "close" else folder.entry("a.md"),
+        lambda: folder.subfolder("below", create=False) if failing == "stat" else folder.close(),
+    ):
+        with pytest.raises(StoreError):
+            act()
+    disk.failing = ""
+    folder.close()

@@ -77,8 +77,9 @@ class Folder:
 
     def close(self) -> None:
         if self._fd >= 0:
-            self._disk.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            with mapped_errors(f"close folder {self.path}"):
+                self._disk.close(fd)
 
     @property
     def disk(self) -> Disk:
@@ -169,7 +170,7 @@ class Folder:
             path = "/".join(check_key(key, self._own))
             with mapped_errors(f"open {self._say(key)}"):
                 fd = self._disk.open_beneath(self._fd, path, flags | os.O_NONBLOCK)
-            return self._checked_regular(fd, key)
+                return self._checked_regular(fd, key)
         with self._parent(key) as (parent, name), mapped_errors(f"create {self._say(key)}"):
             self._refuse_twin(parent, name)
             fd = self._disk.open_beneath(parent, name, flags | os.O_NONBLOCK)
@@ -189,7 +190,8 @@ class Folder:
         try:
             yield fd
         finally:
-            self._disk.close(fd)
+            with mapped_errors(f"close {self._say(key)}"):
+                self._disk.close(fd)
 
     def sweep(self, now: datetime, emit: Emit) -> int:
         """Remove what dead writers left half-made here. Live ones are younger than `TEMP_LIFE`."""
@@ -242,7 +244,8 @@ class Folder:
         try:
             yield fd, name
         finally:
-            self._disk.close(fd)
+            with mapped_errors(f"close the folder of {self._say(key)}"):
+                self._disk.close(fd)
 
     def _make(self, parts: tuple[str, ...]) -> None:
         key = "/".join(parts)
