@@ -87,7 +87,7 @@ def test_a_torn_tail_is_closed_off_at_every_place_it_can_be_torn(sessions: Folde
         assert ids(stored(sessions)) == ["first", *whole, "next"], cut
         end = len(write_line(said("first"))) + cut
         sealed = 0 < cut < len(torn)
-        assert events == ([TailSealed(FILE, end)] if sealed else [])
+        assert events == ([TailSealed(f"{sessions.path}/{FILE}", end)] if sealed else [])
         assert place.offset == end + sealed
         bad = [line for line in scanned(sessions) if isinstance(line, BadLine)]
         assert len(bad) == (1 if sealed and not whole else 0)

@@ -103,7 +103,8 @@ def test_a_boundary_that_cannot_be_read_is_none_and_what_is_before_it_counts(
     assert ids(found.records) == ["2", "3"]
     assert len(found.bad) == 1
     assert events == [
-        LineQuarantined(FILE, line.offset, line.length_bytes, line.reason) for line in found.bad
+        LineQuarantined(f"{sessions.path}/{FILE}", line.offset, line.length_bytes, line.reason)
+        for line in found.bad
     ]
 
 

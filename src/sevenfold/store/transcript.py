@@ -86,7 +86,7 @@ class Transcript:
             finally:
                 drop_flock(self._disk, self._fd)
         if start > end:
-            self._emit(TailSealed(self._key, end))
+            self._emit(TailSealed(f"{self._folder.path}/{self._key}", end))
         places: list[Place] = []
         for line in lines:
             places.append(Place(start, len(line)))

@@ -106,7 +106,7 @@ def resume(folder: Folder, session: str, *, emit: Emit = ignore) -> Resumed:
             if segment:
                 kept = _read_kept(folder.disk, fd, segment, found)
     for bad in found.bad:
-        emit(LineQuarantined(key, bad.offset, bad.length_bytes, bad.reason))
+        emit(LineQuarantined(f"{folder.path}/{key}", bad.offset, bad.length_bytes, bad.reason))
     return Resumed(found.boundary, kept, tuple(found.records), tuple(found.bad), found.repeated)
 
 
