@@ -40,6 +40,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/cache_model.py --data $(DATA)
 	$(BIN)/python bench/simulator_tokens.py --data $(DATA)
 	$(BIN)/python bench/replay.py --data $(DATA)
+	$(BIN)/python bench/replay_page.py
 
 constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
 	$(PYTHON) -m venv --clear .venv.lock
