@@ -22,6 +22,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     root = tmp_path / "project"
     (root / ".sevenfold").mkdir(parents=True)
+    (root / ".git").mkdir()
+    (root / ".git/index").write_bytes(b"DIRC" + (2).to_bytes(4) + (0).to_bytes(4))  # tracks nothing
     monkeypatch.chdir(root)
     return root
 
@@ -113,7 +115,6 @@ def test_a_folder_inside_the_project_will_do(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(project, "[tool_results]\nlimit_chars = 7\n")
-    (project / ".git").mkdir()
     (project / "deep/inside").mkdir(parents=True)
     monkeypatch.chdir(project / "deep/inside")
     assert main(["settings", "tool_results.limit_chars"]) == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.events import Event, ModelUnknown
+from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
 from sevenfold.core.models import MODELS, Model
 from sevenfold.core.prices import cost
 from sevenfold.core.usage import Usage
@@ -133,6 +133,26 @@ def test_a_users_own_model_is_known_with_what_was_said_of_it() -> None:
 def test_a_users_own_model_without_a_price_has_no_cost() -> None:
     model = CATALOG.with_overrides({"my-model": ModelSettings(window_tokens=32_000)}).find("my-model")
     assert cost(Usage(fresh=1), model) is None
+
+
+@pytest.mark.parametrize("name", ["gpt-6", "anthropic/gpt-6", "gpt-6[1m]"])
+def test_a_users_own_model_without_a_price_is_known_and_the_missing_price_is_told(name: str) -> None:
+    events: list[Event] = []
+    ours = CATALOG.with_overrides({"gpt-6": ModelSettings(window_tokens=400_000)})
+    assert ours.find(name, events.append).is_known
+    assert events == [PriceUnknown(name)]
+
+
+def test_a_user_says_what_a_model_of_their_own_accepts() -> None:
+    own = ModelSettings(has_preserved_thinking=False, takes_system_role=True)
+    model = CATALOG.with_overrides({"gpt-6": own}).find("gpt-6")
+    assert (model.has_preserved_thinking, model.enforces_prefix, model.takes_system_role) == (
+        False,
+        False,
+        True,
+    )
+    silent = CATALOG.with_overrides({"gpt-6": ModelSettings(window_tokens=400_000)}).find("gpt-6")
+    assert (silent.has_preserved_thinking, silent.takes_system_role) == (True, False)
 
 
 def test_half_a_price_for_a_new_model_is_refused_by_name() -> None:

@@ -26,7 +26,7 @@ from sevenfold.core.setting_kinds import (
 
 LIMIT = Whole(1, MAX_WHOLE, lowerable=True)
 AMOUNT = Whole(0, 100, lowerable=False)
-TABLE = Table(1, 50_000)
+TABLE = Table(1, "limit_chars")
 WORDS = Choice(("slow", "fast"))
 KINDS: tuple[Kind, ...] = (LIMIT, AMOUNT, TABLE, WORDS, Switch(), Percent(), Price(), Place(), Names())
 
@@ -163,8 +163,9 @@ def test_the_environment_is_read_as_text(kind: Kind, text: str, value: Value | N
         (WORDS, "slow", "fast", False),
         (WORDS, "fast", "fast", True),
         (Names(), (), ("Read",), False),
-        (TABLE, Limits({"Bash": 50_000}), Limits(), True),
-        (TABLE, Limits({"Bash": 50_001}), Limits(), False),
+        (TABLE, Limits({"Bash": 50_000}), 50_000, True),
+        (TABLE, Limits({"Bash": 50_001}), 50_000, False),
+        (TABLE, Limits({"Bash": 1}), None, False),
     ],
 )
 def test_a_committed_file_may_switch_off_and_lower_only(

@@ -46,7 +46,7 @@ class Kettle:
     shelf: PurePath | None = place(None, alias="SEVENFOLD_SHELF")
     tea: str = choice("green", "green", "black")
     guests: tuple[str, ...] = names(("Ann",))
-    spoons: Limits = limits(Limits(), at_least=1, ceiling=10)
+    spoons: Limits = limits(Limits(), at_least=1, base="cups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +212,45 @@ def test_a_committed_file_is_heard_as_far_as_it_may_speak() -> None:
     assert lowered in settings.refused
 
 
+@given(st.sampled_from([Source.USER, Source.LOCAL, Source.ARGUMENT, Source.MANAGED]), st.integers(2, 99))
+def test_a_committed_row_never_goes_over_the_limit_that_came_out(source: Source, cups: int) -> None:
+    settings = heard(
+        (Source.COMMITTED, {"kettle": {"spoons": {"Bo": cups, "Cy": cups + 1, "Di": 1}}}),
+        (source, {"kettle": {"cups": cups}}),
+    )
+    assert settings.of(Kettle).spoons == {"Bo": cups, "Di": 1}
+    assert settings.refused == (
+        SettingRefused(
+            "/committed.toml",
+            "kettle.spoons.Cy",
+            f"a committed file may lower limits, not raise them (cups is {cups})",
+        ),
+    )
+
+
+def test_a_managed_limit_holds_for_every_row_of_weaker_sources() -> None:
+    settings = heard(
+        (Source.COMMITTED, {"kettle": {"spoons": {"Bo": 4}}}),
+        (Source.USER, {"kettle": {"spoons": {"Bo": 6, "Cy": 5}}}),
+        (Source.ARGUMENT, {"kettle": {"spoons": {"Di": 7}}}),
+        (Source.MANAGED, {"kettle": {"cups": 5, "spoons": {"Ed": 9}}}),
+        SEVENFOLD_KETTLE_SPOONS="Fay=8",
+    )
+    assert settings.of(Kettle).spoons == {"Bo": 4, "Cy": 5, "Ed": 9}
+    reason = "the managed policy sets kettle.cups to 5, and no other source may go over it"
+    assert settings.refused == (
+        SettingRefused("/user.toml", "kettle.spoons.Bo", reason),
+        SettingRefused("SEVENFOLD_KETTLE_SPOONS", "kettle.spoons.Fay", reason),
+        SettingRefused("/argument.toml", "kettle.spoons.Di", reason),
+    )
+
+
+def test_a_trusted_row_may_go_over_a_limit_that_no_policy_sets() -> None:
+    settings = heard((Source.USER, {"kettle": {"cups": 5, "spoons": {"Bo": 50}}}))
+    assert settings.of(Kettle).spoons == {"Bo": 50}
+    assert settings.refused == ()
+
+
 @pytest.mark.parametrize("source", [Source.USER, Source.LOCAL, Source.ARGUMENT, Source.MANAGED])
 def test_trusted_sources_may_set_everything(source: Source) -> None:
     tables = {"kettle": {"cups": 99, "shelf": "/etc"}, "blends": {"assam": {"usd": 0}}}
@@ -336,6 +375,17 @@ def test_a_field_without_a_kind_is_the_programmers_mistake() -> None:
 
     with pytest.raises(TypeError, match=r"Bare\.cups is declared without a kind"):
         declare([Bare])
+
+
+def test_a_table_whose_base_is_no_limit_is_the_programmers_mistake() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Drawer:
+        SECTION: ClassVar[str] = "drawer"
+        depth: int = amount(5)
+        spoons: Limits = limits(Limits(), at_least=1, base="depth")
+
+    with pytest.raises(TypeError, match=r"drawer\.spoons names depth as its base, which is no limit"):
+        declare([Drawer])
 
 
 def test_two_settings_of_one_variable_are_the_programmers_mistake() -> None:

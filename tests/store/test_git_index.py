@@ -82,9 +82,11 @@ def test_a_worktree_has_its_own_index(tmp_path: Path) -> None:
     assert read_tracking(main, WANTED) == "untracked"
 
 
-def test_without_a_repository_or_an_index_nothing_is_tracked(tmp_path: Path) -> None:
-    assert read_tracking(tmp_path, WANTED) == "untracked"
+def test_without_a_repository_or_an_index_nobody_knows_what_is_tracked(tmp_path: Path) -> None:
+    assert read_tracking(tmp_path, WANTED) == "unknown"
     git(tmp_path, "init")
+    assert read_tracking(tmp_path, WANTED) == "unknown"
+    track(tmp_path, "another")
     assert read_tracking(tmp_path, WANTED) == "untracked"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from collections.abc import Mapping
@@ -27,6 +28,10 @@ from sevenfold.store.settings_files import (
     find_user_home,
     read_settings,
 )
+
+_HEADER = b"DIRC" + (2).to_bytes(4) + (0).to_bytes(4)
+EMPTY_INDEX = _HEADER + hashlib.sha1(_HEADER, usedforsecurity=False).digest()
+"""Of a repository that tracks nothing."""
 
 SECTIONS = (ToolResultSettings, CompactSettings, PlaceSettings, ModelSettings)
 
@@ -85,7 +90,7 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path)
-    made.root.mkdir()
+    made.write(made.root / ".git/index", EMPTY_INDEX)
     return made
 
 
@@ -176,6 +181,16 @@ def test_the_committed_file_cannot_redirect_memory_or_set_a_price(machine: Machi
     assert [event.key for event in refused] == ["places.memory_dir", "places.home", "models.claude-opus-5-5"]
     assert tuple(refused) == settings.refused
     assert {event.source for event in refused} == {str(machine.committed)}
+
+
+def test_a_committed_row_cannot_raise_a_tools_limit_over_the_policy_or_the_users(machine: Machine) -> None:
+    machine.write(machine.committed, "[tool_results.limits]\nBash = 50_000\nGrep = 1_000\n")
+    for path, number in ((machine.user, 20_000), (machine.managed, 10_000)):
+        machine.write(path, chars(number))
+        settings = machine.read()
+        assert settings.of(ToolResultSettings).limits == {"Grep": 1_000}
+        assert [event.key for event in settings.refused] == ["tool_results.limits.Bash"]
+        assert f"limit_chars is {number:,}" in settings.refused[0].reason
 
 
 def test_trusted_files_set_places_and_prices_exactly(machine: Machine) -> None:
@@ -350,6 +365,27 @@ def test_a_tracked_link_to_the_local_file_does_not_help(machine: Machine) -> Non
     assert machine.read().of(PlaceSettings).memory_dir is None
 
 
+@pytest.mark.parametrize("left", ["nothing", "an empty folder"])
+def test_without_a_git_index_the_local_file_has_a_committed_files_rights(machine: Machine, left: str) -> None:
+    (machine.root / ".git/index").unlink()
+    if left == "nothing":
+        (machine.root / ".git").rmdir()
+    machine.write(machine.local, HOSTILE + "[tool_results.limits]\nBash = 9\n")
+    settings = machine.read()
+    assert settings.of(PlaceSettings).memory_dir is None
+    assert settings.of(ToolResultSettings) == ToolResultSettings(limit_chars=8)
+    source = f"{machine.local} (no readable git index shows that it is yours)"
+    advice = f"; use the user file, {machine.user}"
+    assert machine.events == [
+        SettingRefused(source, "places.memory_dir", "a committed file never sets a path" + advice),
+        SettingRefused(
+            source,
+            "tool_results.limits.Bash",
+            "a committed file may lower limits, not raise them (limit_chars is 8)" + advice,
+        ),
+    ]
+
+
 def test_where_the_index_cannot_be_read_the_local_file_is_not_trusted(machine: Machine) -> None:
     machine.git("init")
     machine.write(machine.local, HOSTILE)
@@ -357,14 +393,15 @@ def test_where_the_index_cannot_be_read_the_local_file_is_not_trusted(machine: M
     settings = machine.read()
     assert settings.of(PlaceSettings).memory_dir is None
     assert "index" in settings.refused[0].source
+    assert settings.refused[0].reason.endswith(f"use the user file, {machine.user}")
 
 
-def test_the_checkout_is_found_from_below(machine: Machine) -> None:
-    deep = machine.root / "a/b"
+def test_the_checkout_is_found_from_below(tmp_path: Path) -> None:
+    deep = tmp_path / "project/a/b"
     deep.mkdir(parents=True)
     assert find_checkout(deep) == deep.resolve()
-    machine.git("init")
-    assert find_checkout(deep) == machine.root.resolve()
+    (tmp_path / "project/.git").mkdir()
+    assert find_checkout(deep) == (tmp_path / "project").resolve()
 
 
 def test_a_users_folder_must_be_absolute() -> None:

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import ClassVar
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.events import Emit, ModelUnknown, ignore
+from sevenfold.core.events import Emit, ModelUnknown, PriceUnknown, ignore
 from sevenfold.core.models import MODELS, Model, Prices, Tariff, stand_in
-from sevenfold.core.settings import limit, price
+from sevenfold.core.settings import limit, price, switch
 
 LONG_SUFFIX = "[1m]"
 LONG_WINDOW_TOKENS = 1_000_000
@@ -55,13 +55,22 @@ class ModelSettings:
     cache_write_1h_usd_per_mtok: Decimal | None = price(None)
     """As in the table, else the input price, for the same reason."""
 
+    has_preserved_thinking: bool | None = switch(None)
+    """As in the table, else true: leaving old turns alone is safe, rewriting signed ones fails a request."""
+
+    takes_system_role: bool | None = switch(None)
+    """As in the table, else false: a model refuses a role that it does not take, and none needs this one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
     models: tuple[Model, ...] = MODELS
 
     def find(self, name: str, emit: Emit = ignore) -> Model:
-        """The model of that name, in any spelling; for an unknown one a cautious stand-in, and an event."""
+        """The model of that name, in any spelling; for an unknown one a cautious stand-in, and an event.
+
+        A model of the user's own that has no price is an event too.
+        """
         table = {model.name: model for model in self.models}
         is_long = has_long_suffix(name)
         found = next((table[spelling] for spelling in spellings(name) if spelling in table), None)
@@ -71,6 +80,8 @@ class Catalog:
             found = replace(found, window_tokens=LONG_WINDOW_TOKENS)
         if not found.is_known:
             emit(ModelUnknown(name, found.window_tokens))
+        elif not found.tariffs:
+            emit(PriceUnknown(name))
         return found
 
     def with_overrides(self, overrides: Mapping[str, ModelSettings]) -> Catalog:
@@ -111,6 +122,7 @@ def _undated(name: str) -> Iterator[str]:
 
 
 def _overridden(name: str, base: Model, settings: ModelSettings) -> Model:
+    is_signed = _either(settings.has_preserved_thinking, base.has_preserved_thinking)
     return replace(
         base,
         name=name,
@@ -120,8 +132,15 @@ def _overridden(name: str, base: Model, settings: ModelSettings) -> Model:
         if settings.cache_min_tokens is None
         else settings.cache_min_tokens,
         tariffs=_overridden_tariffs(name, base, settings),
+        has_preserved_thinking=is_signed,
+        enforces_prefix=base.enforces_prefix and is_signed,
+        takes_system_role=_either(settings.takes_system_role, base.takes_system_role),
         is_known=True,
     )
+
+
+def _either(own: bool | None, listed: bool) -> bool:
+    return listed if own is None else own
 
 
 def _overridden_tariffs(name: str, base: Model, settings: ModelSettings) -> tuple[Tariff, ...]:

@@ -68,6 +68,13 @@ class ModelUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceUnknown:
+    """A model that settings describe has no price, there or in the table: nothing it costs can be told."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResultSpilled:
     """A tool result went to disk and a preview stands in for it."""
 
@@ -125,6 +132,7 @@ Event: TypeAlias = (
     | LockRebuilt
     | MailQuarantined
     | ModelUnknown
+    | PriceUnknown
     | ResultSpilled
     | SettingRefused
     | SpillFailed

@@ -23,6 +23,8 @@ class Draft:
     where: str
     """The file; empty for arguments."""
     tables: Mapping[str, object]
+    advice: str = ""
+    """Where to put what is refused, when the reason alone would leave somebody puzzled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,14 @@ class Hearing:
     refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
     problems: list[str] = field(default_factory=list[str])
     specs: tuple[Spec, ...] = field(init=False)
+    _advice: dict[str, str] = field(default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
         self.specs = declare(self.sections)
 
     def hear(self, draft: Draft) -> None:
         """A file's tables, or a caller's."""
+        self._advice[draft.where] = draft.advice
         known = {section.SECTION: section for section in self.sections}
         for word, table in draft.tables.items():
             section = known.get(word)
@@ -91,6 +95,11 @@ class Hearing:
             if variable.startswith(PREFIX) and variable not in spoken:
                 self._notice_stranger(variable, spoken)
 
+    def refuse(self, where: str, key: str, reason: str) -> None:
+        """Leave a setting out, and say why."""
+        advice = self._advice.get(where)
+        self.refused.append(SettingRefused(where, key, f"{reason}; {advice}" if advice else reason))
+
     def _hear_named(self, draft: Draft, section: type[NamedSection], tables: Mapping[str, object]) -> None:
         for name, table in tables.items():
             key = spell(section.SECTION, name)
@@ -99,7 +108,7 @@ class Hearing:
             elif not is_name(name):
                 self._bad(draft, section.SECTION, name, "a name of printable characters without blanks")
             elif draft.source is Source.COMMITTED:
-                self._refuse(draft.where, key, f"a committed file never adds or changes a {section.EACH}")
+                self.refuse(draft.where, key, f"a committed file never adds or changes a {section.EACH}")
             else:
                 self._hear_table(draft, section, name, cast("Mapping[str, object]", table))
 
@@ -123,7 +132,7 @@ class Hearing:
         for claim in _claims(slot, value, Origin(draft.source, draft.where)):
             objection = _objection(draft.source, claim)
             if objection:
-                self._refuse(draft.where, claim.slot.key, objection)
+                self.refuse(draft.where, claim.slot.key, objection)
             else:
                 self.claims.append(claim)
 
@@ -150,7 +159,7 @@ class Hearing:
         hint = did_you_mean(variable, {name: name for name in spoken})
         ours = tuple(f"{PREFIX}{section.SECTION.upper()}_" for section in self.sections)
         if hint or variable.startswith(ours):
-            self._refuse("environment", variable, "no setting has this name" + (f"; {hint}" if hint else ""))
+            self.refuse("environment", variable, "no setting has this name" + (f"; {hint}" if hint else ""))
 
     def _bad(self, draft: Draft, key: str, raw: object, allowed: str) -> None:
         self.problems.append(f"{_place(draft)}: {key} = {_repr.repr(raw)}: expected {allowed}")
@@ -158,9 +167,6 @@ class Hearing:
     def _unknown(self, draft: Draft, key: str, word: str, known: Mapping[str, str]) -> None:
         hint = did_you_mean(word, known) or "there are " + ", ".join(known.values())
         self.problems.append(f"{_place(draft)}: {key} is no setting; {hint}")
-
-    def _refuse(self, where: str, key: str, reason: str) -> None:
-        self.refused.append(SettingRefused(where, key, reason))
 
 
 def spell(*words: str | None) -> str:
@@ -191,13 +197,13 @@ def _claims(slot: Slot, value: Value, origin: Origin) -> list[Claim]:
 
 
 def _objection(source: Source, claim: Claim) -> str | None:
-    spec, part = claim.slot.spec, claim.slot.part
+    spec = claim.slot.spec
     if source in spec.never_from:
         return spec.never_because
-    if source is not Source.COMMITTED:
+    # What a row is measured against is known once all sources were heard: the merge judges it.
+    if source is not Source.COMMITTED or claim.slot.part is not None:
         return None
-    value = Limits({part: claim.value}) if part and isinstance(claim.value, int) else claim.value
-    return spec.kind.objection(value, spec.default)
+    return spec.kind.objection(claim.value, spec.default)
 
 
 def _place(draft: Draft) -> str:

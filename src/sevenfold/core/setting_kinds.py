@@ -77,7 +77,10 @@ class Kind(Protocol):
         ...
 
     def objection(self, value: Value, default: Value | None, /) -> str | None:
-        """Why a committed file may not set this value, or None when it may."""
+        """Why a committed file may not set this value, or None when it may.
+
+        A table is measured against what its base came out as, in place of a default.
+        """
         ...
 
 
@@ -254,8 +257,9 @@ class Table:
     """A number for each name. Sources add to one another, name by name."""
 
     at_least: int
-    ceiling: int
-    """What a name that is not in the table gets by default: a committed file may only go below it."""
+    base: str
+    """The limit, of the same section, that holds for names outside the table: what a row may not exceed when
+    it comes from a committed file, or from any weaker source than the policy that sets the limit."""
     name: str = "table of limits"
 
     @property
@@ -279,11 +283,13 @@ class Table:
         number = Whole(self.at_least, MAX_WHOLE, lowerable=True)
         return self.read({name.strip(): number.read_text(size) for name, _, size in parts})
 
-    def objection(self, value: Value, _default: Value | None, /) -> str | None:
+    def objection(self, value: Value, ceiling: Value | None, /) -> str | None:
         sizes = value.values() if isinstance(value, Limits) else ()
-        if all(size <= self.ceiling for size in sizes):
+        if not isinstance(ceiling, int):
+            return f"a committed file may lower limits, and {self.base} sets none"
+        if all(size <= ceiling for size in sizes):
             return None
-        return f"a committed file may lower limits, not raise them (the default is {self.ceiling:,})"
+        return f"a committed file may lower limits, not raise them ({self.base} is {ceiling:,})"
 
 
 def is_name(text: str) -> bool:

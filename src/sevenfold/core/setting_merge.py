@@ -36,7 +36,7 @@ def merge(
     if hearing.problems:
         raise SettingsError(_report(hearing.problems))
     ranked = sorted(hearing.claims, key=lambda claim: _RANK[claim.origin.source])
-    strongest = {claim.slot: _settled(claim, user_home) for claim in ranked}
+    strongest = {claim.slot: _settled(claim, user_home) for claim in _judge_rows(hearing, ranked)}
     names = _names(strongest)
     return Settings(
         tuple(
@@ -50,6 +50,37 @@ def merge(
         tuple(_chosen(hearing.specs, names, strongest)),
         tuple(hearing.refused),
     )
+
+
+def _judge_rows(hearing: Hearing, ranked: Iterable[Claim]) -> list[Claim]:
+    """The claims without the rows that exceed their table's base; each of those is refused."""
+    ranked = list(ranked)
+    whole = {claim.slot: claim for claim in ranked if claim.slot.part is None}
+    specs = {(spec.section, spec.name): spec for spec in hearing.specs}
+    kept: list[Claim] = []
+    for claim in ranked:
+        spec, part = claim.slot.spec, claim.slot.part
+        objection = None
+        if part is not None and isinstance(spec.kind, Table):
+            base = Slot(specs[spec.section, spec.kind.base], claim.slot.name)
+            objection = _row_objection(claim, Limits({part: cast("int", claim.value)}), base, whole.get(base))
+        if objection:
+            hearing.refuse(claim.origin.where or claim.origin.source.value, claim.slot.key, objection)
+        else:
+            kept.append(claim)
+    return kept
+
+
+def _row_objection(claim: Claim, row: Limits, base: Slot, chosen: Claim | None) -> str | None:
+    source, ceiling = claim.origin.source, base.spec.default if chosen is None else chosen.value
+    if source is Source.COMMITTED:
+        return claim.slot.spec.kind.objection(row, ceiling)
+    is_policy = chosen is not None and chosen.origin.source is Source.MANAGED
+    if source is Source.MANAGED or not is_policy or not isinstance(ceiling, int):
+        return None
+    if all(size <= ceiling for size in row.values()):
+        return None
+    return f"the managed policy sets {base.key} to {ceiling:,}, and no other source may go over it"
 
 
 def _settled(claim: Claim, user_home: PurePath) -> Claim:

@@ -86,7 +86,7 @@ class _Rule:
     never_because: str = ""
 
 
-def switch(default: bool, *, off_by: str | None = None) -> bool:
+def switch(default: T, *, off_by: str | None = None) -> T:
     """On or off. `off_by` names a variable of the environment that turns it off whatever settings say."""
     return _declared(default, _Rule(Switch(), off_by=off_by))
 
@@ -132,9 +132,9 @@ def names(default: tuple[str, ...]) -> tuple[str, ...]:
     return _declared(default, _Rule(Names()))
 
 
-def limits(default: Limits, *, at_least: int, ceiling: int) -> Limits:
-    """A number for each name; `ceiling` is what holds for a name that is not in it."""
-    return _declared(default, _Rule(Table(at_least, ceiling)))
+def limits(default: Limits, *, at_least: int, base: str) -> Limits:
+    """A number for each name; `base` is the limit of the same section that holds for a name not in it."""
+    return _declared(default, _Rule(Table(at_least, base)))
 
 
 def _declared(default: T, rule: _Rule) -> T:
@@ -234,6 +234,10 @@ def is_named(section: type[Section]) -> bool:
 def declare(sections: Iterable[type[Section]]) -> tuple[Spec, ...]:
     """Every setting of these sections; a mistake in a declaration is the programmer's, and a TypeError."""
     specs = tuple(_spec(section, item) for section in sections for item in fields(section))
+    bases = {(spec.section, spec.name) for spec in specs if spec.kind.name == "limit"}
+    for spec in specs:
+        if isinstance(spec.kind, Table) and (spec.section, spec.kind.base) not in bases:
+            raise TypeError(f"{spec.key} names {spec.kind.base} as its base, which is no limit there")
     spoken: dict[str, str] = {}
     for spec in specs:
         for variable in (spec.variable, spec.alias, spec.off_by):

@@ -32,7 +32,7 @@ class ToolResultSettings:
     session_quota_bytes: int = limit(1024**3, at_least=0)
     """A gigabyte of results in one session means that something runs away; the disk is not ours to fill."""
 
-    limits: Limits = limits(Limits(), at_least=1, ceiling=50_000)
+    limits: Limits = limits(Limits(), at_least=1, base="limit_chars")
     """By tool, in characters, in place of `limit_chars`. Empty: no tool was measured to need its own."""
 
     opted_out: tuple[str, ...] = names(("Read",))

@@ -19,26 +19,24 @@ _HASH_BYTES = (20, 32)
 def read_tracking(checkout: Path, names: frozenset[str]) -> Answer:
     """Whether any of these paths (relative, with `/`) is in the index of the repository checked out here.
 
-    Case is ignored: on a disk that ignores it too, a tracked `.SEVENFOLD` is the same folder.
+    Without an index nobody knows: an unpacked archive has none, and holds what its maker put there. Case is
+    ignored: on a disk that ignores it too, a tracked `.SEVENFOLD` is the same folder.
     """
     wanted = {name.casefold() for name in names}
     try:
         git_dir = _git_dir(checkout)
-        files = [git_dir / "index", *sorted(git_dir.glob("sharedindex.*"))] if git_dir else []
-        for file in files:
-            if file.exists() and not wanted.isdisjoint(_names(_read(file))):
+        for file in (git_dir / "index", *sorted(git_dir.glob("sharedindex.*"))):
+            if not wanted.isdisjoint(_names(_read(file))):
                 return "tracked"
     except (OSError, ValueError):
         return "unknown"
     return "untracked"
 
 
-def _git_dir(checkout: Path) -> Path | None:
+def _git_dir(checkout: Path) -> Path:
     mark = checkout / ".git"
     if mark.is_dir():
         return mark
-    if not mark.is_file():
-        return None
     label, _, target = mark.read_text("utf-8").partition(":")
     git_dir = checkout / target.strip()
     if label != "gitdir" or not target.strip() or not git_dir.is_dir():

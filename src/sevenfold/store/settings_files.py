@@ -1,7 +1,7 @@
 """Settings from their files: which there are, and how far each is trusted (SPEC M2, RELIABILITY C6).
 
 Every file is somebody else's: capped in size, plain, UTF-8. The one that comes with the repository may in
-addition not lead out of it, and so may a project-local one that turns out to be tracked by git.
+addition not lead out of it, and so may a project-local one unless git's index shows that it is not tracked.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class SettingsFile:
     confined_to: Path | None = None
     """A folder that it may not lead out of."""
     remark: str = ""
+    advice: str = ""
+    """Where to put what it may not set."""
 
     def __str__(self) -> str:
         return f"{self.path} ({self.remark})" if self.remark else str(self.path)
@@ -104,7 +106,7 @@ def _own_files(home: Path, root: Path | None) -> list[SettingsFile]:
             else [SettingsFile(Source.COMMITTED, committed, confined_to=root)]
         ),
         user,
-        _local_file(local, root) if os.path.exists(local) else SettingsFile(Source.LOCAL, local),
+        _local_file(local, root, user.path) if os.path.exists(local) else SettingsFile(Source.LOCAL, local),
     ]
 
 
@@ -112,8 +114,8 @@ def _is_same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _local_file(path: Path, root: Path) -> SettingsFile:
-    """A repository can carry a file of this name too, and would be trusted with paths and prices by it."""
+def _local_file(path: Path, root: Path, user_file: Path) -> SettingsFile:
+    """A repository or an archive can carry a file of this name too, and would be trusted with paths by it."""
     names = {LOCAL, LOCAL.partition("/")[0]}
     real = Path(os.path.realpath(path))
     if real.is_relative_to(os.path.realpath(root)):
@@ -121,10 +123,15 @@ def _local_file(path: Path, root: Path) -> SettingsFile:
     answer = read_tracking(root, frozenset(names))
     if answer == "untracked":
         return SettingsFile(Source.LOCAL, path)
-    remark = (
-        "tracked by git" if answer == "tracked" else "git's index, which says if it is tracked, is unreadable"
+    if answer == "tracked":
+        return SettingsFile(Source.COMMITTED, path, confined_to=root, remark="tracked by git")
+    return SettingsFile(
+        Source.COMMITTED,
+        path,
+        confined_to=root,
+        remark="no readable git index shows that it is yours",
+        advice=f"use the user file, {user_file}",
     )
-    return SettingsFile(Source.COMMITTED, path, confined_to=root, remark=remark)
 
 
 def _find_home(drafts: Iterable[Draft], environ: Mapping[str, str], user_home: Path) -> Path:
@@ -148,7 +155,7 @@ def _read_drafts(files: Iterable[SettingsFile], problems: list[str]) -> list[Dra
         try:
             content = _read_content(file)
             if content is not None:
-                drafts.append(Draft(file.source, str(file), _parse(file.path, content)))
+                drafts.append(Draft(file.source, str(file), _parse(file.path, content), file.advice))
         except SettingsError as error:
             problems.append(str(error))
     return drafts
