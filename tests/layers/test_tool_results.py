@@ -18,6 +18,7 @@ from sevenfold.layers.tool_results import (
     Decision,
     ToolResultSettings,
     apply_decision,
+    choose_inline,
     is_empty,
     render_preview,
 )
@@ -85,14 +86,16 @@ def test_no_mixture_of_tags_closes_the_block_early(text: str) -> None:
 def test_nothing_to_read_is_empty(content: str | tuple[Text, ...] | None) -> None:
     result = ToolResult(USE, content)
     assert is_empty(result)
-    assert apply_decision(result, Decision(USE)).content == EMPTY_RESULT
+    decision = choose_inline(result)
+    assert decision == Decision(USE, EMPTY_RESULT), "frozen with the decision, whatever the marker says later"
+    assert apply_decision(result, decision).content == EMPTY_RESULT
 
 
 @pytest.mark.parametrize("content", [" ", "0", (Text(" "),), (IMAGE,), (Text(""), IMAGE)])
 def test_anything_to_read_is_not_empty_and_left_as_it_came(content: str | tuple[Text | Image, ...]) -> None:
     result = ToolResult(USE, content)
     assert not is_empty(result)
-    assert apply_decision(result, Decision(USE)) is result
+    assert apply_decision(result, choose_inline(result)) is result
 
 
 def test_a_preview_takes_the_place_of_the_content_and_of_nothing_else() -> None:
@@ -105,10 +108,9 @@ def test_a_decision_is_applied_to_the_same_bytes_however_often() -> None:
     result, decision = ToolResult(USE, "long " * 1000), Decision(USE, preview("long " * 1000))
     once = apply_decision(result, decision)
     assert apply_decision(once, decision) == once
-    assert (
-        apply_decision(apply_decision(ToolResult(USE, ""), Decision(USE)), Decision(USE)).content
-        == EMPTY_RESULT
-    )
+    empty = choose_inline(ToolResult(USE, ""))
+    marked = apply_decision(ToolResult(USE, ""), empty)
+    assert apply_decision(marked, empty) == marked
 
 
 def test_a_decision_is_frozen() -> None:

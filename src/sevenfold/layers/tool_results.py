@@ -80,10 +80,12 @@ def is_empty(result: ToolResult) -> bool:
     )
 
 
+def choose_inline(result: ToolResult) -> Decision:
+    """The decision for a result that stays in the context. An empty one is given its marker here, so that a
+    later wording of the marker changes no byte of a session that has already sent it."""
+    return Decision(result.tool_use_id, EMPTY_RESULT if is_empty(result) else None)
+
+
 def apply_decision(result: ToolResult, decision: Decision) -> ToolResult:
-    """The result as it is sent: replaced by its preview, marked as empty, or as it came."""
-    if decision.preview is not None:
-        return replace(result, content=decision.preview)
-    if is_empty(result):
-        return replace(result, content=EMPTY_RESULT)
-    return result
+    """The result as it is sent: what the decision put in its place, or as it came."""
+    return result if decision.preview is None else replace(result, content=decision.preview)
