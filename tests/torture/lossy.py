@@ -169,7 +169,7 @@ class LossyDisk:
         """What was there before counts as durable."""
         if not path.is_dir():
             content = path.read_bytes()
-            return Node(is_folder=False, content=bytearray(content), synced=content)
+            return Node(False, bytearray(content), content, path.stat().st_mtime_ns)
         folder = Node(is_folder=True)
         self._names[folder] = {below.name: self._load(below) for below in path.iterdir()}
         return folder

@@ -189,10 +189,7 @@ def _strike_all(orders: Orders, scenarios: Sequence[Make], found: Outcome, place
     fd = os.open(place, FOLDER_FLAGS)
     SYSTEM_DISK.close(SYSTEM_DISK.open_beneath(fd, ".", FOLDER_FLAGS))
     os.close(fd)
-    seeds = range(orders.seed, orders.seed + orders.pick(tiny=1, short=1, long=3))
-    points = [
-        point for seed in seeds for make in scenarios for point in points_of(make, seed, place / "count")
-    ]
+    points = [point for make in scenarios for point in points_of(make, orders.seed, place / "count")]
     every = len(points)
     if orders.size != "long":
         points = orders.random("calls").sample(points, min(every, orders.pick(tiny=40, short=150, long=0)))
