@@ -19,7 +19,8 @@ def no_handle_left_open() -> Generator[None]:
     """Every handle that a test opens, or makes the store open, is closed again, whatever went wrong."""
     before = open_handles()
     yield
-    assert open_handles() == before
+    # Fewer is fine: what an earlier test of the same process left to the garbage collector may go meanwhile.
+    assert open_handles() <= before
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def acknowledge_before_writing(patch: pytest.MonkeyPatch) -> None:
 def publish_without_fencing(patch: pytest.MonkeyPatch) -> None:
     """Whoever once had the lock may publish, however late."""
 
-    def trusted(self: Lock, token: int) -> LockState:
+    def trusted(self: Lock, token: int, nonce: str) -> LockState:
         return LockState(token=self.read_state().token)
 
     patch.setattr(Lock, "_owned", trusted)
