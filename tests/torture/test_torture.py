@@ -120,7 +120,10 @@ def test_one_holds_the_lock_at_a_time_and_late_holders_publish_nothing(orders: O
 
 def test_a_lock_without_fencing_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
     publish_without_fencing(monkeypatch)
-    expect_something(run_leases(orders), "a stale publish")
+    # Which of its faults shows first is a matter of which process was late.
+    found = run_leases(orders)
+    assert sum(line.violations for line in found) > 0
+    assert any(line.shown for line in found)
 
 
 def test_a_lock_that_two_can_take_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
