@@ -1,0 +1,79 @@
+"""What is sent to a model and what comes back, as values that no provider's dialect shows through.
+
+A request holds frozen messages; a provider writes them in its own dialect. Messages that were in the request
+before are the same objects in the next one, so that a provider need not write them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.usage import Usage
+
+Dialect: TypeAlias = Literal["anthropic", "openai"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """All of a request but its messages: what a caller chose, and what stands before the conversation."""
+
+    model: str
+    max_tokens: int
+    system: str | tuple[JsonObject, ...] = ()
+    """Text, or text blocks, as the Messages API takes them."""
+    tools: tuple[JsonObject, ...] = ()
+    params: JsonObject = EMPTY
+    """Every other field of the body (thinking, tool_choice, output_config, …), passed on as it came."""
+    betas: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """A place whose prefix the provider is asked to cache."""
+
+    level: Literal["tools", "system", "messages"]
+    index: int
+    """Which tool, part of the system prompt, or message."""
+    block: int = 0
+    """Which block of that message."""
+    ttl: timedelta = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    frame: Frame
+    messages: Sequence[Message]
+    """As sent, without cache markers. Never changed after the request was made."""
+    breakpoints: tuple[Breakpoint, ...] = ()
+    who: str = "main"
+    """Whose call it is, for the bill: `main`, or the kind of fork."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's whole answer."""
+
+    message: Message
+    usage: Usage
+    usage_wire: JsonObject
+    """As the provider said it, for the transcript."""
+    stop_reason: str | None = None
+    id: str = ""
+    model: str = ""
+    extra: JsonObject = field(default=EMPTY)
+    """What else the answer said: `diagnostics`, `context_management`, `input_transformations`."""
+    dialect: Dialect = "anthropic"
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        return tuple(block for block in self.message.blocks if isinstance(block, ToolUse))
+
+    @property
+    def text(self) -> str:
+        """All text of the answer, joined."""
+        return "".join(block.text for block in self.message.blocks if isinstance(block, Text))
