@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sevenfold.core.json import JsonObject, write_json
@@ -123,12 +123,33 @@ class Tally:
         if self._billed is not None:
             self._added += _mixed(self._frame) + _mixed(before).times(-1)
 
-    def add(self, message: Message, origin: Origin = "human") -> None:
-        """A message joins the context."""
+    def add(self, message: Message, origin: Origin = "human") -> float:
+        """A message joins the context; what it weighs by itself, before calibration."""
         if self._model.drops_thinking and _ends_turn(message):
             self._put(Portion("thinking", -self._thinking))
+        weight = 0.0
         for portion in self._weigher.portions(message, origin):
             self._put(portion)
+            weight += portion.tokens
+        return weight
+
+    def swap(self, before: Message, after: Message, origin: Origin = "human") -> float:
+        """A message of the context was rewritten: what is billed stays the ground, the change is estimated.
+
+        Only for a change that leaves the thinking alone, such as a cleared result.
+        """
+        for portion in self._weigher.portions(before, origin):
+            self._put(replace(portion, tokens=-portion.tokens))
+        weight = 0.0
+        for portion in self._weigher.portions(after, origin):
+            self._put(portion)
+            weight += portion.tokens
+        return weight
+
+    def estimate_of(self, weight: float) -> int:
+        """Tokens of a weight that `add` or `swap` gave, by all that was learnt since; for shares and sums."""
+        factors = self._calibration.factors.values
+        return round(weight * self._scale * sum(factors) / len(factors))
 
     def bill(self, usage: Usage, reply: Message, *, is_output_known: bool = True) -> None:
         """A response came: its usage is the new ground, and what it says of the estimate is learnt.

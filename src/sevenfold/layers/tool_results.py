@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -84,6 +85,47 @@ def choose_inline(result: ToolResult) -> Decision:
     """The decision for a result that stays in the context. An empty one is given its marker here, so that a
     later wording of the marker changes no byte of a session that has already sent it."""
     return Decision(result.tool_use_id, EMPTY_RESULT if is_empty(result) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class FreshResult:
+    """A result that no prompt has shown yet."""
+
+    result: ToolResult
+    tool: str
+    """The name of the tool that gave it; empty where its request is not known."""
+
+
+def count_chars(result: ToolResult) -> int:
+    """The characters of text in a result; an image has none."""
+    content = result.content
+    if content is None or isinstance(content, str):
+        return len(content or "")
+    return sum(len(item.text) for item in content if isinstance(item, Text))
+
+
+def choose_spilled(fresh: Sequence[FreshResult], settings: ToolResultSettings) -> frozenset[ToolUseId]:
+    """Which results of one round go to disk: each that is over its own limit, then the largest of the others
+    until the round fits its budget (SPEC B1)."""
+    if not settings.enabled:
+        return frozenset()
+    sizes = {item.result.tool_use_id: count_chars(item.result) for item in fresh}
+    movable = [item for item in fresh if item.tool not in settings.opted_out]
+    spilled = {
+        item.result.tool_use_id
+        for item in movable
+        if sizes[item.result.tool_use_id] > settings.limits.get(item.tool, settings.limit_chars)
+    }
+    left = sum(size for use, size in sizes.items() if use not in spilled)
+    for item in sorted(movable, key=lambda item: sizes[item.result.tool_use_id], reverse=True):
+        if left <= settings.round_limit_chars:
+            break
+        use = item.result.tool_use_id
+        # Storing what is shorter than its own preview would make the context longer.
+        if use not in spilled and sizes[use] > settings.preview_bytes:
+            spilled.add(use)
+            left -= sizes[use]
+    return frozenset(spilled)
 
 
 def apply_decision(result: ToolResult, decision: Decision) -> ToolResult:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from datetime import datetime
+from typing import Literal
 
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import InputError, WireError
@@ -21,6 +22,7 @@ from sevenfold.core.messages import ToolUseId
 from sevenfold.core.wire import read_message, write_message
 from sevenfold.layers.tool_results import Decision
 from sevenfold.store.records import (
+    AsideRecord,
     Body,
     BoundaryRecord,
     CutRecord,
@@ -85,6 +87,8 @@ def _write_body(body: Body) -> tuple[str, object]:
     match body:
         case MessageRecord():
             return "message", write_message(body.message)
+        case AsideRecord():
+            return "aside", {"origin": body.origin, "message": write_message(body.message)}
         case DecisionRecord():
             return "decision", asdict(body.decision)
         case CutRecord():
@@ -172,6 +176,14 @@ def _read_message_record(wire: JsonObject) -> Body:
     return MessageRecord(read_message(wire))
 
 
+def _read_aside(wire: JsonObject) -> Body:
+    named = wire.get("origin")
+    origin = _ORIGINS.get(named) if isinstance(named, str) else None
+    if origin is None:
+        raise WireError(f"its origin is {named!r}; expected one of {', '.join(_ORIGINS)}")
+    return AsideRecord(read_message(wire.get("message")), origin)
+
+
 def _text(wire: JsonObject, key: str) -> str:
     value = wire.get(key)
     if not isinstance(value, str):
@@ -190,8 +202,14 @@ def _whole(wire: JsonObject, key: str) -> int:
     return value
 
 
+_ORIGINS: Mapping[str, Literal["attachment", "memory", "summary"]] = {
+    "attachment": "attachment",
+    "memory": "memory",
+    "summary": "summary",
+}
 _READERS: Mapping[str, Callable[[JsonObject], Body]] = {
     "message": _read_message_record,
+    "aside": _read_aside,
     "decision": _read_decision,
     "cut": _read_cut,
     "boundary": _read_boundary,

@@ -21,6 +21,14 @@ class MessageRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class AsideRecord:
+    """A message that the engine put into the view and that the caller's own history does not hold."""
+
+    message: Message
+    origin: Literal["attachment", "memory", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionRecord:
     """What layer 1 decided for a tool result, once and for all (SPEC B4)."""
 
@@ -81,7 +89,9 @@ class UnknownRecord:
     wire: Json
 
 
-Body: TypeAlias = MessageRecord | DecisionRecord | CutRecord | BoundaryRecord | UsageRecord | UnknownRecord
+Body: TypeAlias = (
+    MessageRecord | AsideRecord | DecisionRecord | CutRecord | BoundaryRecord | UsageRecord | UnknownRecord
+)
 
 
 def new_id() -> RecordId:

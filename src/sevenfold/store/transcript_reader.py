@@ -25,6 +25,7 @@ from sevenfold.store.record_lines import (
     read_line,
 )
 from sevenfold.store.records import (
+    AsideRecord,
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
@@ -66,7 +67,7 @@ class BadLine:
 
 Line: TypeAlias = Stored | BadLine
 
-KEPT = (MessageRecord, DecisionRecord, CutRecord, UsageRecord, UnknownRecord)
+KEPT = (MessageRecord, AsideRecord, DecisionRecord, CutRecord, UsageRecord, UnknownRecord)
 """All but boundaries: one that stands among kept messages has been overtaken."""
 
 UNFINISHED = "the file ends in mid-line"
