@@ -118,6 +118,16 @@ class TempSwept:
 
 
 @dataclass(frozen=True, slots=True)
+class TranscriptFailed:
+    """Records could not be written: the session goes on, they are tried again, and until then a crash would
+    lose them."""
+
+    transcript: str
+    waiting: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorktreeDisowned:
     """A worktree names a repository that does not name it back, so it counts as a project of its own."""
 
@@ -138,6 +148,7 @@ Event: TypeAlias = (
     | SpillFailed
     | TailSealed
     | TempSwept
+    | TranscriptFailed
     | WorktreeDisowned
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sevenfold.core.canonical import digest
+from sevenfold.core.canonical import Digest, digest
 from sevenfold.core.errors import (
     AccessDenied,
     DiskFull,
@@ -130,6 +130,11 @@ class Spills:
         except (NotRegular, AccessDenied):
             return 0  # not one of ours
         return entry.size_bytes if entry else 0
+
+
+def stored_digest(result: ToolResult) -> Digest:
+    """The digest that storing this result would give its decision."""
+    return digest(_stored_form(result).data)
 
 
 def _candidates(use: ToolUseId, content: _Content) -> tuple[str, ...]:
