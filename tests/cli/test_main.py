@@ -116,10 +116,10 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
 def test_layers_are_printed_from_their_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["layers"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(LAYERS) == 8
-    for layer, line in zip(LAYERS, lines[1:], strict=True):
-        assert line.startswith(str(layer.number))
-        assert all(text in line for text in (layer.name, layer.cost, layer.trigger, layer.room))
+    assert len(lines) == 2 * len(LAYERS) == 14
+    for layer, first, second in zip(LAYERS, lines[::2], lines[1::2], strict=True):
+        assert first.split() == [str(layer.number), *layer.name.split(), "costs", *layer.cost.split()]
+        assert second.split() == [layer.room, "acts", "on", *layer.trigger.split()]
     assert main(["layers", "--json"]) == 0
     assert [item["name"] for item in json.loads(capsys.readouterr().out)] == [item.name for item in LAYERS]
 

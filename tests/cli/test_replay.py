@@ -112,7 +112,7 @@ def test_json_holds_tokens_dollars_and_every_section(capsys: pytest.CaptureFixtu
     found = run_json(capsys, log)
     assert set(found) == {
         *("format", "origin", "repriced", "files", "lines", "total", "models", "breaks", "fill"),
-        *("repeated_reads", "costly_results", "sessions", "unreadable"),
+        *("repeated_reads", "costly_results", "sessions", "unreadable", "events"),
     }
     assert total(found)["usd"] == {
         "read": 0.018,
@@ -160,6 +160,38 @@ def test_a_users_own_price_counts(
     )
     found = run_json(capsys, log)
     assert total(found)["unpriced"] == {"calls": 0, "tokens": 0}
+
+
+def test_what_has_no_price_is_named_with_the_reason_and_what_to_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, empty_home: Path
+) -> None:
+    described = empty_home / ".sevenfold/settings.toml"
+    described.parent.mkdir()
+    described.write_text('[models."ours-2"]\nwindow_tokens = 50000\n', encoding="utf-8")
+    log = write_log(
+        tmp_path / "s.jsonl",
+        answered("msg_1", BILL, model="gpt-5.5"),
+        answered("msg_2", BILL, model="ours-2"),
+        answered("msg_3", {**BILL, "speed": "fast"}, model="claude-sonnet-5-5"),
+    )
+    said = run(capsys, log)
+    assert "No table knows gpt-5.5, so it has no price." in said
+    assert "Settings give ours-2 no price." in said
+    assert "claude-sonnet-5-5 (fast): that speed has no known price." in said
+    assert said.count("[models.") == 1
+    assert '[models."claude' not in said
+    found = run_json(capsys, log)
+    assert found["events"] == [
+        {"event": "ModelUnknown", "model": "gpt-5.5", "assumed_window_tokens": 200_000},
+        {"event": "PriceUnknown", "model": "ours-2"},
+    ]
+    models = found["models"]
+    assert isinstance(models, list)
+    assert {item["model"]: item["unpriced"] for item in models} == {  # pyright: ignore[reportUnknownVariableType]
+        "gpt-5.5": "model",
+        "ours-2": "model",
+        "claude-sonnet-5-5 (fast)": "speed",
+    }
 
 
 def test_since_and_limit_leave_out_what_is_older(capsys: pytest.CaptureFixture[str], log: Path) -> None:

@@ -53,6 +53,7 @@ def bill(usd: float | None, *, model: str = MODEL, calls: int = 12, estimated: i
         None if usd is None else cost,
         cost.output if estimated else Decimal(0),
         None if usd is None else whole * 5,
+        "model" if usd is None else None,
     )
 
 

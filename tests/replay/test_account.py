@@ -207,6 +207,28 @@ def test_what_was_billed_beside_a_request_is_counted_with_it(tmp_path: Path) -> 
     assert found.largest_prompt_tokens == 100
 
 
+def test_a_call_that_only_compacted_is_billed_and_says_nothing_of_the_context(tmp_path: Path) -> None:
+    alone = usage()
+    alone["iterations"] = [{"type": "compaction", "cache_read_input_tokens": 50_000, "output_tokens": 300}]
+    found = session(
+        write_log(
+            tmp_path / "s.jsonl",
+            answered("msg_1", usage(fresh=5, written=50_000, output=9)),
+            answered("msg_2", alone, text("A summary of all that was said."), seconds=10),
+            answered("msg_3", usage(fresh=5, read=10_000, written=900, output=9), seconds=20),
+        )
+    )
+    assert (found.totals.calls, found.unbilled_calls) == (3, 0)
+    assert found.totals.tokens.read == 60_000
+    assert (found.totals.tokens.output, found.totals.estimated_output_tokens) == (318, 0)
+    assert [(item.before_tokens, item.after_tokens) for item in found.compactions] == [(50_000, 10_905)]
+    assert found.breaks == ()
+    assert [(point.call, point.prompt_tokens, point.mark) for point in found.series] == [
+        (0, 50_005, ""),
+        (2, 10_905, "compaction"),
+    ]
+
+
 def test_unknown_lines_and_a_torn_tail_are_counted(tmp_path: Path) -> None:
     path = write_log(tmp_path / "s.jsonl", answered("msg_1", usage(fresh=5, output=1)), {"type": "hologram"})
     with path.open("a", encoding="utf-8") as file:

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 import pytest
 
-from sevenfold.core.usage import Iteration, Usage
-from sevenfold.replay.breaks import MIN_LOST_TOKENS, Break, BreakWatch, group_breaks, last_run
-from sevenfold.replay.pricing import Pricer, Rates
+from sevenfold.core.usage import Usage
+from sevenfold.replay.breaks import MIN_LOST_TOKENS, Break, BreakWatch, group_breaks
+from sevenfold.replay.pricing import Rates
 from tests.replay.steps import MODEL, Calls
 
 WARM = Usage(fresh=10, read=40_000, written_5m=9_990)
@@ -174,16 +174,6 @@ def test_an_uncached_conversation_has_no_breaks() -> None:
     assert watch((bare, 0), (bare, 10), (bare, 4_000)) is None
 
 
-def test_the_context_is_the_last_run_that_was_no_compaction() -> None:
-    runs = (
-        Iteration(read=9, kind="message"),
-        Iteration(read=5, kind="compaction"),
-        Iteration(read=2, kind="message"),
-    )
-    assert last_run(Usage(read=11, iterations=runs)).read == 2
-    assert last_run(Usage(read=11)).read == 11
-
-
 def test_groups_add_up_and_the_costliest_comes_first() -> None:
     one = watch((WARM, 0), (LOST, 60))
     two = watch((WARM, 0), (LOST, 600))
@@ -195,11 +185,3 @@ def test_groups_add_up_and_the_costliest_comes_first() -> None:
         ("unexplained", 2, 69_980),
     ]
     assert groups[0].lost_usd == 2 * Decimal(34_990) * (RATES.paid - RATES.read)
-
-
-def test_rates_come_from_the_call_itself() -> None:
-    usage = Usage(fresh=100, read=1_000, written_5m=300, written_1h=600)
-    rates = Pricer().price(usage, MODEL, None).rates
-    assert rates is not None
-    assert rates.read == Decimal("0.20") / 1_000_000
-    assert rates.paid == (100 * Decimal(4) + 300 * Decimal(5) + 600 * Decimal(8)) / 1_000 / 1_000_000

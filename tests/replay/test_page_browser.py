@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import cast
@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from sevenfold.cli.figures import spell_tokens, spell_usd
+from sevenfold.core.events import ModelUnknown
 from sevenfold.replay.account import Terms, read_account
 from sevenfold.replay.page.build import build_page
 from sevenfold.replay.pricing import UNNAMED
@@ -312,6 +313,16 @@ def test_without_any_price_the_page_counts_tokens(open_page: Open) -> None:
     expect(opened["#money"]).not_to_contain_text("Dollars")
     opened.expect_text("#unpriced pre", '[models."gpt-9"]')
     opened.expect_sound()
+
+
+def test_each_model_without_a_price_has_its_reason_and_only_models_are_asked_for(open_page: Open) -> None:
+    found = report_of(*(Story(name, usd=None, model=name) for name in ("gpt-9", "ours-2", "opus (fast)")))
+    bills = tuple(replace(bill, gap="speed") if bill.model == "opus (fast)" else bill for bill in found.bills)
+    opened = open_page(replace(found, bills=bills, events=(ModelUnknown("gpt-9", 200_000),)))
+    opened.expect_text("#unpriced", "gpt-9 (no table knows it): 944K tokens in 12 calls")
+    opened.expect_text("#unpriced", "ours-2 (settings describe it and give no price)")
+    opened.expect_text("#unpriced", "opus (fast) (no price is known for that speed)")
+    assert opened["#unpriced pre"].inner_text().count("[models.") == 2
 
 
 def test_calls_on_a_model_without_a_name_ask_for_no_price(open_page: Open) -> None:

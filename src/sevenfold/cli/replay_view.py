@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -18,6 +18,7 @@ from sevenfold.cli.figures import (
 )
 from sevenfold.cli.render import Cell, Screen, Tone
 from sevenfold.cli.replay_contents import show_chart, show_fill, show_results, show_sessions
+from sevenfold.core.events import ModelUnknown
 from sevenfold.replay.bills import Bill, Totals
 from sevenfold.replay.breaks import group_breaks
 from sevenfold.replay.report import Report, SessionReport
@@ -47,7 +48,7 @@ def show_report(report: Report, screen: Screen, remarks: Iterable[str] = ()) -> 
     show_head(report, screen)
     if report.totals.calls:
         show_kinds(report.totals, screen)
-        show_models(report.bills, screen)
+        show_models(report, screen)
         show_breaks(report.sessions, screen)
         show_fill(report, screen)
         show_results(report, screen)
@@ -103,17 +104,19 @@ def show_kinds(totals: Totals, screen: Screen) -> None:
     )
 
 
-def show_models(bills: Sequence[Bill], screen: Screen) -> None:
+def show_models(report: Report, screen: Screen) -> None:
+    """By model; then which of them have no price, why not, and what to do about it."""
     _title("By model", screen)
     heading = _faint("  model", "  calls", " prompt", "   hit", " output", "     dollars")
-    screen.show_table([heading, *(_model_row(bill) for bill in bills)])
-    unpriced = [bill.model for bill in bills if bill.cost is None]
-    for model in unpriced:
-        screen.show_line(f"  No price is known for {cut(model, 50)}.", "faint")
-    if unpriced:
-        screen.show_line(
-            f'  Give one in ~/.sevenfold/settings.toml, [models."{cut(unpriced[0], 25)}"]:', "faint"
-        )
+    screen.show_table([heading, *(_model_row(bill) for bill in report.bills)])
+    unknown = {event.model for event in report.events if isinstance(event, ModelUnknown)}
+    unpriced = [bill for bill in report.bills if bill.cost is None]
+    for bill in unpriced:
+        screen.show_line(f"  {_spell_gap(bill, is_known=bill.model not in unknown)}", "faint")
+    nameable = [bill.model for bill in unpriced if bill.gap == "model"]
+    if nameable:
+        name = cut(nameable[0], 25)
+        screen.show_line(f'  Set one in ~/.sevenfold/settings.toml, [models."{name}"]:', "faint")
         screen.show_line("  input_usd_per_mtok and output_usd_per_mtok.", "faint")
 
 
@@ -217,6 +220,15 @@ def _model_row(bill: Bill) -> list[Cell]:
         Cell(f"{approx + spell_tokens(bill.tokens.output):>7}"),
         Cell(f"{usd:>12}", "strong" if bill.cost else "warning"),
     ]
+
+
+def _spell_gap(bill: Bill, *, is_known: bool) -> str:
+    if bill.gap == "speed":
+        return f"{cut(bill.model, 45)}: that speed has no known price."
+    if bill.gap == "runs":
+        return f"{cut(bill.model, 45)}: not all runs have a price."
+    model = cut(bill.model, 38)
+    return f"Settings give {model} no price." if is_known else f"No table knows {model}, so it has no price."
 
 
 def _remarks(report: Report) -> Iterable[str]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.events import Event
 from sevenfold.core.models import Model
 from sevenfold.replay.calls import Assembler, Call, Step
 from sevenfold.replay.lane import LaneAccount
@@ -37,7 +38,8 @@ def read_account(
     on_bytes: Callable[[int], None] | None = None,
 ) -> FileReport:
     """Read a transcript and account for it. `foreign` are the digests of calls that another file counts."""
-    pricer = Pricer(terms.catalog, terms.reprice)
+    events: list[Event] = []
+    pricer = Pricer(terms.catalog, terms.reprice, events.append)
     tally, assembler, facts = LineTally(), Assembler(), ForeignSession()
     lanes: dict[LaneId, LaneAccount] = {}
 
@@ -57,7 +59,7 @@ def read_account(
     ordered = sorted(lanes.items(), key=lambda item: item[0] != MAIN)
     sessions = (lane.report(facts, agent, name, path) for name, lane in ordered if not lane.is_empty)
     counts = LineCounts(tally.lines, tally.length_bytes, dict(tally.unknown), {**tally.faults})
-    return FileReport(path, agent, counts, tuple(sessions))
+    return FileReport(path, agent, counts, tuple(sessions), tuple(events))
 
 
 def _is_counted(step: Step, since: datetime | None, foreign: frozenset[int]) -> bool:

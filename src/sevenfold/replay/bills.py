@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from sevenfold.core.prices import NO_COST, Cost
 from sevenfold.core.usage import Counts, Usage
-from sevenfold.replay.pricing import Priced
+from sevenfold.replay.pricing import Priced, PriceGap
 
 ZERO = Decimal(0)
 NOTHING = Counts()
@@ -32,6 +32,8 @@ class Bill:
     """The part of the cost that is for estimated output."""
     uncached_usd: Decimal | None
     """What the same calls would have cost with no prompt cache."""
+    gap: PriceGap | None = None
+    """Where there is no cost: what has no price."""
 
 
 @dataclass(slots=True)
@@ -45,7 +47,7 @@ class BillSum:
     cost: Cost = NO_COST
     estimated_usd: Decimal = ZERO
     uncached_usd: Decimal = ZERO
-    is_priced: bool = True
+    gap: PriceGap | None = None
 
     def add(self, usage: Usage, priced: Priced, *, is_estimated: bool) -> None:
         """One more call, with what was billed beside its totals."""
@@ -55,7 +57,7 @@ class BillSum:
         self.estimated_calls += is_estimated
         self.estimated_output += usage.output if is_estimated else 0
         if priced.cost is None or priced.uncached is None:
-            self.is_priced = False
+            self.gap = priced.gap
             return
         self.cost += priced.cost
         self.uncached_usd += priced.uncached.total
@@ -68,9 +70,10 @@ class BillSum:
             self.tokens,
             self.estimated_calls,
             self.estimated_output,
-            self.cost if self.is_priced else None,
+            None if self.gap else self.cost,
             self.estimated_usd,
-            self.uncached_usd if self.is_priced else None,
+            None if self.gap else self.uncached_usd,
+            self.gap,
         )
 
 
@@ -148,6 +151,7 @@ def _together(one: Bill, other: Bill) -> Bill:
         one.uncached_usd + other.uncached_usd
         if one.uncached_usd is not None and other.uncached_usd is not None
         else one.uncached_usd or other.uncached_usd,
+        one.gap or other.gap,
     )
 
 

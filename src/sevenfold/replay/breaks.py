@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.core.usage import Counts, Usage
+from sevenfold.core.usage import Counts
 from sevenfold.replay.calls import Call
 from sevenfold.replay.pricing import NANO, Rates
 
@@ -100,9 +100,8 @@ class BreakWatch:
         if self._cut != "compaction":
             self._cut = cause
 
-    def check(self, call: Call, usage: Usage, rates: Rates | None) -> Break | None:
-        """The break that this call shows, if any; then it is the one to compare the next with."""
-        run = last_run(usage)
+    def check(self, call: Call, run: Counts, rates: Rates | None) -> Break | None:
+        """The break that this call's last run shows, if any; then it is the one to compare the next with."""
         before = self._left.get(call.model) or (self._left.get(self._last) if self._last else None)
         found = self._compare(call, run, before, rates) if before else None
         if self._cut == "compaction":
@@ -137,11 +136,6 @@ class BreakWatch:
         if gap is not None and before.life is not None and gap > before.life:
             return "idle"  # also where results were cleared because of it
         return "clearing" if self._cut or call.cleared_tokens else "unexplained"
-
-
-def last_run(usage: Usage) -> Counts:
-    """The model run whose prompt was the context: with several, the last that was no compaction."""
-    return next((run for run in reversed(usage.iterations) if run.kind == "message"), usage)
 
 
 def _cached(call: Call, run: Counts) -> int:

@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 
 from sevenfold.core.messages import Block, ToolResult
-from sevenfold.core.usage import Usage
+from sevenfold.core.usage import Counts, Usage
 from sevenfold.replay.bills import BillSum
-from sevenfold.replay.breaks import Break, BreakWatch, last_run
+from sevenfold.replay.breaks import Break, BreakWatch
 from sevenfold.replay.calls import Call, Step
 from sevenfold.replay.fill import Contents, Item
-from sevenfold.replay.pricing import Pricer
+from sevenfold.replay.pricing import Priced, Pricer
 from sevenfold.replay.report import Clearing, Compaction, RepeatedRead, SessionReport, merge_reads
 from sevenfold.replay.results import ResultCosts
 from sevenfold.replay.series import Mark, Point, Series
@@ -117,20 +117,23 @@ class LaneAccount:
 
     def _call(self, call: Call, *, is_counted: bool) -> None:
         usage = call.usage
-        if usage is None or not last_run(usage).prompt:
+        if usage is None or not any(run.prompt for run in (usage, *usage.iterations)):
             self._found.unbilled += is_counted
             self._reply(call)
             return
-        run = last_run(usage)
-        if any(item.kind == "compaction" for item in usage.iterations):
-            self._watch.note_cut("compaction")
-            self._mark = "compaction"
+        run = usage.last_run
+        self._compact_inside(call, usage, is_counted=is_counted)
+        if run is None or not run.prompt:
+            # Such as one that only compacted: a bill, and nothing about the context.
+            self._reply(call)
+            self._count(call, usage, self._pricer.price(usage, call.model, call.at), is_counted=is_counted)
+            return
         self._contents.bill(run.prompt, self._pricer.find(call.model), is_counted=is_counted)
         estimate = self._contents.estimate(self._reply(call))
         is_estimated = not call.is_output_final and usage.output < FIRST_VALUE_SHARE * estimate
         if is_estimated:
             usage = replace(usage, output=max(usage.output, round(estimate)))
-        self._account(call, usage, is_estimated=is_estimated, is_counted=is_counted)
+        self._account(call, usage, run, is_estimated=is_estimated, is_counted=is_counted)
 
     def _reply(self, call: Call) -> list[Item]:
         self._results.ask(call.blocks)
@@ -138,26 +141,42 @@ class LaneAccount:
             item for part in call.parts for item in self._contents.add(part.key, "assistant", part.blocks)
         ]
 
-    def _account(self, call: Call, usage: Usage, *, is_estimated: bool, is_counted: bool) -> None:
-        found, run = self._found, last_run(usage)
+    def _account(
+        self, call: Call, usage: Usage, run: Counts, *, is_estimated: bool, is_counted: bool
+    ) -> None:
+        found = self._found
         priced = self._pricer.price(usage, call.model, call.at)
-        broke = self._watch.check(call, usage, priced.rates)
+        broke = self._watch.check(call, run, priced.rates)
         mark, self._mark = self._mark or ("break" if broke else ""), ""
         self._prompt = run.prompt
+        if is_counted:
+            self._results.bill(run.prompt, run.read, priced.rates, is_break=broke is not None)
+            if broke:
+                found.breaks.append(broke)
+            if mark == "compaction" and found.compactions and found.compactions[-1].after_tokens is None:
+                found.compactions[-1] = replace(found.compactions[-1], after_tokens=run.prompt)
+            self._series.add(Point(found.calls, call.at, run.prompt, run.read, mark))
+            found.largest = max(found.largest, run.prompt)
+        else:
+            self._results.skip(run.prompt)
+        self._count(call, usage, priced, is_estimated=is_estimated, is_counted=is_counted)
+
+    def _count(
+        self, call: Call, usage: Usage, priced: Priced, *, is_counted: bool, is_estimated: bool = False
+    ) -> None:
+        found = self._found
         if not is_counted:
             found.uncounted += 1
-            self._results.skip(run.prompt)
             return
-        self._results.bill(run.prompt, run.read, priced.rates, is_break=broke is not None)
         found.sums.setdefault(priced.row, BillSum()).add(usage, priced, is_estimated=is_estimated)
-        if broke:
-            found.breaks.append(broke)
-        if mark == "compaction" and found.compactions and found.compactions[-1].after_tokens is None:
-            found.compactions[-1] = replace(found.compactions[-1], after_tokens=run.prompt)
-        self._series.add(Point(found.calls, call.at, run.prompt, run.read, mark))
         found.calls += 1
         found.first_at, found.last_at = found.first_at or call.at, call.at or found.last_at
-        found.largest = max(found.largest, run.prompt)
+
+    def _compact_inside(self, call: Call, usage: Usage, *, is_counted: bool) -> None:
+        """The provider summed the history up within the call itself."""
+        for item in usage.iterations:
+            if item.kind == "compaction":
+                self._compact(Compacted(call.lane, call.at, item.prompt), is_counted=is_counted)
 
     def _compact(self, step: Compacted, *, is_counted: bool) -> None:
         self._drop(self._contents.cut(step.kept, step.kept_from))

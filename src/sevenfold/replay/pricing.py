@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal, TypeAlias
 
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.models import Model
+from sevenfold.core.events import Emit, ignore
+from sevenfold.core.models import ONE, Model
 from sevenfold.core.prices import Cost, cost, cost_without_caching
 from sevenfold.core.usage import Usage
 
 UNNAMED = "(unnamed)"
 """Where a log does not say which model answered. A user may give it a price like any other."""
+
+PriceGap: TypeAlias = Literal["model", "speed", "runs"]
+"""What has no price: the model; the speed at which a priced model ran; or runs inside a request, of which one
+was on a model without a price, or which do not add up to the bill."""
+
+FAST = "fast"
+_ROWS: Mapping[PriceGap, str] = {"model": "{}", "speed": "{} (fast)", "runs": "{} (several models)"}
+"""Calls of a priced model that have no price stand in a row of their own: its others keep theirs."""
 
 NANO = Decimal("0.000000001")
 """Shares of a bill are rounded to billionths of a dollar, so that their sums are exact."""
@@ -32,6 +43,7 @@ class Priced:
 
     row: str
     """Under which name it is counted: a dated id goes to its family."""
+    gap: PriceGap | None = None
     cost: Cost | None = None
     uncached: Cost | None = None
     """What it would have cost with no prompt cache."""
@@ -39,48 +51,63 @@ class Priced:
 
 
 class Pricer:
-    """Prices calls. Remembers the models it has looked up: a session asks for the same one all the time."""
+    """Prices calls. Remembers the models it has looked up: a session asks for the same one all the time.
 
-    __slots__ = ("_catalog", "_known", "_reprice")
+    `emit` is told once of each model that no table knows, or that has no price.
+    """
 
-    def __init__(self, catalog: Catalog = CATALOG, reprice: Model | None = None) -> None:
+    __slots__ = ("_catalog", "_emit", "_known", "_reprice")
+
+    def __init__(self, catalog: Catalog = CATALOG, reprice: Model | None = None, emit: Emit = ignore) -> None:
         self._catalog = catalog
         self._reprice = reprice
+        self._emit = emit
         self._known: dict[str, Model] = {}
 
     def find(self, name: str) -> Model:
         """The model of that name, whatever prices are asked for."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = self._catalog.find(name or UNNAMED)
+            found = self._known[name] = self._catalog.find(name or UNNAMED, self._emit)
         return found
 
     def price(self, usage: Usage, name: str, when: datetime | None) -> Priced:
         model = self.find(name)
         if self._reprice is not None:
-            return self._at(_as_standard(usage), self._reprice, None, name)
-        return self._at(usage, model, when, name)
+            return self._at(_as_standard(usage), self._reprice, None, model.name)
+        for run in usage.iterations:
+            if run.model:
+                self.find(run.model)  # so that a model without a price is told of, whoever called it
+        return self._at(usage, model, when, model.name)
 
-    def _at(self, usage: Usage, model: Model, when: datetime | None, name: str) -> Priced:
-        row = self.find(name).name
+    def _at(self, usage: Usage, model: Model, when: datetime | None, row: str) -> Priced:
         spent = cost(usage, model, when=when, catalog=self._catalog)
         if spent is None:
-            # A known model without a price for this speed: its other calls keep theirs.
-            return Priced(f"{row} ({usage.speed})" if model.tariffs else row)
+            gap = _gap(usage, model)
+            return Priced(_ROWS[gap].format(row), gap)
         bare = cost_without_caching(usage, model, when=when, catalog=self._catalog)
-        return Priced(row, spent, bare, _rates(usage, spent, model, when))
+        return Priced(row, None, spent, bare, self._rates(usage, model, when))
+
+    def _rates(self, usage: Usage, model: Model, when: datetime | None) -> Rates | None:
+        """Of the request's own tokens: what was billed beside them (compaction) says nothing of theirs."""
+        own = replace(usage, iterations=())
+        tariff, spent = model.prices_at(when), cost(own, model, when=when, catalog=self._catalog)
+        if tariff is None or spent is None:
+            return None
+        prices = tariff.for_prompt(own.prompt)
+        written = own.written_5m * prices.written_5m + own.written_1h * prices.written_1h
+        unread = own.fresh * prices.fresh + written
+        listed = unread + own.read * prices.read + own.output * prices.output
+        # Batch, region and speed: they hold for what was not read, too.
+        factor = spent.total * 1_000_000 / listed if listed else ONE
+        read, count = factor * prices.read, own.fresh + own.written
+        return Rates(read / 1_000_000, (factor * unread / count if count else read) / 1_000_000)
 
 
-def _rates(usage: Usage, spent: Cost, model: Model, when: datetime | None) -> Rates | None:
-    tariff = model.prices_at(when)
-    if tariff is None:
-        return None
-    prices = tariff.for_prompt(usage.prompt)
-    listed = prices.read / 1_000_000
-    unread = usage.fresh + usage.written
-    read = spent.read / usage.read if usage.read else listed
-    paid = (spent.fresh + spent.written_5m + spent.written_1h) / unread if unread else listed
-    return Rates(read, paid)
+def _gap(usage: Usage, model: Model) -> PriceGap:
+    if not model.tariffs:
+        return "model"
+    return "speed" if usage.speed == FAST and model.fast_factor is None else "runs"
 
 
 def _as_standard(usage: Usage) -> Usage:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from sevenfold.core.events import Event
 from sevenfold.replay.bills import Bill, Totals, add_bills, merge_bills
 from sevenfold.replay.breaks import Break
 from sevenfold.replay.fill import Fill, add_fills
@@ -106,6 +107,8 @@ class FileReport:
     agent: Agent
     lines: LineCounts
     sessions: tuple[SessionReport, ...]
+    events: tuple[Event, ...] = ()
+    """Models in it that no table knows, or that have no price."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,8 @@ class Report:
     unreadable: tuple[Unreadable, ...]
     repriced: str | None = None
     """The model whose prices of today stand in for all others."""
+    events: tuple[Event, ...] = ()
+    """What happened while reading that a person may want to act on; each once."""
 
     @property
     def totals(self) -> Totals:
@@ -156,6 +161,7 @@ def sum_up(
         merge_reads(item for session in sessions for item in session.repeated_reads),
         tuple(sorted(unreadable, key=lambda item: str(item.path))),
         repriced,
+        tuple(dict.fromkeys(event for file in read for event in file.events)),
     )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
+from sevenfold.core.events import describe
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import Counts
 from sevenfold.replay.bills import Bill, Totals
@@ -37,6 +38,7 @@ def describe_report(report: Report) -> Plain:
         "costly_results": [_result(item) for item in report.costly_results],
         "sessions": [describe_session(session) for session in report.sessions],
         "unreadable": [{"path": str(item.path), "reason": item.reason} for item in report.unreadable],
+        "events": [describe(event) for event in report.events],
     }
 
 
@@ -100,6 +102,7 @@ def _bill(bill: Bill) -> Plain:
         "tokens": _counts(bill.tokens),
         "usd": _cost(bill.cost) if bill.cost else None,
         "uncached_usd": _usd(bill.uncached_usd),
+        "unpriced": bill.gap,
         "estimated": {
             "calls": bill.estimated_calls,
             "output_tokens": bill.estimated_output_tokens,

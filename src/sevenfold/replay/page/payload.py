@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from sevenfold import __version__
+from sevenfold.core.events import ModelUnknown
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import Counts
 from sevenfold.replay.bills import Bill, Totals
@@ -51,6 +52,7 @@ def describe_page(report: Report, *, made_at: datetime, remarks: Iterable[str] =
         "causes": list(CAUSES),
         "total": _totals(report.totals),
         "models": [_bill(bill) for bill in report.bills],
+        "unknown_models": [event.model for event in report.events if isinstance(event, ModelUnknown)],
         "fill": _fill(report.fill),
         "repeated_reads": [[item.path, item.times, item.tokens] for item in report.repeated_reads],
         "costly_results": [_result(item, places) for item in report.costly_results],
@@ -173,6 +175,7 @@ def _bill(bill: Bill) -> Plain:
     return {
         "model": bill.model,
         "is_named": bill.model != UNNAMED,
+        "gap": bill.gap,
         "calls": bill.calls,
         "tokens": _counts(bill.tokens),
         "usd": _cost(bill.cost) if bill.cost else None,

@@ -26,7 +26,7 @@ function about(report, sessions) {
         plain.filter(Boolean).map((text) => el("li", {}, text)),
       ),
     ),
-    ...(unpriced.length ? [unpricedCard(unpriced)] : []),
+    ...(unpriced.length ? [unpricedCard(unpriced, new Set(report.unknown_models))] : []),
     ...(lines.unknown.length
       ? [
           countsCard(
@@ -54,20 +54,29 @@ function spellEstimated(total) {
   return `Some calls have no final output count in the log (${size}): theirs is taken from what the model wrote.`;
 }
 
-function unpricedCard(models) {
-  const named = models.filter((bill) => bill.is_named);
+/* Why nobody can say what a model's calls cost. */
+function spellGap(bill, unknown) {
+  if (bill.gap === "speed") return "no price is known for that speed";
+  if (bill.gap === "runs") return "not all runs inside its calls have a price";
+  if (unknown.has(bill.model)) return "no table knows it";
+  return "settings describe it and give no price";
+}
+
+function unpricedCard(models, unknown) {
+  const named = models.filter((bill) => bill.is_named && bill.gap === "model");
   const settings = named.map(
     (bill) => `[models.${JSON.stringify(bill.model)}]\ninput_usd_per_mtok = …\noutput_usd_per_mtok = …`,
   );
   const told = models.map((bill) => {
-    const name = bill.is_named ? bill.model : "calls whose model the log does not name";
-    return `${name}: ${tokens(sum(bill.tokens))} tokens in ${count(bill.calls, "call")}`;
+    const name = bill.is_named ? bill.model : "Calls whose model the log does not name";
+    const why = bill.is_named ? ` (${spellGap(bill, unknown)})` : "";
+    return `${name}${why}: ${tokens(sum(bill.tokens))} tokens in ${count(bill.calls, "call")}`;
   });
   return el(
     "div",
     { class: "card prose", id: "unpriced" },
     el("h3", {}, "Models without a price"),
-    el("p", {}, sentence(told.join("; ")), " They are outside all dollar figures."),
+    el("p", {}, `${told.join("; ")}.`, " They are outside all dollar figures."),
     named.length
       ? el("p", {}, "To count them, give their prices in ", el("code", {}, "~/.sevenfold/settings.toml"), ":")
       : null,
