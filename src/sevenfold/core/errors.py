@@ -5,6 +5,7 @@ SevenfoldError
 │   ├── WireError               JSON that is no message, block or usage
 │   ├── ScriptError             a script or recording that the simulator cannot play
 │   ├── SettingsError           a setting with a value that is not allowed
+│   ├── WindowFull              no room for new input, and nothing may make some by itself
 │   └── KeyRefused              a name that could leave its folder, or be mistaken for another
 ├── StoreError                  the disk did not do what was asked; nothing was acknowledged
 │   ├── DiskFull                no space or quota left
@@ -22,12 +23,25 @@ SevenfoldError
 ├── MailError
 │   ├── MailboxFull             the recipient's quota is used up
 │   └── MessageTooLarge         one message is over its own limit
+├── ProviderError               a model gave no answer that can be used
+│   ├── PromptTooLong           the prompt is over what the model takes
+│   ├── RateLimited             too many requests or tokens, or a spending limit
+│   ├── Overloaded              the provider failed or was too busy: its fault, and it may pass
+│   ├── SignInRefused           no key, a wrong one, or one without the right
+│   ├── ProviderRefused         the request itself was refused
+│   ├── ReplyBroken             an answer began, and cannot be used
+│   └── ProviderUnreachable     no answer came at all
 └── SimulatorError              a simulator was not used as its script says
     ├── CallUnexpected          a request that no step of the script answers
     └── StepsUnused             steps of the script that nobody asked for
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 
 class SevenfoldError(Exception):
@@ -48,6 +62,17 @@ class ScriptError(InputError):
 
 class SettingsError(InputError):
     """A setting with a value that is not allowed; the message names source, key, value and what is."""
+
+
+class WindowFull(InputError):
+    """No room is left for new input, and automatic compaction is off."""
+
+    def __init__(self, tokens: int, limit: int) -> None:
+        super().__init__(
+            f"the context holds {tokens:,} tokens, past the {limit:,} at which new input is refused while "
+            "automatic compaction is off; compact by hand, or set compact.auto_compact_enabled"
+        )
+        self.tokens, self.limit = tokens, limit
 
 
 class KeyRefused(InputError):
@@ -116,6 +141,92 @@ class MailboxFull(MailError):
 
 class MessageTooLarge(MailError):
     """One message is over its own limit."""
+
+
+class ProviderError(SevenfoldError):
+    """A model gave no answer that can be used. What the provider said of it is kept, where it said anything."""
+
+    may_pass = False
+    """Whether the same request may succeed later."""
+
+    def __init__(self, message: str = "", *, status: int | None = None, kind: str = "", code: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        """Of HTTP. An error inside a stream has none: the answer had begun as a 200."""
+        self.kind = kind
+        """The provider's name for the sort of error, such as `overloaded_error`."""
+        self.code = code
+        """The provider's name for the cause, such as `context_length_exceeded`."""
+
+
+class PromptTooLong(ProviderError):
+    """The prompt is over what the model takes. Both figures are None where the provider named none."""
+
+    def __init__(
+        self,
+        message: str = "prompt is too long",
+        *,
+        tokens: int | None = None,
+        limit: int | None = None,
+        status: int | None = None,
+        kind: str = "",
+        code: str = "",
+    ) -> None:
+        super().__init__(message, status=status, kind=kind, code=code)
+        self.tokens = tokens
+        """Of the prompt."""
+        self.limit = limit
+        """For the prompt: the window, less what was asked for as output where the provider counts that too."""
+
+    @property
+    def overshoot(self) -> int | None:
+        """By how many tokens, if the provider said."""
+        return None if self.tokens is None or self.limit is None else max(0, self.tokens - self.limit)
+
+
+class RateLimited(ProviderError):
+    """Too many requests or tokens, or a spending limit."""
+
+    may_pass = True
+
+    def __init__(
+        self,
+        message: str = "rate limited",
+        *,
+        retry_after: timedelta | None = None,
+        status: int | None = 429,
+        kind: str = "",
+        code: str = "",
+    ) -> None:
+        super().__init__(message, status=status, kind=kind, code=code)
+        self.retry_after = retry_after
+        """How long to wait; None where the provider did not say, as with a spending limit."""
+
+
+class Overloaded(ProviderError):
+    """The provider failed or was too busy: its fault, and it may pass."""
+
+    may_pass = True
+
+
+class SignInRefused(ProviderError):
+    """No key, a wrong one, or one without the right to do this."""
+
+
+class ProviderRefused(ProviderError):
+    """The request itself was refused; sent again, it will be refused again."""
+
+
+class ReplyBroken(ProviderError):
+    """An answer began, and broke off or cannot be read. What it used was billed all the same."""
+
+    may_pass = True
+
+
+class ProviderUnreachable(ProviderError):
+    """No answer came at all: no connection, or none in time."""
+
+    may_pass = True
 
 
 class SimulatorError(SevenfoldError):

@@ -14,6 +14,88 @@ from sevenfold.core.messages import ToolUseId
 
 
 @dataclass(frozen=True, slots=True)
+class BreakerOpened:
+    """Something automatic failed or helped nothing too often in a row, and is not tried again by itself."""
+
+    breaker: str
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerStateLost:
+    """What was known about failed compactions could not be read or kept, so that counting starts anew."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    """The view is about to be cut down to a summary."""
+
+    trigger: str
+    tokens_before: int
+    target_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRestored:
+    """A file that was read before a compaction was read again after it."""
+
+    path: str
+    tokens: int
+    is_cut: bool
+    """Only its beginning fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkEnded:
+    """A fork is over: how, and what it used."""
+
+    kind: str
+    outcome: str
+    """`answered`, `failed`, `cancelled`, or `out of rounds`."""
+    rounds: int
+    read_tokens: int
+    written_tokens: int
+    fresh_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForkStarted:
+    """A side run begins on the session's own prefix."""
+
+    kind: str
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCompacted:
+    """A summary stands for what came before it."""
+
+    rung: str
+    trigger: str
+    tokens_before: int
+    tokens_after: int
+    kept_messages: int
+    calls: int
+    """Model calls that it took, failed ones included."""
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryChanged:
+    """The caller changed or dropped messages that had been taken before: the view follows from there on."""
+
+    first: int
+    """The first message of the caller's list that differs."""
+    forgotten: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseReclaimed:
     """A holder died or overstayed, and its lock was taken over."""
 
@@ -75,12 +157,38 @@ class PriceUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreSkipped:
+    """Something that was in view before a compaction was not put back after it."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResultSpilled:
     """A tool result went to disk and a preview stands in for it."""
 
     tool_use_id: ToolUseId
     path: str
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RungFailed:
+    """One way to make a summary was tried and failed."""
+
+    rung: str
+    reason: str
+    failures_in_row: int
+    """Of model calls, over the life of the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class RungSkipped:
+    """One way to make a summary was not tried."""
+
+    rung: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +226,16 @@ class TempSwept:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolDenied:
+    """A fork called a tool that its brief does not allow."""
+
+    who: str
+    tool: str
+    tool_use_id: ToolUseId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TranscriptFailed:
     """Records could not be written: the session goes on, they are tried again, and until then a crash would
     lose them."""
@@ -136,18 +254,30 @@ class WorktreeDisowned:
 
 
 Event: TypeAlias = (
-    LeaseReclaimed
+    BreakerOpened
+    | BreakerStateLost
+    | CompactionStarted
+    | FileRestored
+    | ForkEnded
+    | ForkStarted
+    | HistoryChanged
+    | HistoryCompacted
+    | LeaseReclaimed
     | LineQuarantined
     | LockFaceFailed
     | LockRebuilt
     | MailQuarantined
     | ModelUnknown
     | PriceUnknown
+    | RestoreSkipped
     | ResultSpilled
+    | RungFailed
+    | RungSkipped
     | SettingRefused
     | SpillFailed
     | TailSealed
     | TempSwept
+    | ToolDenied
     | TranscriptFailed
     | WorktreeDisowned
 )
