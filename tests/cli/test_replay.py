@@ -194,6 +194,29 @@ def test_what_has_no_price_is_named_with_the_reason_and_what_to_do(
     }
 
 
+def test_dollars_are_never_shown_as_those_of_calls_without_a_price(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    warm, lost = usage(fresh=5, written=90_000, output=300), usage(fresh=5, written=91_000, output=300)
+    logs = [
+        write_log(
+            tmp_path / f"{model}.jsonl",
+            answered(f"msg_1_{model}", warm, model=model),
+            answered(f"msg_2_{model}", lost, model=model, seconds=900),
+        )
+        for model in ("claude-opus-5-5", "gpt-5.5", "")
+    ]
+    said = run(capsys, *logs)
+    assert "of what was spent; 2 unpriced breaks" in said
+    assert "2 breaks of these are in no dollar figure." in said
+    assert "Tokens are those of all calls, dollars those of calls with a price." in said
+    assert "The log names no model for these calls" in said
+    only = run(capsys, logs[0])
+    assert "of what was spent, in 1 break" in only
+    assert "no dollar figure" not in only
+    assert "dollars those of calls" not in only
+
+
 def test_since_and_limit_leave_out_what_is_older(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     other = write_log(log.parent / "t.jsonl", answered("msg_2", BILL, seconds=86_400 * 9))
     os.utime(log, ns=(0, other.stat().st_mtime_ns - 5_000_000_000))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -20,7 +20,8 @@ from sevenfold.cli.render import Cell, Screen, Tone
 from sevenfold.cli.replay_contents import show_chart, show_fill, show_results, show_sessions
 from sevenfold.core.events import ModelUnknown
 from sevenfold.replay.bills import Bill, Totals
-from sevenfold.replay.breaks import group_breaks
+from sevenfold.replay.breaks import Break, group_breaks
+from sevenfold.replay.pricing import UNNAMED
 from sevenfold.replay.report import Report, SessionReport
 
 BAR_CHARS = 20
@@ -102,6 +103,8 @@ def show_kinds(totals: Totals, screen: Screen) -> None:
         if row.tokens
         for part in (float(row.usd) if is_priced else float(row.tokens),)
     )
+    if is_priced and totals.unpriced_calls:
+        screen.show_line("  Tokens are those of all calls, dollars those of calls with a price.", "faint")
 
 
 def show_models(report: Report, screen: Screen) -> None:
@@ -136,6 +139,9 @@ def show_breaks(sessions: Iterable[SessionReport], screen: Screen) -> None:
         ]
         for group in group_breaks(item for item, _ in found)
     )
+    unpriced = sum(1 for item, _ in found if item.lost_usd is None)
+    if 0 < unpriced < len(found):
+        screen.show_line(f"  {spell_count(unpriced, 'break')} of these are in no dollar figure.", "faint")
     worst = sorted(
         found, key=lambda pair: (pair[0].lost_usd or Decimal(0), pair[0].lost_tokens), reverse=True
     )
@@ -200,13 +206,22 @@ def _headlines(report: Report) -> Iterable[_Headline]:
         uncached = f"{approx}{spell_usd(totals.uncached_usd)}"
         yield _Headline("without a cache", uncached, f"so the cache saved {saved}")
     if report.breaks:
-        lost = sum((item.lost_usd or Decimal(0) for item in report.breaks), Decimal(0))
-        share, count = spell_share(float(lost), float(cost)), spell_count(len(report.breaks), "break")
-        tokens = sum(item.lost_tokens for item in report.breaks)
-        if lost:
-            yield _Headline("lost to breaks", spell_usd(lost), f"{share} of what was spent, in {count}")
-        else:
-            yield _Headline("lost to breaks", spell_tokens(tokens), f"tokens not read again, in {count}")
+        yield _lost_headline(report.breaks, cost)
+
+
+def _lost_headline(breaks: Sequence[Break], spent: Decimal) -> _Headline:
+    prices = [item.lost_usd for item in breaks if item.lost_usd is not None]
+    lost, count = sum(prices, Decimal(0)), spell_count(len(prices), "break")
+    if not lost:
+        tokens = spell_tokens(sum(item.lost_tokens for item in breaks))
+        return _Headline(
+            "lost to breaks", tokens, f"tokens not read again, in {spell_count(len(breaks), 'break')}"
+        )
+    share = spell_share(float(lost), float(spent))
+    if len(prices) == len(breaks):
+        return _Headline("lost to breaks", spell_usd(lost), f"{share} of what was spent, in {count}")
+    rest = spell_count(len(breaks) - len(prices), "unpriced break")
+    return _Headline("lost to breaks", spell_usd(lost), f"{share} of what was spent; {rest}")
 
 
 def _model_row(bill: Bill) -> list[Cell]:
@@ -227,6 +242,8 @@ def _spell_gap(bill: Bill, *, is_known: bool) -> str:
         return f"{cut(bill.model, 45)}: that speed has no known price."
     if bill.gap == "runs":
         return f"{cut(bill.model, 45)}: not all runs have a price."
+    if bill.model == UNNAMED:
+        return "The log names no model for these calls, so they have no price."
     model = cut(bill.model, 38)
     return f"Settings give {model} no price." if is_known else f"No table knows {model}, so it has no price."
 
