@@ -1,0 +1,127 @@
+"""What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` when the turn is over.
+
+async with await Session.open(project=".", frame=Frame("claude-opus-5-5", 8_000)) as session:
+    session.history.append(Message("user", "What does this repository do?"))
+    view = await session.prepare()
+    reply = await provider.send(view.request)
+    await session.record(reply)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.capabilities import Capabilities, choose_capabilities
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import WindowFull
+from sevenfold.core.events import Emit, ignore
+from sevenfold.core.requests import Frame, Reply
+from sevenfold.providers.provider import Provider
+from sevenfold.request.follow import Follower
+from sevenfold.request.history import History
+from sevenfold.request.opening import Opened, Wanted
+from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.resume import rebuild
+from sevenfold.request.view import View
+from sevenfold.store.offload import durably
+from sevenfold.store.sessions import SessionId
+
+
+class Session:
+    """One conversation under the layers."""
+
+    def __init__(self, frame: Frame, opened: Opened, provider: Provider | None = None) -> None:
+        self._opened, self._around, self._provider = opened, opened.around, provider
+        self._path = RequestPath(frame, self._capabilities(frame), opened.around)
+        self._follower = Follower(self._path)
+        self._one_at_a_time = asyncio.Lock()
+        self._recorded = ""
+        self.history = History()
+        self._is_followed = False
+        if opened.resumed is not None:
+            self.history = History(rebuild(self._path, opened.resumed))
+            self._follower.has_taken(self.history)
+
+    @classmethod
+    async def open(
+        cls,
+        frame: Frame,
+        *,
+        project: str | Path | None = ".",
+        session: str | None = None,
+        provider: Provider | None = None,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
+        environ: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Start a session in the project that a path lies in, or take one up again by its id or as `latest`.
+
+        Without a project everything stays in memory. `settings` are by section, as in a settings file. The
+        provider is who writes summaries; without one the session makes do with what needs no model.
+        """
+        wanted = Wanted(Path(project) if project is not None else None, session, settings)
+        surely = environ if environ is not None else os.environ
+        opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
+        return cls(frame, opened, provider)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def id(self) -> SessionId:
+        return self._opened.id
+
+    async def prepare(
+        self, history: History | Sequence[object] | None = None, *, frame: Frame | None = None
+    ) -> View:
+        """The view of this history: what to send now.
+
+        Asked again with nothing new, it answers the same: a client's retries cost nothing and change nothing.
+        """
+        async with self._one_at_a_time:
+            if frame is not None:
+                self._path.use(frame, self._capabilities(frame))
+            own = self.history if history is None else history
+            self._is_followed = not isinstance(own, History)
+            await self._follower.follow(own)
+            if not self._path.is_ready:
+                view = self._path.view()
+                self._refuse_if_full(view)
+                await self._around.journal.flush()
+            return self._path.view()
+
+    async def record(self, reply: Reply) -> None:
+        """A model's answer to the last view. The same answer twice counts once."""
+        async with self._one_at_a_time:
+            if reply.id and reply.id == self._recorded:
+                return
+            self._recorded = reply.id
+            self._path.bill(reply)
+            self._follower.answered(reply, None if self._is_followed else self.history)
+            await self._around.journal.flush()
+
+    async def turn_ended(self) -> None:
+        """The turn is over: nobody waits for an answer now."""
+        await self._around.journal.flush()
+
+    async def close(self) -> None:
+        """Write what is left and let go of the files. Again does nothing."""
+        await self._opened.close()
+
+    def _capabilities(self, frame: Frame) -> Capabilities:
+        model = self._around.catalog.find(frame.model)
+        if self._provider is not None:
+            return self._provider.capabilities(model)
+        return choose_capabilities(model, "anthropic")
+
+    def _refuse_if_full(self, view: View) -> None:
+        if view.level == "blocked" and not self._path.thresholds.is_automatic:
+            raise WindowFull(view.tokens, self._path.thresholds.blocking)

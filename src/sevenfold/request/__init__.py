@@ -1,0 +1,1 @@
+"""The request path: from the history to what is sent."""

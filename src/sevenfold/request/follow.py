@@ -1,0 +1,64 @@
+"""Keeping in step with the caller's history: our own append-only one, or any list of messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sevenfold.core.messages import Message
+from sevenfold.core.requests import Reply
+from sevenfold.request.history import History
+from sevenfold.request.mirror import Mark, Mirror
+from sevenfold.request.pipeline import RequestPath, without_thinking
+
+CHANGED = "the caller changed or dropped messages that were there before"
+
+
+@dataclass(slots=True)
+class Follower:
+    """One caller's history and how much of it has been taken."""
+
+    path: RequestPath
+    marks: tuple[Mark, ...] = ()
+    """The caller's own cache markers, by message of their list."""
+    _taken: int = 0
+    _mirror: Mirror = field(default_factory=Mirror)
+    _answer: Message | None = None
+    """A reply that was recorded and that the caller's own list has not shown yet."""
+
+    async def follow(self, history: History | Sequence[object]) -> None:
+        """Take in what is new, or changed, since the last time."""
+        if isinstance(history, History):
+            news = history[self._taken :]
+            self._taken = len(history)
+            await self.path.add(news)
+        else:
+            await self._follow_list(history)
+
+    def has_taken(self, history: History) -> None:
+        """The path was filled with all of this already."""
+        self._taken = len(history)
+
+    def answered(self, reply: Reply, history: History | None) -> None:
+        """A reply was recorded: it is the next message of the history."""
+        if history is None:
+            self._answer = reply.message
+        else:
+            history.append(reply.message)
+            self._taken = len(history)
+
+    async def _follow_list(self, messages: Sequence[object]) -> None:
+        synced = self._mirror.sync(messages)
+        self.marks = synced.marks
+        answer, self._answer = self._answer, None
+        added = synced.added
+        if answer is not None and not synced.dropped and added and added[0] == answer:
+            added = added[1:]
+        elif answer is not None:
+            # Written down otherwise, or not at all. It was never sent, so taking it back breaks nothing.
+            self.path.forget_answer()
+        if synced.dropped:
+            self.path.take_back(synced.kept, CHANGED)
+            if not self.path.capabilities.rewrites_history:
+                added = tuple(without_thinking(message) for message in added)
+        await self.path.add(added)

@@ -1,0 +1,46 @@
+"""The history of a session: everything that happened, in order, never shortened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import overload
+
+from sevenfold.core.messages import Message
+from sevenfold.core.tokens import Origin
+from sevenfold.store.records import RecordId, new_id
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message of the history."""
+
+    message: Message
+    """Without cache markers: where they stand is no part of what was said."""
+    id: RecordId = field(default_factory=new_id)
+    origin: Origin = "human"
+
+
+class History(Sequence[Message]):
+    """Messages that can be added to and nothing else: what is old need not be looked at again."""
+
+    __slots__ = ("_messages",)
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self._messages = list(messages)
+
+    def append(self, message: Message) -> None:
+        self._messages.append(message)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        return self._messages[index]
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)

@@ -1,0 +1,179 @@
+"""Following a list of messages that somebody else owns and may change in place.
+
+What was seen is kept as a copy of its dicts and lists that shares their texts. Comparing the two is a single
+`==` in which every unchanged text is recognised by identity: a million tokens take a millisecond or two, and
+a changed letter is found. Cache markers are the caller's to move: they are taken out before comparing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import cast
+
+from sevenfold.core.cache_choices import FIVE_MINUTES, ONE_HOUR
+from sevenfold.core.canonical import MARKER
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Block, Message, Opaque, ToolResult
+from sevenfold.core.wire import read_message
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A cache marker of the caller's own."""
+
+    message: int
+    block: int
+    ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What a list of messages turned out to be against what was seen of it before."""
+
+    kept: int
+    """Messages from the start that mean what they did."""
+    dropped: int
+    """Messages seen before that are gone or changed: all from `kept` on."""
+    added: tuple[Message, ...]
+    """What stands after `kept` now."""
+    marks: tuple[Mark, ...]
+
+
+class Mirror:
+    """One caller's list, as it was the last time."""
+
+    __slots__ = ("_copies", "_marks", "_messages", "_models")
+
+    def __init__(self) -> None:
+        self._copies: list[object] = []
+        self._models: list[_Model] = []
+        self._messages: list[Message] = []
+        self._marks: dict[int, tuple[Mark, ...]] = {}
+
+    def sync(self, messages: Sequence[object]) -> Synced:
+        """Take in the list as it is now. The work grows with what changed, after one cheap comparison."""
+        known = len(self._copies)
+        is_same = known <= len(messages) and self._copies == list(messages[:known]) and not self._is_touched()
+        kept = known if is_same else self._first_change(messages)
+        self._forget(kept)
+        for index in range(kept, len(messages)):
+            self._take(messages[index], index)
+        marks = tuple(mark for found in self._marks.values() for mark in found)
+        return Synced(kept, known - kept, tuple(self._messages[kept:]), marks)
+
+    def _take(self, wire: object, index: int) -> None:
+        message = _read(wire, index)
+        marks = tuple(_marks(message, index))
+        if marks:
+            self._marks[index] = marks
+        self._messages.append(without_marks(message) if marks else message)
+        self._copies.append(self._copy(wire, index))
+
+    def _forget(self, kept: int) -> None:
+        del self._copies[kept:], self._messages[kept:]
+        while self._models and self._models[-1].index >= kept:
+            self._models.pop()
+        self._marks = {index: marks for index, marks in self._marks.items() if index < kept}
+
+    def _is_touched(self) -> bool:
+        return [model.fields for model in self._models] != [model.copy for model in self._models]
+
+    def _first_change(self, messages: Sequence[object]) -> int:
+        """How many messages still mean the same. A marker that moved is taken over on the way."""
+        touched = {model.index for model in self._models if model.fields != model.copy}
+        for index, copy in enumerate(self._copies):
+            if index >= len(messages):
+                return index
+            if index not in touched and copy == messages[index]:
+                continue
+            now = _read(messages[index], index)
+            if without_marks(now) != self._messages[index]:
+                return index
+            # The old value stays: whoever holds it recognises it by identity.
+            self._marks[index] = tuple(_marks(now, index))
+            self._models = [model for model in self._models if model.index != index]
+            self._copies[index] = self._copy(messages[index], index)
+            self._models.sort(key=lambda model: model.index)
+        return len(self._copies)
+
+    def _copy(self, value: object, index: int) -> object:
+        if isinstance(value, dict):
+            items = cast("dict[object, object]", value).items()
+            return {key: self._copy(item, index) for key, item in items}
+        if isinstance(value, list):
+            return [self._copy(item, index) for item in cast("list[object]", value)]
+        if isinstance(value, tuple):
+            return tuple([self._copy(item, index) for item in cast("tuple[object, ...]", value)])
+        if hasattr(value, "model_dump"):
+            # In the list it is known by identity; whether its fields were set since is looked at apart.
+            fields = vars(value)
+            copy = {key: self._copy(item, index) for key, item in fields.items()}
+            self._models.append(_Model(index, fields, copy))
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """An SDK's object inside a message."""
+
+    index: int
+    """Of the message."""
+    fields: dict[str, object]
+    """The object's own, alive."""
+    copy: dict[str, object]
+    """What they were."""
+
+
+def plain(value: object) -> object:
+    """A value of the wire as dicts and lists, whatever an SDK wrapped it in."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        # As the SDK itself would send it: fields that were never set stay absent.
+        return dump(mode="json", by_alias=True, exclude_unset=True)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in cast("list[object]", value)]
+    return value
+
+
+def _read(wire: object, index: int) -> Message:
+    if isinstance(wire, Message):
+        return wire
+    try:
+        return read_message(plain(wire))
+    except WireError as error:
+        raise WireError(f"messages[{index}]: {error}") from error
+
+
+def _marks(message: Message, index: int) -> Iterator[Mark]:
+    if isinstance(message.content, str):
+        return
+    for place, block in enumerate(message.content):
+        marker = _fields(block).get(MARKER)
+        if isinstance(marker, JsonObject):
+            yield Mark(index, place, ONE_HOUR if marker.get("ttl") == "1h" else FIVE_MINUTES)
+
+
+def without_marks(message: Message) -> Message:
+    """The message with no cache marker on its blocks, nor on blocks inside a result."""
+    if isinstance(message.content, str):
+        return message
+    return replace(message, content=tuple(_without_mark(block) for block in message.content))
+
+
+def _without_mark(block: Block) -> Block:
+    if isinstance(block, ToolResult) and isinstance(block.content, tuple):
+        block = replace(block, content=tuple(_without_mark(item) for item in block.content))
+    if MARKER not in _fields(block):
+        return block
+    if isinstance(block, Opaque):
+        return Opaque(block.wire.without(MARKER))
+    return replace(block, extra=block.extra.without(MARKER))
+
+
+def _fields(block: Block) -> JsonObject:
+    return block.wire if isinstance(block, Opaque) else block.extra

@@ -1,0 +1,106 @@
+"""Opening a session: settings heard, folders open, and, where it is taken up again, its transcript read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import Emit
+from sevenfold.core.settings import Section, Settings
+from sevenfold.core.window import WindowSettings
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.tool_results import ToolResultSettings
+from sevenfold.request.journal import DiskJournal, NoJournal
+from sevenfold.request.path_settings import PathSettings
+from sevenfold.request.pipeline import Surroundings
+from sevenfold.store.folder import Folder
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.project import Project
+from sevenfold.store.sessions import SessionId, latest_session, new_session_id
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.spill import Spills
+from sevenfold.store.transcript_reader import Resumed, resume
+
+SECTIONS: tuple[type[Section], ...] = (
+    ToolResultSettings,
+    CompactSettings,
+    WindowSettings,
+    PlaceSettings,
+    ModelSettings,
+)
+"""What a session reads of the settings."""
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which session to open."""
+
+    project: Path | None
+    """Any path in the project; None: nothing is kept on disk."""
+    session: str | None = None
+    """The one to take up again, or `latest`; None: a new one."""
+    arguments: Mapping[str, Mapping[str, object]] | None = None
+    """Settings given in the call, by section."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session's surroundings, held open until `close`."""
+
+    id: SessionId
+    around: Surroundings
+    folder: Folder | None
+    """The session's own: notes, spills."""
+    project: Project | None
+    resumed: Resumed | None
+    exits: ExitStack
+
+    @classmethod
+    def open(cls, wanted: Wanted, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
+        """Blocks on the disk: run it in a thread."""
+        root = find_checkout(wanted.project) if wanted.project else None
+        settings = read_settings(SECTIONS, root=root, environ=environ, arguments=wanted.arguments, emit=emit)
+        if wanted.project is None:
+            around = Surroundings(path_settings(settings), _catalog(settings), clock, emit, NoJournal())
+            return cls(new_session_id(), around, None, None, None, ExitStack())
+        home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+        with ExitStack() as exits:
+            project = exits.enter_context(Project.open(wanted.project, home=home, emit=emit))
+            named = _choose(project, wanted.session)
+            folder = exits.enter_context(project.sessions.subfolder(named))
+            path = path_settings(settings)
+            spills = Spills(folder, path.tool_results, emit=emit)
+            exits.callback(spills.close)
+            journal = DiskJournal(project.sessions, named, clock, emit)
+            found = resume(project.sessions, named, emit=emit) if wanted.session else None
+            for stored in (*found.kept, *found.records) if found else ():
+                journal.note_offset(stored.record.id, stored.offset)
+            around = Surroundings(path, _catalog(settings), clock, emit, journal, spills)
+            return cls(named, around, folder, project, found, exits.pop_all())
+
+    async def close(self) -> None:
+        await self.around.journal.close()
+        self.exits.close()
+
+
+def path_settings(settings: Settings) -> PathSettings:
+    return PathSettings(
+        settings.of(ToolResultSettings), settings.of(CompactSettings), settings.of(WindowSettings)
+    )
+
+
+def _catalog(settings: Settings) -> Catalog:
+    return CATALOG.with_overrides(settings.each(ModelSettings))
+
+
+def _choose(project: Project, session: str | None) -> SessionId:
+    if session is None:
+        return new_session_id()
+    return latest_session(project.sessions) if session == LATEST else SessionId(session)

@@ -1,0 +1,16 @@
+"""The settings that the request path reads, each section in the module of its layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sevenfold.core.window import WindowSettings
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.tool_results import ToolResultSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PathSettings:
+    tool_results: ToolResultSettings = field(default_factory=ToolResultSettings)
+    compact: CompactSettings = field(default_factory=CompactSettings)
+    window: WindowSettings = field(default_factory=WindowSettings)

@@ -1,0 +1,211 @@
+"""The request path: full history in, view out. The work of a round grows with what is new in it.
+
+    prepare → _with_spilled_results → _with_old_results_cleared → _within_window
+
+What was sent once is sent again byte for byte; a layer that has to change it announces a cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import Emit, HistoryChanged
+from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolUse, ToolUseId
+from sevenfold.core.requests import Frame, ModelRequest, Reply
+from sevenfold.core.tokens import Origin, Sourced, Tally
+from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
+from sevenfold.request.history import Entry
+from sevenfold.request.journal import Journal
+from sevenfold.request.path_settings import PathSettings
+from sevenfold.request.spilling import Spilling
+from sevenfold.request.view import OWN, Cut, Item, Shown, View, with_results
+from sevenfold.store.records import CutRecord, DecisionRecord, MessageRecord, UsageRecord
+from sevenfold.store.spill import Spills
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a request path is given to work with."""
+
+    settings: PathSettings
+    catalog: Catalog
+    clock: Clock
+    emit: Emit
+    journal: Journal
+    spills: Spills | None = None
+
+
+class RequestPath:
+    """One conversation's way from history to view."""
+
+    def __init__(self, frame: Frame, capabilities: Capabilities, around: Surroundings) -> None:
+        self.around = around
+        self.frame, self.capabilities = frame, capabilities
+        self.model = around.catalog.find(frame.model, around.emit)
+        self.entries: list[Entry] = []
+        self.shown = Shown()
+        self.tools: dict[ToolUseId, ToolUse] = {}
+        self.cleared: dict[ToolUseId, str] = {}
+        self.tally = Tally(self.model)
+        self.tally.set_frame(_system_text(frame), frame.tools)
+        self.spilling = Spilling(around.settings.tool_results, around.spills, around.emit, {})
+        self.rounds = 0
+        self.last_call: datetime | None = None
+        """When the last answer came: after a time-to-live, what it left in the cache is gone."""
+        self._cuts: list[Cut] = []
+        self._view: View | None = None
+        self.thresholds = self._plan_thresholds()
+
+    async def add(self, messages: Sequence[Message], origin: Origin = "human") -> None:
+        """New messages of the history: stored, decided for and shown."""
+        if not messages:
+            return
+        self._view = None
+        for message in messages:
+            for block in message.blocks:
+                if isinstance(block, ToolUse):
+                    self.tools[block.id] = block
+        decisions = await self.spilling.decide(messages, self.tools)
+        for message in messages:
+            self._show(message, origin)
+        for decision in decisions:
+            self.around.journal.add(DecisionRecord(decision))
+
+    def take_back(self, kept: int, reason: str) -> None:
+        """The caller changed or dropped messages that stood there before: all from `kept` on are forgotten.
+
+        What comes after them is handed in again. Where thinking is signed over everything before it, what was
+        thought after the change can no longer be sent.
+        """
+        gone = self.entries[kept:]
+        if not gone:
+            return
+        del self.entries[kept:]
+        stays = [item for item in self.shown if item.entry < kept]
+        self.around.emit(HistoryChanged(kept, len(gone), reason))
+        dropped = {"dropped": [entry.id for entry in gone]}
+        self.cut(Cut(0, reason, len(stays), _object(dropped)), stays)
+
+    def forget_answer(self) -> None:
+        """The last reply is not part of the caller's history after all. No request has held it."""
+        gone = self.entries.pop()
+        self.shown.start_over(self.shown.items[:-1])
+        self.tally.cut(Sourced(item.message, item.origin) for item in self.shown)
+        self._view = None
+        dropped = _object({"dropped": [gone.id]})
+        self.around.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
+
+    def cut(self, cut: Cut, items: Sequence[Item]) -> None:
+        """Announce a change, and show these messages from now on."""
+        self.shown.start_over(items)
+        self.tally.cut(Sourced(item.message, item.origin) for item in items)
+        self.register(cut)
+
+    def register(self, cut: Cut) -> None:
+        """Write down a change of the view that was made."""
+        self._view = None
+        self._cuts.append(cut)
+        first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else OWN
+        named = self.entries[first].id if first != OWN else None
+        self.around.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
+
+    def clear(self, markers: dict[ToolUseId, str], reason: str) -> None:
+        """Old results give way to their markers, everywhere from now on."""
+        self.cleared.update(markers)
+        places = sorted({place for use in markers if (place := self.shown.place(use)) is not None})
+        for place in places:
+            before = self.shown.items[place]
+            message = with_results(before.message, markers)
+            self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
+        if places:
+            self.register(Cut(2, reason, places[0], _object({"cleared": markers})))
+
+    def bill(self, reply: Reply) -> None:
+        """What a model call of this conversation cost."""
+        self.around.journal.add(
+            UsageRecord(reply.model or self.frame.model, "main", reply.usage_wire, reply.dialect)
+        )
+        self.rounds += 1
+        self.last_call = self.around.clock.now()
+        self.tally.bill(reply.usage, reply.message)
+        self._remember(reply.message, "human", 0.0)
+
+    def use(self, frame: Frame, capabilities: Capabilities) -> None:
+        """Another frame from now on: the caller's choice, and a break of the prefix that is theirs."""
+        if frame is self.frame or frame == self.frame:
+            return
+        self._view = None
+        is_framed_anew = (frame.system, frame.tools) != (self.frame.system, self.frame.tools)
+        model = self.around.catalog.find(frame.model, self.around.emit)
+        if model != self.model:
+            self.model = model
+            self.tally.switch_model(model)
+        self.frame, self.capabilities = frame, capabilities
+        if is_framed_anew:
+            self.tally.set_frame(_system_text(frame), frame.tools)
+        self.thresholds = self._plan_thresholds()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether nothing happened since the last view: asked again, the same is sent."""
+        return self._view is not None
+
+    def view(self) -> View:
+        """What to send now."""
+        if self._view is None:
+            count = self.tally.count().tokens
+            request = ModelRequest(self.frame, self.shown.messages())
+            level, left = self.thresholds.level(count), self.thresholds.percent_left(count)
+            self._view = View(request, count, level, left, tuple(self._cuts))
+            self._cuts.clear()
+        return self._view
+
+    def _show(self, message: Message, origin: Origin) -> None:
+        rendered = self.spilling.rendered(message)
+        visible = with_results(rendered, self.cleared) if self.cleared else rendered
+        self._remember(visible, origin, self.tally.add(visible, origin), stored=rendered)
+
+    def _remember(
+        self, message: Message, origin: Origin, weight: float, *, stored: Message | None = None
+    ) -> None:
+        self._view = None
+        entry = Entry(message, self.around.journal.add(MessageRecord(stored or message)), origin)
+        self.entries.append(entry)
+        self.shown.append(Item(message, weight, len(self.entries) - 1, origin))
+
+    def _plan_thresholds(self) -> Thresholds:
+        settings = self.around.settings
+        facts = WindowFacts(
+            choose_window(self.frame.model, self.model, self.frame.betas, settings.window),
+            self.model.max_output_tokens,
+            settings.compact.is_automatic,
+            settings.compact.auto_compact_pct,
+        )
+        return plan_thresholds(facts, settings.window)
+
+
+def without_thinking(message: Message) -> Message:
+    """The message with no thinking in it."""
+    if isinstance(message.content, str):
+        return message
+    spoken = tuple(block for block in message.content if not isinstance(block, (Thinking, RedactedThinking)))
+    return message if len(spoken) == len(message.content) else replace(message, content=spoken)
+
+
+def _system_text(frame: Frame) -> str:
+    if isinstance(frame.system, str):
+        return frame.system
+    texts = (block.get("text") for block in frame.system)
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _object(value: object) -> JsonObject:
+    frozen = freeze(value)
+    assert isinstance(frozen, JsonObject)
+    return frozen

@@ -1,0 +1,125 @@
+"""A session taken up again: its view is rebuilt, byte for byte, from what its transcript says since the last
+boundary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.tokens import Origin
+from sevenfold.core.usage import Usage, read_openai_usage, read_usage
+from sevenfold.request.history import Entry
+from sevenfold.request.pipeline import RequestPath, without_thinking
+from sevenfold.request.view import OWN, Item, with_results
+from sevenfold.store.records import (
+    AsideRecord,
+    CutRecord,
+    DecisionRecord,
+    MessageRecord,
+    Record,
+    RecordId,
+    UsageRecord,
+)
+from sevenfold.store.transcript_reader import Resumed, Stored
+
+CLEARED, DROPPED, THOUGHTLESS = "cleared", "dropped", "thoughtless"
+"""Keys of a cut's detail: results that gave way to markers, records that are no longer part of the history,
+and whether the messages kept by a boundary lost their thinking."""
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What all records together say of single ones."""
+
+    dropped: set[RecordId] = field(default_factory=set[RecordId])
+    cleared: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
+    is_thoughtless: bool = False
+
+    def read(self, record: Record) -> None:
+        if not isinstance(record.body, CutRecord):
+            return
+        detail = record.body.detail
+        gone, texts = detail.get(DROPPED), detail.get(CLEARED)
+        if isinstance(gone, tuple):
+            self.dropped.update(RecordId(item) for item in gone if isinstance(item, str))
+        if isinstance(texts, JsonObject):
+            self.cleared.update({ToolUseId(use): str(text) for use, text in texts.items()})
+        self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS) is True
+
+
+def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
+    """Fill an empty path with a resumed session; the messages of its history since the boundary."""
+    facts = _Facts()
+    for stored in (*resumed.kept, *resumed.records):
+        facts.read(stored.record)
+    path.cleared.update(facts.cleared)
+    head = tuple(_head(resumed.records))
+    kept = {stored.record.id for stored in resumed.kept}
+    billed: Usage | None = None
+    for stored in (*head, *resumed.kept, *resumed.records[len(head) :]):
+        record = stored.record
+        if record.id in facts.dropped:
+            continue
+        match record.body:
+            case DecisionRecord():
+                path.spilling.decisions[record.body.decision.tool_use_id] = record.body.decision
+            case UsageRecord() if record.body.who == "main":
+                billed = _usage(record.body)
+                path.rounds += 1
+                path.last_call = record.at
+            case AsideRecord():
+                _show(path, record.id, record.body.message, _origin(record.body), None, is_own=True)
+            case MessageRecord():
+                message = record.body.message
+                if facts.is_thoughtless and record.id in kept:
+                    message = without_thinking(message)
+                _show(path, record.id, message, "human", billed if message.role == "assistant" else None)
+                billed = None
+            case _:
+                pass
+    return [entry.message for entry in path.entries]
+
+
+def _head(records: Iterable[Stored]) -> Iterator[Stored]:
+    """What a boundary put before the messages it kept: the asides that directly follow it."""
+    for stored in records:
+        if not isinstance(stored.record.body, AsideRecord):
+            return
+        yield stored
+
+
+def _show(
+    path: RequestPath,
+    id: RecordId,  # noqa: A002 - the record's own word
+    message: Message,
+    origin: Origin,
+    usage: Usage | None,
+    *,
+    is_own: bool = False,
+) -> None:
+    for block in message.blocks:
+        if isinstance(block, ToolUse):
+            path.tools[block.id] = block
+    visible = with_results(message, path.cleared) if path.cleared else message
+    weight = 0.0
+    if usage is None:
+        weight = path.tally.add(visible, origin)
+    else:
+        path.tally.bill(usage, visible)
+    if not is_own:
+        path.entries.append(Entry(message, id, origin))
+    path.shown.append(Item(visible, weight, OWN if is_own else len(path.entries) - 1, origin))
+
+
+def _origin(body: AsideRecord) -> Origin:
+    return "memory" if body.origin == "memory" else "attachment"
+
+
+def _usage(body: UsageRecord) -> Usage | None:
+    try:
+        return read_usage(body.wire) if body.dialect == "anthropic" else read_openai_usage(body.wire)
+    except WireError:
+        return None  # a bill that cannot be read is no ground to count from; the estimate stands

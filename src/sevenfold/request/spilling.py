@@ -1,0 +1,93 @@
+"""Layer 1 at work: large results go to disk before anything can point at them (SPEC B1–B5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sevenfold.core.events import Emit, SpillFailed
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.layers.tool_results import (
+    Decision,
+    FreshResult,
+    ToolResultSettings,
+    apply_decision,
+    choose_inline,
+    choose_spilled,
+    count_chars,
+)
+from sevenfold.store.offload import durably
+from sevenfold.store.spill import Spills, stored_digest
+
+NO_DISK = "the session has no folder on disk; open it with a project to have large results stored"
+
+
+@dataclass(slots=True)
+class Spilling:
+    """The decisions of a session, each made once."""
+
+    settings: ToolResultSettings
+    spills: Spills | None
+    emit: Emit
+    decisions: dict[ToolUseId, Decision]
+
+    async def decide(
+        self, messages: Iterable[Message], tools: Mapping[ToolUseId, ToolUse]
+    ) -> tuple[Decision, ...]:
+        """Decide for every result in these messages that has no decision yet; the new ones, in order."""
+        made: list[Decision] = []
+        for message in messages:
+            fresh = [
+                FreshResult(result, tools[result.tool_use_id].name if result.tool_use_id in tools else "")
+                for result in results_of(message)
+                if not self._is_decided(result)
+            ]
+            made += await self._decide_round(fresh)
+        self.decisions.update({decision.tool_use_id: decision for decision in made})
+        return tuple(made)
+
+    def rendered(self, message: Message) -> Message:
+        """The message as its results' decisions have it."""
+        if isinstance(message.content, str) or not any(
+            isinstance(block, ToolResult) for block in message.content
+        ):
+            return message
+        blocks = tuple(
+            self._applied(block) if isinstance(block, ToolResult) else block for block in message.content
+        )
+        if all(one is other for one, other in zip(blocks, message.content, strict=True)):
+            return message
+        return Message(message.role, blocks, message.extra)
+
+    async def _decide_round(self, fresh: Sequence[FreshResult]) -> list[Decision]:
+        spilled = choose_spilled(fresh, self.settings)
+        if not spilled:
+            return [choose_inline(item.result) for item in fresh]
+        return await durably(lambda: [self._decision(item.result, spilled) for item in fresh])
+
+    def _decision(self, result: ToolResult, spilled: frozenset[ToolUseId]) -> Decision:
+        if result.tool_use_id not in spilled:
+            return choose_inline(result)
+        if self.spills is None:
+            self.emit(SpillFailed(result.tool_use_id, count_chars(result), NO_DISK))
+            return choose_inline(result)
+        return self.spills.store(result)
+
+    def _is_decided(self, result: ToolResult) -> bool:
+        """A caller may hand in other content under an old id: that is another result."""
+        decision = self.decisions.get(result.tool_use_id)
+        if decision is None or decision.spill is None or result.content == decision.preview:
+            return decision is not None
+        return stored_digest(result) == decision.digest
+
+    def _applied(self, result: ToolResult) -> ToolResult:
+        decision = self.decisions.get(result.tool_use_id)
+        return result if decision is None else apply_decision(result, decision)
+
+
+def results_of(message: Message) -> Iterator[ToolResult]:
+    if isinstance(message.content, str):
+        return
+    for block in message.content:
+        if isinstance(block, ToolResult):
+            yield block

@@ -1,0 +1,107 @@
+"""The view: the messages as they are sent. It grows with the history, and is rewritten only by a cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.messages import Message, ToolResult, ToolUseId
+from sevenfold.core.requests import ModelRequest
+from sevenfold.core.tokens import Origin
+
+OWN = -1
+"""The entry of a message that the engine itself put into the view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One message of the view."""
+
+    message: Message
+    weight: float
+    """Tokens before calibration."""
+    entry: int = OWN
+    """Which message of the history it shows."""
+    origin: Origin = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A change to what was sent before, announced."""
+
+    layer: int
+    """Which of the seven made it; 0: the caller."""
+    reason: str
+    first: int
+    """The first message of the view that differs."""
+    detail: JsonObject = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What to send now, and how full the window is with it."""
+
+    request: ModelRequest
+    tokens: int
+    """Billed where the provider has said so, estimated since."""
+    level: Literal["fine", "warning", "blocked"]
+    percent_left: float
+    cuts: tuple[Cut, ...] = ()
+    """What was rewritten since the last view."""
+
+
+@dataclass(slots=True)
+class Shown:
+    """The messages of the view, and where in it each tool result stands."""
+
+    items: list[Item] = field(default_factory=list[Item])
+    _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def messages(self) -> tuple[Message, ...]:
+        return tuple([item.message for item in self.items])
+
+    def place(self, use: ToolUseId) -> int | None:
+        """The message that holds this tool's result."""
+        return self._places.get(use)
+
+    def append(self, item: Item) -> None:
+        self._note(len(self.items), item.message)
+        self.items.append(item)
+
+    def swap(self, index: int, message: Message, weight: float) -> None:
+        """Another wording of the same message."""
+        self.items[index] = replace(self.items[index], message=message, weight=weight)
+
+    def start_over(self, items: Iterable[Item]) -> None:
+        self.items, self._places = [], {}
+        for item in items:
+            self.append(item)
+
+    def _note(self, index: int, message: Message) -> None:
+        if message.role != "user" or isinstance(message.content, str):
+            return
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                self._places[block.tool_use_id] = index
+
+
+def with_results(message: Message, texts: dict[ToolUseId, str]) -> Message:
+    """The message with these texts in place of the results of these tools; itself where none is in it."""
+    if isinstance(message.content, str):
+        return message
+    blocks = tuple(
+        replace(block, content=texts[block.tool_use_id])
+        if isinstance(block, ToolResult) and block.tool_use_id in texts
+        else block
+        for block in message.content
+    )
+    is_same = all(one is other for one, other in zip(blocks, message.content, strict=True))
+    return message if is_same else replace(message, content=blocks)
