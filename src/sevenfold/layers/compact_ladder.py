@@ -1,0 +1,225 @@
+"""Which way to make a summary comes next, so that a session never dies of a failed one (SPEC E6–E8).
+
+The rungs, best first: the notes that were written already; a compaction block of the provider's; a summary on
+the unchanged prefix; one after the oldest rounds were dropped; the structural notes, which need no model; and
+a clip, which always works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import JsonObject
+from sevenfold.layers.compact import CompactSettings
+
+Rung: TypeAlias = Literal["notes", "block", "summary", "trimmed", "structural", "clip"]
+RUNGS: tuple[Rung, ...] = get_args(Rung)
+MODEL_RUNGS = frozenset[Rung]({"block", "summary", "trimmed"})
+"""Those that ask a model, and therefore cost money when they fail."""
+
+Trigger: TypeAlias = Literal["auto", "manual", "reactive"]
+"""`reactive`: the provider said of an ordinary request that its prompt is too long (SPEC E10)."""
+
+Failure: TypeAlias = Literal["too long", "broken", "refused", "unusable", "too large", "unavailable"]
+"""`too long`: the prompt; `broken`: a stream; `refused`: any other answer of the provider but a reply;
+`unusable`: a reply that holds no summary; `too large`: what came out is over the target; `unavailable`: there
+was nothing to try with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One rung that was tried, and what came of it."""
+
+    rung: Rung
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True)
+class LadderFacts:
+    trigger: Trigger
+    attempts: tuple[Attempt, ...] = ()
+    """Of this compaction, in order."""
+    failures_in_row: int = 0
+    """Model calls for summaries that failed since the last one that did not, in this session."""
+    has_notes: bool = False
+    has_structural: bool = False
+    compacts_on_demand: bool = False
+    fits_window: bool = True
+    """Whether the whole view and the directive can be sent at all."""
+    is_partial: bool = False
+    is_thrashing: bool = False
+    """Compactions in a row have helped nothing: only what costs no model call is tried."""
+    is_directed: bool = False
+    """Somebody said what the summary should be about: notes that were written before cannot follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to try next."""
+
+    rung: Rung
+    skipped: tuple[Skip, ...] = ()
+    """Rungs above it that are passed over now, for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    rung: Rung
+    reason: str
+
+
+def next_rung(facts: LadderFacts, settings: CompactSettings) -> Step:
+    """The next rung to try. There is always one: after everything else, the clip."""
+    if _is_repeat_due(facts, settings):
+        return Step(facts.attempts[-1].rung)
+    reached = max((RUNGS.index(attempt.rung) for attempt in facts.attempts), default=-1)
+    skips: list[Skip] = []
+    for rung in RUNGS[reached + 1 : -1]:
+        reason = _unfit(rung, facts, settings)
+        if reason is None:
+            return Step(rung, tuple(skips))
+        skips.append(Skip(rung, reason))
+    return Step("clip", tuple(skips))
+
+
+def _is_repeat_due(facts: LadderFacts, settings: CompactSettings) -> bool:
+    """Whether the rung that just failed is worth the same call again, or one with still less in it."""
+    if not facts.attempts or not _may_call(facts, settings):
+        return False
+    last = facts.attempts[-1]
+    if last.rung not in MODEL_RUNGS:
+        return False
+    tries = sum(attempt == last for attempt in facts.attempts)
+    if last.failure == "broken":
+        return tries <= settings.stream_retries
+    # The first of all tries was on the whole view.
+    asked = sum(attempt.failure == "too long" for attempt in facts.attempts)
+    return last.rung == "trimmed" and last.failure == "too long" and asked < settings.trim_tries
+
+
+def _may_call(facts: LadderFacts, settings: CompactSettings) -> bool:
+    """By hand one may always try, within what one compaction may waste; otherwise the breaker decides."""
+    if facts.trigger == "manual":
+        return sum(attempt.rung in MODEL_RUNGS for attempt in facts.attempts) < settings.breaker_failures
+    return facts.failures_in_row < settings.breaker_failures
+
+
+def _unfit(rung: Rung, facts: LadderFacts, settings: CompactSettings) -> str | None:
+    """Why a rung is of no use now; None when it may be tried."""
+    if rung in MODEL_RUNGS and not _may_call(facts, settings):
+        return f"{settings.breaker_failures} summaries in a row have failed"
+    if rung in MODEL_RUNGS and facts.is_thrashing and facts.trigger != "manual":
+        return "compactions in a row have helped nothing"
+    match rung:
+        case "notes":
+            return _unfit_notes(facts, settings)
+        case "block":
+            return _unfit_block(facts)
+        case "summary":
+            return _unfit_summary(facts)
+        case "trimmed":
+            return _unfit_trimmed(facts)
+        case "structural":
+            return None if facts.has_structural else "there are no structural notes"
+        case "clip":
+            return None
+
+
+def _unfit_notes(facts: LadderFacts, settings: CompactSettings) -> str | None:
+    if not settings.notes_enabled:
+        return "compact.notes_enabled is off"
+    if facts.is_partial:
+        return "notes are about the whole session, not a part of it"
+    if facts.is_directed:
+        return "notes that are written already cannot follow an instruction"
+    return None if facts.has_notes else "there are no notes to stand in for the history"
+
+
+def _unfit_block(facts: LadderFacts) -> str | None:
+    if not facts.compacts_on_demand:
+        return "the model makes no compaction blocks on demand"
+    if facts.is_partial:
+        return "a compaction block stands for everything before it, not for a part"
+    return None if facts.fits_window else "the whole view does not fit the window"
+
+
+def _unfit_summary(facts: LadderFacts) -> str | None:
+    if not facts.fits_window or _failed(facts, "too long"):
+        return "the whole view does not fit the window"
+    return None
+
+
+def _unfit_trimmed(facts: LadderFacts) -> str | None:
+    if not facts.fits_window or _failed(facts, "too long"):
+        return None
+    return "a shorter prompt would not have helped"
+
+
+def _failed(facts: LadderFacts, failure: Failure) -> bool:
+    return any(attempt.failure == failure for attempt in facts.attempts)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """What is remembered from one compaction to the next, and across restarts."""
+
+    failures_in_row: int = 0
+    """Model calls for a summary that failed since the last success."""
+    futile_in_row: int = 0
+    """Automatic compactions that left the view too large, or were due again at once."""
+    last_round: int | None = None
+    """The round of the session in which the last compaction ended."""
+
+    def is_thrashing(self, settings: CompactSettings) -> bool:
+        return self.futile_in_row >= settings.thrash_limit
+
+    def failed(self) -> BreakerState:
+        """A model call for a summary failed."""
+        return replace(self, failures_in_row=self.failures_in_row + 1)
+
+    def succeeded(self) -> BreakerState:
+        """A model wrote a summary that can be used."""
+        return replace(self, failures_in_row=0)
+
+    def ended(self, end: Ending, settings: CompactSettings) -> BreakerState:
+        """A compaction is over."""
+        if end.trigger == "manual" and end.is_within:
+            return replace(self, futile_in_row=0, last_round=end.round_number)
+        since = None if self.last_round is None else end.round_number - self.last_round
+        # A round number below the last one is another process's count: it says nothing of the distance.
+        is_soon = since is not None and 0 <= since < settings.thrash_rounds
+        futile = self.futile_in_row + 1 if is_soon or not end.is_within else 0
+        return replace(self, futile_in_row=futile, last_round=end.round_number)
+
+    def to_json(self) -> JsonObject:
+        return JsonObject(
+            {
+                "failures_in_row": self.failures_in_row,
+                "futile_in_row": self.futile_in_row,
+                "last_round": self.last_round,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, wire: JsonObject) -> BreakerState:
+        last = None if wire.get("last_round") is None else _count(wire, "last_round")
+        return cls(_count(wire, "failures_in_row"), _count(wire, "futile_in_row"), last)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a compaction ended."""
+
+    trigger: Trigger
+    round_number: int
+    is_within: bool
+    """The view is below the target now."""
+
+
+def _count(wire: JsonObject, key: str) -> int:
+    value = wire.get(key, 0)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise WireError(f"{key} must be a whole number of 0 or more, not {value!r}")
+    return value

@@ -1,0 +1,63 @@
+"""Whether a summary is cheaper on the warm prefix or on a stripped copy (SPEC E1): the prices decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+from sevenfold.core.models import Model, Prices
+
+SUMMARY_TOKENS = 4_000
+"""What a summary takes, thinking included; the choice turns on it only between models."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathFacts:
+    model: Model
+    is_warm: bool
+    """The provider's cache still holds the prefix."""
+    whole_tokens: int
+    """The view as it is."""
+    stripped_tokens: int
+    """The view without media, thinking and what is restored anyway."""
+    others: Sequence[Model] = ()
+    """Models that may write the summary instead."""
+    when: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PathChoice:
+    is_warm: bool
+    """The unchanged prefix, on the session's own model."""
+    model: Model
+    usd: Decimal | None
+    """What it should cost; None where no price is known."""
+
+
+def choose_path(facts: PathFacts) -> PathChoice:
+    """The cheapest way whose price is known, on a model whose window takes it; the warm prefix wins a tie."""
+    own = _prices(facts.model, facts.whole_tokens, facts)
+    warm = _usd(facts.whole_tokens, own.read if facts.is_warm else own.fresh, own) if own else None
+    choices = [PathChoice(True, facts.model, warm)]
+    for model in (facts.model, *facts.others):
+        if facts.stripped_tokens + SUMMARY_TOKENS > model.window_tokens:
+            continue
+        prices = _prices(model, facts.stripped_tokens, facts)
+        usd = _usd(facts.stripped_tokens, prices.fresh, prices) if prices else None
+        choices.append(PathChoice(False, model, usd))
+    priced = [(choice.usd, at) for at, choice in enumerate(choices) if choice.usd is not None]
+    if warm is None or not priced:
+        # Without prices: reading a cache is cheap everywhere, and without one less to send costs less.
+        return choices[0] if facts.is_warm or len(choices) == 1 else choices[1]
+    return choices[min(priced)[1]]
+
+
+def _prices(model: Model, prompt_tokens: int, facts: PathFacts) -> Prices | None:
+    tariff = model.prices_at(facts.when)
+    return tariff.for_prompt(prompt_tokens) if tariff else None
+
+
+def _usd(tokens: int, price: Decimal, prices: Prices) -> Decimal:
+    return (tokens * price + SUMMARY_TOKENS * prices.output) / 1_000_000

@@ -1,0 +1,111 @@
+"""Messages with less in them: without thinking, without media, with results cut short. Never in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Message,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+)
+from sevenfold.core.text import cut_lines
+
+IMAGE, DOCUMENT = "[image]", "[document]"
+NOTHING_LEFT = "[thinking]"
+"""For an answer that was thinking alone: a message must say something."""
+
+
+def without_thinking(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """All thinking dropped; a message that had none is the same object."""
+    return tuple(_rewritten(message, _drop_thinking) for message in messages)
+
+
+def without_media(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Images and documents as a word each, inside tool results too."""
+    return tuple(_rewritten(message, _name_media) for message in messages)
+
+
+def without_blocks(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """A provider's compaction block as the user's text, for a request that cannot carry it."""
+    return tuple(
+        replace(message, role="user", content=tuple(_spell_summary(block) for block in message.blocks))
+        if any(isinstance(block, Compaction) for block in message.blocks)
+        else message
+        for message in messages
+    )
+
+
+def with_short_results(messages: Iterable[Message], max_bytes: int, pointer: str) -> tuple[Message, ...]:
+    """Every tool result cut to its beginning, with a word on where the rest is."""
+
+    def cut(block: Block) -> Block | None:
+        if not isinstance(block, ToolResult):
+            return block
+        text = _result_text(block)
+        shown = cut_lines(text, max_bytes)
+        if len(shown) == len(text):
+            return block
+        return replace(
+            block, content=f"{shown}\n[cut here, {len(text) - len(shown):,} characters; {pointer}]"
+        )
+
+    return tuple(_rewritten(message, cut) for message in messages)
+
+
+def starts_with_user(messages: Sequence[Message], opening: str) -> tuple[Message, ...]:
+    """The same with a user's message first, as the API wants it."""
+    if messages and messages[0].role == "user":
+        return tuple(messages)
+    return (Message("user", opening), *messages)
+
+
+def _rewritten(message: Message, change: Callable[[Block], Block | None]) -> Message:
+    if isinstance(message.content, str):
+        return message
+    changed = [change(block) for block in message.content]
+    if all(new is old for new, old in zip(changed, message.content, strict=True)):
+        return message
+    left = tuple(block for block in changed if block is not None)
+    return replace(message, content=left or (Text(NOTHING_LEFT),))
+
+
+def _drop_thinking(block: Block) -> Block | None:
+    return None if isinstance(block, (Thinking, RedactedThinking)) else block
+
+
+def _name_media(block: Block) -> Block:
+    match block:
+        case Image():
+            return Text(IMAGE)
+        case Document():
+            return Text(DOCUMENT)
+        case ToolResult() if isinstance(block.content, tuple):
+            inner = tuple(_name_media(item) for item in block.content)
+            same = all(new is old for new, old in zip(inner, block.content, strict=True))
+            return block if same else replace(block, content=inner)
+        case _:
+            return block
+
+
+def _spell_summary(block: Block) -> Block:
+    return Text(block.content or NOTHING_LEFT) if isinstance(block, Compaction) else block
+
+
+def _result_text(result: ToolResult) -> str:
+    content = result.content
+    if isinstance(content, tuple):
+        return "\n".join(_inner_text(item) for item in content)
+    return content or ""
+
+
+def _inner_text(block: Block) -> str:
+    named = _name_media(block)
+    return named.text if isinstance(named, Text) else f"[{type(block).__name__.lower()}]"
