@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Reply
 from sevenfold.request.history import History
-from sevenfold.request.mirror import Mark, Mirror
+from sevenfold.request.mirror import Mirror
 from sevenfold.request.pipeline import RequestPath, without_thinking
 
 CHANGED = "the caller changed or dropped messages that were there before"
@@ -19,8 +19,6 @@ class Follower:
     """One caller's history and how much of it has been taken."""
 
     path: RequestPath
-    marks: tuple[Mark, ...] = ()
-    """The caller's own cache markers, by message of their list."""
     _taken: int = 0
     _mirror: Mirror = field(default_factory=Mirror)
     _answer: Message | None = None
@@ -49,7 +47,7 @@ class Follower:
 
     async def _follow_list(self, messages: Sequence[object]) -> None:
         synced = self._mirror.sync(messages)
-        self.marks = synced.marks
+        self.path.set_marks(synced.marks)
         answer, self._answer = self._answer, None
         added = synced.added
         if answer is not None and not synced.dropped and added and added[0] == answer:

@@ -18,6 +18,7 @@ from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.journal import DiskJournal, NoJournal
 from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.pipeline import Surroundings
+from sevenfold.request.placement import CacheSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project
@@ -30,6 +31,7 @@ SECTIONS: tuple[type[Section], ...] = (
     ToolResultSettings,
     CompactSettings,
     WindowSettings,
+    CacheSettings,
     PlaceSettings,
     ModelSettings,
 )
@@ -92,7 +94,10 @@ class Opened:
 
 def path_settings(settings: Settings) -> PathSettings:
     return PathSettings(
-        settings.of(ToolResultSettings), settings.of(CompactSettings), settings.of(WindowSettings)
+        settings.of(ToolResultSettings),
+        settings.of(CompactSettings),
+        settings.of(WindowSettings),
+        settings.of(CacheSettings),
     )
 
 

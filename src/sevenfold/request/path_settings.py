@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.tool_results import ToolResultSettings
+from sevenfold.request.placement import CacheSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +15,4 @@ class PathSettings:
     tool_results: ToolResultSettings = field(default_factory=ToolResultSettings)
     compact: CompactSettings = field(default_factory=CompactSettings)
     window: WindowSettings = field(default_factory=WindowSettings)
+    cache: CacheSettings = field(default_factory=CacheSettings)

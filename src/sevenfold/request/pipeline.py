@@ -17,11 +17,13 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.events import Emit, HistoryChanged
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame, ModelRequest, Reply
+from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
 from sevenfold.request.history import Entry
 from sevenfold.request.journal import Journal
+from sevenfold.request.marking import Marking
+from sevenfold.request.mirror import Mark
 from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.spilling import Spilling
 from sevenfold.request.view import OWN, Cut, Item, Shown, View, with_results
@@ -58,9 +60,13 @@ class RequestPath:
         self.rounds = 0
         self.last_call: datetime | None = None
         """When the last answer came: after a time-to-live, what it left in the cache is gone."""
+        self.marks: tuple[Mark, ...] = ()
+        """The caller's own cache markers, by message of the history."""
+        self._marking = Marking(around.settings.cache)
         self._cuts: list[Cut] = []
         self._view: View | None = None
         self.thresholds = self._plan_thresholds()
+        self._mark_frame()
 
     async def add(self, messages: Sequence[Message], origin: Origin = "human") -> None:
         """New messages of the history: stored, decided for and shown."""
@@ -76,6 +82,11 @@ class RequestPath:
             self._show(message, origin)
         for decision in decisions:
             self.around.journal.add(DecisionRecord(decision))
+
+    def set_marks(self, marks: tuple[Mark, ...]) -> None:
+        """Where the caller wants the cache marked: theirs to move as they like."""
+        if marks != self.marks:
+            self.marks, self._view = marks, None
 
     def take_back(self, kept: int, reason: str) -> None:
         """The caller changed or dropped messages that stood there before: all from `kept` on are forgotten.
@@ -111,6 +122,7 @@ class RequestPath:
         """Write down a change of the view that was made."""
         self._view = None
         self._cuts.append(cut)
+        self._marking.cut(cut.first)
         first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else OWN
         named = self.entries[first].id if first != OWN else None
         self.around.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
@@ -134,6 +146,7 @@ class RequestPath:
         self.rounds += 1
         self.last_call = self.around.clock.now()
         self.tally.bill(reply.usage, reply.message)
+        self._marking.answered()
         self._remember(reply.message, "human", 0.0)
 
     def use(self, frame: Frame, capabilities: Capabilities) -> None:
@@ -150,6 +163,7 @@ class RequestPath:
         if is_framed_anew:
             self.tally.set_frame(_system_text(frame), frame.tools)
         self.thresholds = self._plan_thresholds()
+        self._mark_frame()
 
     @property
     def is_ready(self) -> bool:
@@ -160,7 +174,8 @@ class RequestPath:
         """What to send now."""
         if self._view is None:
             count = self.tally.count().tokens
-            request = ModelRequest(self.frame, self.shown.messages())
+            messages = self.shown.messages()
+            request = ModelRequest(self.frame, messages, self._marking.plan(messages, self._caller_marks()))
             level, left = self.thresholds.level(count), self.thresholds.percent_left(count)
             self._view = View(request, count, level, left, tuple(self._cuts))
             self._cuts.clear()
@@ -178,6 +193,23 @@ class RequestPath:
         entry = Entry(message, self.around.journal.add(MessageRecord(stored or message)), origin)
         self.entries.append(entry)
         self.shown.append(Item(message, weight, len(self.entries) - 1, origin))
+
+    def _mark_frame(self) -> None:
+        filled = self.tally.breakdown()
+        tokens = filled.system_prompt + filled.tool_schemas
+        self._marking.use(self.frame, self.model, self.capabilities, tokens)
+
+    def _caller_marks(self) -> tuple[Breakpoint, ...]:
+        """The caller's markers where the view shows what they stand on, at most as many as there may be."""
+        if not self.marks:
+            return ()
+        wanted = {mark.message: mark for mark in self.marks[-self.capabilities.breakpoints :]}
+        found = [
+            Breakpoint("messages", index, wanted[item.entry].block, wanted[item.entry].ttl)
+            for index, item in enumerate(self.shown)
+            if item.entry in wanted
+        ]
+        return tuple(found)
 
     def _plan_thresholds(self) -> Thresholds:
         settings = self.around.settings

@@ -1,0 +1,51 @@
+"""Cache markers from request to request: where they go now, given where the last answered ones stood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.messages import Message
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Breakpoint, Frame
+from sevenfold.request.placement import (
+    FRESH,
+    CacheSettings,
+    Placement,
+    PlacementFacts,
+    PlacementState,
+    plan_breakpoints,
+    read_facts,
+)
+
+
+@dataclass(slots=True)
+class Marking:
+    """The markers of one conversation."""
+
+    settings: CacheSettings
+    _facts: PlacementFacts = field(default_factory=lambda: PlacementFacts(0))
+    _state: PlacementState = FRESH
+    _placement: Placement | None = None
+
+    def use(self, frame: Frame, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
+        """Another frame: nothing that was written behind the old one can be read."""
+        self._facts = read_facts(frame, model, capabilities, frame_tokens)
+        self._state, self._placement = FRESH, None
+
+    def plan(self, view: Sequence[Message], caller: tuple[Breakpoint, ...]) -> tuple[Breakpoint, ...]:
+        """Ours for this view; the caller's own stay where they are, and are marked again beside them."""
+        facts = replace(self._facts, caller=(*self._facts.caller, *caller)) if caller else self._facts
+        self._placement = plan_breakpoints(view, facts, self.settings, self._state)
+        self._state = self._placement.state
+        return (*caller, *self._placement.breakpoints)
+
+    def answered(self) -> None:
+        """The last request was answered: what it marked is written."""
+        if self._placement is not None:
+            self._state, self._placement = self._placement.answered(), None
+
+    def cut(self, first: int) -> None:
+        """The view was rewritten from this message on."""
+        self._state, self._placement = self._state.cut(first), None
