@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -111,6 +114,22 @@ def test_a_wrong_argument_shows_the_usage_and_fails(capsys: pytest.CaptureFixtur
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"sevenfold {__version__}\n"
+
+
+def test_an_interrupt_while_the_command_is_loaded_is_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def interrupted(name: str, *more: object) -> object:
+        if name == "sevenfold.cli.render":
+            raise KeyboardInterrupt
+        return cast("Callable[..., object]", real)(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    assert main(["layers"]) == 130
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "")
 
 
 def test_layers_are_printed_from_their_table(capsys: pytest.CaptureFixture[str]) -> None:

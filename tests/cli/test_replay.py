@@ -100,6 +100,19 @@ def test_nothing_that_can_be_read_is_a_failure(capsys: pytest.CaptureFixture[str
     assert "other.jsonl: no transcript of" in capsys.readouterr().err
 
 
+def test_a_file_that_cannot_be_read_is_named_once_with_the_reason(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    pipe, empty = tmp_path / "pipe.jsonl", tmp_path / "empty.jsonl"
+    os.mkfifo(pipe)
+    empty.touch()
+    assert main(["replay", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {empty}: the file is empty",
+        f"error: {pipe}: expected a plain file, not a folder, pipe or device",
+    ]
+
+
 def test_unknown_lines_and_a_torn_tail_are_remarked(capsys: pytest.CaptureFixture[str], log: Path) -> None:
     with log.open("a", encoding="utf-8") as file:
         file.write('{"type":"hologram"}\n{"type":"hologram"}\n{"type":"assist')

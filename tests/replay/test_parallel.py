@@ -111,7 +111,7 @@ def test_calls_that_stand_in_several_files_are_counted_once(tmp_path: Path) -> N
 def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
     (tmp_path / "new.jsonl").touch()
     outcome = read_all(find_transcripts([tmp_path]).found, Terms())
-    assert [item.reason for item in outcome.unreadable] == ["empty"]
+    assert [item.reason for item in outcome.unreadable] == ["the file is empty"]
 
 
 def test_two_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

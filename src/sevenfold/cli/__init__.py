@@ -7,6 +7,13 @@ from collections.abc import Sequence
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. 0: done; 1: it failed; 2: it was asked for wrongly; 130: interrupted; 141: unread."""
+    try:
+        return _run_guarded(argv)
+    except KeyboardInterrupt:  # at any moment: also while our own modules are loaded
+        return 130
+
+
+def _run_guarded(argv: Sequence[str] | None) -> int:
     from sevenfold.cli.render import SCREEN
     from sevenfold.core.errors import InputError, SevenfoldError
 
@@ -18,8 +25,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SevenfoldError as error:
         SCREEN.fail(str(error))
         return 2 if isinstance(error, InputError) else 1
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         SCREEN.mute()
         return 141

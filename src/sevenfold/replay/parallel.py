@@ -28,6 +28,7 @@ STEPS = 200
 """How often progress is told, at most: a bar on a screen has no more places."""
 
 NO_TRANSCRIPT = "no transcript of Claude Code, Codex or plain messages"
+EMPTY = "the file is empty"
 
 Phase: TypeAlias = Literal["looking", "reading"]
 
@@ -127,11 +128,11 @@ def _look(
         match done.result:
             case Looked(agent=None):
                 file = files[done.place]
-                unreadable.append(Unreadable(file.path, NO_TRANSCRIPT if file.size_bytes else "empty"))
+                unreadable.append(Unreadable(file.path, NO_TRANSCRIPT if file.size_bytes else EMPTY))
             case Looked() as seen:
                 looked[done.place] = seen
             case Failed(reason=reason):
-                unreadable.append(Unreadable(files[done.place].path, reason))
+                unreadable.append(_unreadable(files[done.place].path, reason))
             case FileReport():
                 pass
     places = sorted(looked)
@@ -159,8 +160,13 @@ def _read(
         if isinstance(done.result, FileReport):
             reports.append(done.result)
         elif isinstance(done.result, Failed):
-            unreadable.append(Unreadable(orders[done.place].path, done.result.reason))
+            unreadable.append(_unreadable(orders[done.place].path, done.result.reason))
     return reports
+
+
+def _unreadable(path: Path, reason: str) -> Unreadable:
+    """Whoever shows it names the path."""
+    return Unreadable(path, reason.removeprefix(f"cannot read {path}: "))
 
 
 def _counter(phase: Phase, total_bytes: int, on_progress: OnProgress | None) -> Callable[[int], None]:
