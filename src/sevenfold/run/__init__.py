@@ -1,0 +1,1 @@
+"""Running things: forks today; a round, tools, permissions and spend later."""

@@ -1,0 +1,172 @@
+"""A fork: a side run that inherits the parent's prefix and so reads its cache (SPEC H1, H2).
+
+Frame and messages are the parent's own objects and markers stand where the parent has them. What the fork may
+not do is denied when it tries, for the list of tools is part of the prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from sevenfold.core.capabilities import MAX_BREAKPOINTS
+from sevenfold.core.events import Emit, ForkEnded, ForkStarted, ToolDenied, ignore
+from sevenfold.core.messages import Message, RedactedThinking, Text, Thinking, ToolResult, ToolUse
+from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
+from sevenfold.core.usage import Usage, add_up
+from sevenfold.layers.forks import ForkBrief, deny, plan_fork, thinking_budget
+from sevenfold.providers.provider import Provider
+
+ToolRunner: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
+"""Runs one call that the brief allows. Called for one at a time, in the order of the answer."""
+
+ROOM_TOKENS = 1_024
+"""What an answer needs beside its thinking."""
+
+Outcome: TypeAlias = Literal["answered", "failed", "cancelled", "out of rounds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    tool: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForkResult:
+    replies: tuple[Reply, ...]
+    text: str
+    """Of the last answer."""
+    denials: tuple[Denial, ...]
+    usage: Usage
+    """All answers together, apart from the parent's."""
+    is_done: bool
+    """The last answer called no tool; False: the rounds were used up."""
+
+    @property
+    def last(self) -> Reply:
+        return self.replies[-1]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What a fork has done so far, for whoever is told of its end, however it ends."""
+
+    replies: list[Reply] = field(default_factory=list[Reply])
+    denials: list[Denial] = field(default_factory=list[Denial])
+    outcome: Outcome = "cancelled"
+
+
+async def run_fork(
+    parent: ModelRequest,
+    brief: ForkBrief,
+    provider: Provider,
+    *,
+    run_tool: ToolRunner | None = None,
+    emit: Emit = ignore,
+) -> ForkResult:
+    """Run a fork to its last answer or its last round. It is cancelled with whoever awaits it.
+
+    A `ProviderError` of any round goes through; what was paid until then is told with `ForkEnded`.
+    """
+    appended = plan_fork(parent.messages, brief)
+    emit(ForkStarted(brief.kind, len(parent.messages)))
+    progress = _Progress()
+    try:
+        await _run_rounds(parent, [*parent.messages, *appended], brief, provider, run_tool, emit, progress)
+    except Exception:
+        progress.outcome = "failed"
+        raise
+    finally:
+        emit(_ended(brief, progress))
+    replies = tuple(progress.replies)
+    return ForkResult(
+        replies,
+        replies[-1].text,
+        tuple(progress.denials),
+        add_up(reply.usage for reply in replies),
+        progress.outcome == "answered",
+    )
+
+
+async def _run_rounds(
+    parent: ModelRequest,
+    messages: list[Message],
+    brief: ForkBrief,
+    provider: Provider,
+    run_tool: ToolRunner | None,
+    emit: Emit,
+    progress: _Progress,
+) -> None:
+    frame = fork_frame(parent.frame, brief)
+    for number in range(max(1, brief.max_rounds)):
+        markers = fork_breakpoints(parent, messages if number else ())
+        reply = await provider.send(ModelRequest(frame, tuple(messages), markers, brief.kind))
+        progress.replies.append(reply)
+        if not reply.tool_uses:
+            progress.outcome = "answered"
+            return
+        results = [await _answer(use, brief, run_tool, emit, progress) for use in reply.tool_uses]
+        messages += [reply.message, Message("user", tuple(results))]
+    progress.outcome = "out of rounds"
+
+
+def fork_frame(frame: Frame, brief: ForkBrief) -> Frame:
+    """The parent's own, but for how long an answer may be, which no cache looks at."""
+    if brief.max_tokens is None:
+        return frame
+    budget = thinking_budget(frame.params)
+    return replace(frame, max_tokens=max(brief.max_tokens, budget + ROOM_TOKENS if budget else 0))
+
+
+def fork_breakpoints(parent: ModelRequest, own: Sequence[Message] = ()) -> tuple[Breakpoint, ...]:
+    """The parent's markers, and one more if there is room: at the end of what is shared, or in later rounds
+    at the end of the fork's own messages."""
+    marks = parent.breakpoints
+    # The automatic one counts, and stands on the fork's last block by itself.
+    is_automatic = "cache_control" in parent.frame.params
+    messages = parent.messages if is_automatic else own or parent.messages
+    place = _last_cacheable(messages)
+    if not marks or place is None or len(marks) + is_automatic >= MAX_BREAKPOINTS:
+        return marks
+    # A longer life may not follow a shorter one, and the last marker's is the shortest.
+    end = replace(place, ttl=marks[-1].ttl)
+    return marks if end in marks else (*marks, end)
+
+
+def _last_cacheable(messages: Sequence[Message]) -> Breakpoint | None:
+    """The last block that may carry a marker, in the last message that has one."""
+    for index in range(len(messages) - 1, -1, -1):
+        blocks = messages[index].blocks
+        for at in range(len(blocks) - 1, -1, -1):
+            block = blocks[at]
+            is_empty = isinstance(block, Text) and not block.text
+            if not isinstance(block, (Thinking, RedactedThinking)) and not is_empty:
+                return Breakpoint("messages", index, at)
+    return None
+
+
+async def _answer(
+    use: ToolUse, brief: ForkBrief, run_tool: ToolRunner | None, emit: Emit, progress: _Progress
+) -> ToolResult:
+    reason = brief.denial(use)
+    if reason is None and run_tool is not None:
+        return await run_tool(use)
+    reason = reason or f"{use.name} cannot be run here"
+    progress.denials.append(Denial(use.name, reason))
+    emit(ToolDenied(brief.kind, use.name, use.id, reason))
+    return deny(use, reason)
+
+
+def _ended(brief: ForkBrief, progress: _Progress) -> ForkEnded:
+    used = add_up(reply.usage for reply in progress.replies)
+    return ForkEnded(
+        brief.kind,
+        progress.outcome,
+        len(progress.replies),
+        used.read,
+        used.written,
+        used.fresh,
+        used.output,
+    )
