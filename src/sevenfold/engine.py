@@ -114,7 +114,11 @@ class Session:
 
     async def close(self) -> None:
         """Write what is left and let go of the files. Again does nothing."""
-        await self._opened.close()
+        async with self._one_at_a_time:
+            if not self._is_followed:
+                # A result that no request has carried yet is part of what happened all the same.
+                await self._follower.follow(self.history)
+            await self._opened.close()
 
     def _capabilities(self, frame: Frame) -> Capabilities:
         model = self._around.catalog.find(frame.model)

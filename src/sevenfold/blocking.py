@@ -1,0 +1,125 @@
+"""The engine for code that does not await: the same calls, run on one loop in a thread of our own.
+
+It holds no logic. Every method hands its call to the async one and waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from sevenfold import engine
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import Emit, ignore
+from sevenfold.core.requests import Frame, Reply
+from sevenfold.providers.provider import Provider
+from sevenfold.request.history import History
+from sevenfold.request.view import View
+from sevenfold.store.sessions import SessionId
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a daemon thread, started with the first call."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._starting = threading.Lock()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run to the end. If the waiting is interrupted, as by Ctrl-C, so is the work."""
+        future = asyncio.run_coroutine_threadsafe(work, self._started())
+        try:
+            return future.result()
+        except BaseException:
+            if not future.done():
+                future.cancel()
+            raise
+
+    def stop(self) -> None:
+        with self._starting:
+            loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_serve, args=(self._loop,), name="sevenfold", daemon=True).start()
+            return self._loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+class Session:
+    """`engine.Session`, blocking."""
+
+    def __init__(self, inner: engine.Session, loop: LoopThread) -> None:
+        self._inner, self._loop = inner, loop
+
+    @classmethod
+    def open(
+        cls,
+        frame: Frame,
+        *,
+        project: str | Path | None = ".",
+        session: str | None = None,
+        provider: Provider | None = None,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
+        environ: Mapping[str, str] | None = None,
+    ) -> Self:
+        loop = LoopThread()
+        opening = engine.Session.open(
+            frame,
+            project=project,
+            session=session,
+            provider=provider,
+            settings=settings,
+            clock=clock,
+            emit=emit,
+            environ=environ,
+        )
+        return cls(loop.run(opening), loop)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def id(self) -> SessionId:
+        return self._inner.id
+
+    @property
+    def history(self) -> History:
+        return self._inner.history
+
+    def prepare(
+        self, history: History | Sequence[object] | None = None, *, frame: Frame | None = None
+    ) -> View:
+        return self._loop.run(self._inner.prepare(history, frame=frame))
+
+    def record(self, reply: Reply) -> None:
+        self._loop.run(self._inner.record(reply))
+
+    def turn_ended(self) -> None:
+        self._loop.run(self._inner.turn_ended())
+
+    def close(self) -> None:
+        self._loop.run(self._inner.close())
+        self._loop.stop()
