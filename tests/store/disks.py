@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from sevenfold.store.disk import Disk, SystemDisk
+from sevenfold.store.faults import Operation
 from sevenfold.store.folder import Folder
 
 
@@ -57,6 +58,11 @@ def tree(place: Path) -> dict[str, bytes]:
         for path in sorted(place.rglob("*"))
         if path.is_file() and not path.is_symlink()
     }
+
+
+def effects(seen: Sequence[Operation]) -> list[Operation]:
+    """What a disk was asked to do, less looking at handles and closing them."""
+    return [operation for operation in seen if operation not in ("stat", "close")]
 
 
 def temps(place: Path) -> list[str]:

@@ -45,6 +45,11 @@ def test_every_error_of_the_system_becomes_one_of_ours_and_says_what_to_do(code:
     assert str(error).startswith(f"cannot write the notes: {os.strerror(code)}; ")
 
 
+def test_a_file_that_its_server_forgot_is_to_be_opened_again() -> None:
+    error = map_error(OSError(errno.ESTALE, os.strerror(errno.ESTALE)), "read the notes")
+    assert "open it again" in str(error)
+
+
 @pytest.mark.parametrize("name", ["EINVAL", "ENOLCK", "ENOTSUP"])
 def test_a_file_system_that_lacks_something_is_not_blamed_on_a_name(name: str) -> None:
     error = map_error(OSError(getattr(errno, name), "no"), "fsync")

@@ -22,7 +22,7 @@ def die() -> NoReturn:
 
 
 def play(disk: FaultyDisk, place: Path) -> None:
-    """One of each operation, in the order of `OPERATIONS`."""
+    """One of each operation, in the order of `OPERATIONS`, each handle closed whatever happens."""
     fd = disk.open(str(place / "file"), os.O_RDWR | os.O_CREAT | os.O_APPEND)
     folder = os.open(place, os.O_RDONLY)
     try:
@@ -36,9 +36,12 @@ def play(disk: FaultyDisk, place: Path) -> None:
         disk.set_times(fd, 0)
         disk.names(folder)
         disk.stat(fd)
+    except OSError:
+        os.close(fd)
+        raise
     finally:
         os.close(folder)
-        disk.close(fd)
+    disk.close(fd)
 
 
 def test_without_a_fault_it_counts_and_changes_nothing(tmp_path: Path) -> None:
@@ -59,6 +62,26 @@ def test_an_error_strikes_the_operation_it_is_put_at_and_no_other(tmp_path: Path
         assert caught.value.errno == getattr(errno, accident)
         assert tuple(disk.seen) == OPERATIONS[:at]
         assert disk.struck
+
+
+@pytest.mark.parametrize("accident", ["EIO", "EINTR"])
+def test_a_handle_is_gone_whatever_closing_it_says(tmp_path: Path, accident: Accident) -> None:
+    fd = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(OSError, match=r"."):
+        FaultyDisk(Fault(1, accident)).close(fd)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_an_error_can_be_told_of_what_was_done(tmp_path: Path) -> None:
+    place = os.open(tmp_path, os.O_RDONLY)
+    with pytest.raises(OSError, match="Input/output"):
+        FaultyDisk(Fault(1, "EIO after")).mkdir("made", dir_fd=place)
+    with pytest.raises(OSError, match="Input/output"):
+        # Its handle, which nobody was told of, is closed: `no_handle_left_open` looks.
+        FaultyDisk(Fault(1, "EIO after")).open("file", os.O_RDWR | os.O_CREAT, dir_fd=place)
+    os.close(place)
+    assert sorted(os.listdir(tmp_path)) == ["file", "made"]
 
 
 @pytest.mark.parametrize(("accident", "happened"), [("die before", False), ("die after", True)])
@@ -117,7 +140,13 @@ def test_every_accident_can_happen_somewhere_and_every_operation_can_fail() -> N
 
 @pytest.mark.parametrize(
     ("accident", "operation"),
-    [("die half way", "fsync"), ("short", "rename"), ("ENOSPC", "unlink"), ("die before", "read")],
+    [
+        ("die half way", "fsync"),
+        ("short", "rename"),
+        ("ENOSPC", "unlink"),
+        ("die before", "read"),
+        ("EIO after", "stat"),
+    ],
 )
 def test_accidents_that_mean_nothing_are_left_out(accident: Accident, operation: Operation) -> None:
     assert not can_happen(accident, operation)
@@ -125,7 +154,7 @@ def test_accidents_that_mean_nothing_are_left_out(accident: Accident, operation:
 
 def test_the_real_death_is_one_that_nobody_can_catch(tmp_path: Path) -> None:
     def write_half() -> None:
-        with Folder.open(tmp_path, disk=FaultyDisk(Fault(4, "die half way"))) as folder:
+        with Folder.open(tmp_path, disk=FaultyDisk(Fault(5, "die half way"))) as folder:
             folder.replace("file", b"x" * 100)
 
     assert children.finish(children.start(write_half)) == -9

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.store.git_index import read_tracking
+from sevenfold.store.git_index import read_presence, read_tracking
 
 WANTED = frozenset({".sevenfold/settings.local.toml"})
 NEIGHBOURS = (
@@ -108,3 +110,30 @@ def test_a_damaged_index_never_fails_and_never_hides_by_accident(
     assert read_tracking(root, WANTED) in ("unknown", "untracked")
     (root / ".git/index").write_bytes(noise)
     assert read_tracking(root, WANTED) == "unknown"
+
+
+def test_a_pipe_in_place_of_an_index_is_not_waited_for(tmp_path: Path) -> None:
+    git(tmp_path, "init")
+    os.mkfifo(tmp_path / ".git/index")
+    assert read_tracking(tmp_path, WANTED) == "unknown"
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+@pytest.mark.parametrize("objects", ["sha1", "sha256"])
+def test_the_files_of_a_checkout_are_told_from_a_copy(tmp_path: Path, version: str, objects: str) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    repository(root, f"--object-format={objects}")
+    assert read_presence(root / ".git", root) == "unknown"
+    git(root, "config", "index.version", version)
+    git(root, "add", "-f", ".")
+    shutil.copytree(root, tmp_path / "copy")
+    assert read_presence(root / ".git", root) == "here"
+    assert read_presence(root / ".git", tmp_path / "copy") == "elsewhere"
+    assert read_presence(root / ".git", tmp_path / "nothing") == "elsewhere"
+
+
+def test_an_index_without_inodes_tells_nothing(tmp_path: Path) -> None:
+    entry = bytes(60) + b"\0\x05" + b"a.txt" + bytes(3 + 2)
+    (tmp_path / "index").write_bytes(b"DIRC" + (2).to_bytes(4) + (1).to_bytes(4) + entry + bytes(20))
+    assert read_presence(tmp_path, tmp_path) == "unknown"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -77,14 +78,16 @@ def test_worktrees_of_a_bare_repository_share_its_folder(repo: Path, top: Path, 
     assert find_root(top / name) == top / name
 
 
-def test_a_bare_repository_beside_its_worktrees(repo: Path, top: Path) -> None:
+def test_a_bare_repository_beside_its_worktrees(repo: Path, top: Path, events: list[Event]) -> None:
     """proj/.bare holds the repository, proj/.git points to it, proj/main is a worktree."""
     (top / "proj").mkdir()
     git(top / "proj", "clone", "--quiet", "--bare", str(repo), ".bare")
     (top / "proj" / ".git").write_text("gitdir: ./.bare\n", encoding="utf-8")
     for name in ("one", "two"):
         git(top / "proj", "worktree", "add", "--quiet", name, "-b", name)
-    assert find_root(top / "proj" / "one") == find_root(top / "proj" / "two") == top / "proj" / ".bare"
+    for folder in ("", "one", "two"):
+        assert find_root(top / "proj" / folder, emit=events.append) == top / "proj" / ".bare"
+    assert events == []
 
 
 @pytest.fixture
@@ -118,9 +121,62 @@ def test_submodules_in_two_worktrees_of_their_parent_are_each_their_own(parent: 
     assert find_root(top / "parentwt" / "libs" / "sub") == top / "parentwt" / "libs" / "sub"
 
 
-def test_a_repository_whose_git_folder_lies_elsewhere_is_its_own_root(top: Path) -> None:
-    made = make_repo(top / "work", f"--separate-git-dir={top / 'elsewhere'}")
-    assert find_root(made) == made
+def make_separate(work: Path, git_dir: Path, *files: str) -> Path:
+    """A checkout with its git folder elsewhere, as git makes it: with no pointer back."""
+    made = make_repo(work, f"--separate-git-dir={git_dir}")
+    for name in files:
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(name, encoding="utf-8")
+        git(made, "add", name)
+    assert "worktree" not in (git_dir / "config").read_text(encoding="utf-8")
+    return made
+
+
+@pytest.mark.parametrize("files", [(), ("a.txt",), ("a.txt", "deep/b.txt")], ids=len)
+def test_a_checkout_whose_git_folder_lies_elsewhere_shares_it_with_its_worktrees(
+    top: Path, files: tuple[str, ...], events: list[Event]
+) -> None:
+    (top / "gits").mkdir()
+    work = make_separate(top / "work", top / "gits" / "work.git", *files)
+    git(work, "commit", "--quiet", "--allow-empty", "-m", "second")
+    git(work, "worktree", "add", "--quiet", str(top / "wt"), "-b", "side")
+    (work / "deeper").mkdir()
+    for folder in (work, work / "deeper", top / "wt"):
+        assert find_root(folder, emit=events.append) == top / "gits" / "work.git"
+    assert events == []
+
+
+def test_a_git_folder_that_was_moved_out_later_is_shared_too(repo: Path, top: Path) -> None:
+    (repo / "a.txt").touch()
+    git(repo, "add", "a.txt")
+    git(repo, "init", "--quiet", f"--separate-git-dir={top / 'out'}")
+    git(repo, "worktree", "add", "--quiet", str(top / "wt"), "-b", "side")
+    assert find_root(repo) == find_root(top / "wt") == top / "out"
+
+
+def test_work_on_the_files_of_a_checkout_does_not_change_its_root(top: Path) -> None:
+    work = make_separate(top / "work", top / "elsewhere", "a.txt", "b.txt")
+    (work / "a.txt").write_text("changed", encoding="utf-8")
+    (work / "b.txt").chmod(0o755)
+    assert find_root(work) == top / "elsewhere"
+    work.rename(top / "moved")
+    assert find_root(top / "moved") == top / "elsewhere"
+
+
+@pytest.mark.parametrize("name", ["elsewhere", "gits/.git"])
+def test_a_git_folder_that_names_its_checkout_is_believed_in_both_directions(
+    top: Path, name: str, events: list[Event]
+) -> None:
+    (top / "gits").mkdir()
+    work = make_separate(top / "work", top / name)
+    git(work, "config", "core.worktree", str(work))
+    git(work, "worktree", "add", "--quiet", str(top / "wt"), "-b", "side")
+    shared = find_root(top / "wt", emit=events.append)
+    assert find_root(work, emit=events.append) == shared == top / name.removesuffix("/.git")
+    assert events == []
+    thief = hostile(top / "thief", (work / ".git").read_bytes())
+    assert find_root(thief, emit=events.append) == thief
+    assert events == [WorktreeDisowned(str(thief), str(top / name))]
 
 
 def test_a_nested_repository_is_its_own_root(repo: Path) -> None:
@@ -166,6 +222,42 @@ def test_a_link_that_leads_into_the_victims_worktrees_is_no_way_in(
     assert find_root(thief) == thief
 
 
+@pytest.mark.parametrize("copied", [True, False])
+def test_a_git_file_that_names_anothers_separate_git_folder_is_disowned(
+    top: Path, events: list[Event], copied: bool
+) -> None:
+    """Even with the very same files: a copy is not what git checked out."""
+    work = make_separate(top / "work", top / "elsewhere", "a.txt", "deep/b.txt")
+    thief = hostile(top / "thief", (work / ".git").read_bytes())
+    if copied:
+        shutil.copytree(work, thief, dirs_exist_ok=True)
+    assert find_root(thief, emit=events.append) == thief
+    assert events == [WorktreeDisowned(str(thief), str(top / "elsewhere"))]
+    assert find_root(work) == top / "elsewhere"
+
+
+def test_links_to_anothers_files_do_not_make_a_checkout(top: Path) -> None:
+    work = make_separate(top / "work", top / "elsewhere", "a.txt", "deep/b.txt")
+    thief = hostile(top / "thief", (work / ".git").read_bytes())
+    for name in ("a.txt", "deep"):
+        (thief / name).symlink_to(work / name)
+    assert find_root(thief) == thief
+
+
+def test_a_git_file_that_names_anothers_bare_repository_is_disowned(
+    repo: Path, top: Path, events: list[Event]
+) -> None:
+    git(top, "clone", "--quiet", "--bare", str(repo), "bare")
+    thief = hostile(top / "thief", "gitdir: ../bare\n")
+    assert find_root(thief, emit=events.append) == thief
+    assert events == [WorktreeDisowned(str(thief), str(top / "bare"))]
+
+
+def test_a_git_file_that_names_anothers_submodule_makes_no_project_of_it(parent: Path, top: Path) -> None:
+    thief = hostile(top / "thief", f"gitdir: {parent}/.git/modules/libs/sub\n")
+    assert find_root(thief) == thief
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -196,6 +288,10 @@ def test_nothing_a_repository_holds_is_waited_for(repo: Path, top: Path) -> None
     (thief / "fake").mkdir()
     os.mkfifo(thief / "fake" / "commondir")
     assert find_root(thief) == thief
+    separate = make_separate(top / "work", top / "elsewhere", "a.txt")
+    (top / "elsewhere" / "index").unlink()
+    os.mkfifo(top / "elsewhere" / "index")
+    assert find_root(separate) == top / "elsewhere"
     os.mkfifo(repo / "fifo")
     (top / "other").mkdir()
     os.mkfifo(top / "other" / ".git")

@@ -116,7 +116,7 @@ def test_a_crash_between_the_record_and_the_face_is_no_success_either(
             counting.seen.clear()
             LockFace(faulty).read()
             reads = 2 * len(counting.seen)
-        fatal = FaultyDisk(Fault(1 + reads + 2, "die before"))
+        fatal = FaultyDisk(Fault(2 + reads + 2, "die before"))
         with Folder.open(memory.path, disk=fatal, own=frozenset([FACE])) as faulty:
             Lock(control, "dream", clock=clock, face=LockFace(faulty)).acquire()
 

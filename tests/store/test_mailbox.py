@@ -211,7 +211,7 @@ def test_whoever_finds_it_done_makes_it_durable(mail: Folder, control: Folder) -
 def test_a_delivery_that_fails_anywhere_is_whole_or_absent(
     tmp_path: Path, control: Folder, accident: str
 ) -> None:
-    for at in range(1, 40):
+    for at in range(1, 100):
         place = tmp_path / f"{at}"
         disk = FaultyDisk(Fault(at, "EIO" if accident == "EIO" else "ENOSPC"))
         delivered = False

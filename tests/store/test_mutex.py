@@ -15,8 +15,9 @@ from sevenfold.core.errors import DiskFault, FileDamaged, FileMissing, LockBusy
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.mutex import edit_file, mutex
+from sevenfold.store.mutex import edit_file, mutex, take_flock
 from tests.store import children
+from tests.store.disks import effects
 
 AT_ONCE = timedelta(0)
 THREADS, TIMES = 4, 25
@@ -185,13 +186,35 @@ def test_a_file_system_without_locks_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_cannot_be_dropped_is_dropped_by_closing(tmp_path: Path) -> None:
-    disk = FaultyDisk(Fault(7, "EIO"))
+    disk = FaultyDisk(Fault(10, "EIO"))
     with Folder.open(tmp_path, disk=disk) as folder:
         with mutex(folder, "m"):
             pass
-        assert disk.seen == ["open", "open", "names", "open", "fsync", "flock", "flock"]
+        assert effects(disk.seen) == ["open", "open", "names", "open", "fsync", "flock", "flock"]
         with Folder.open(tmp_path) as other:
             assert is_free(other)
+
+
+def test_an_error_of_closing_the_lock_file_does_not_undo_what_was_done(tmp_path: Path) -> None:
+    disk = FaultyDisk(Fault(11, "EIO"))
+    with Folder.open(tmp_path, disk=disk) as folder:
+        with mutex(folder, "m"):
+            pass
+        assert disk.seen[-1] == "close"
+        assert disk.struck
+        with Folder.open(tmp_path) as other:
+            assert is_free(other)
+
+
+def test_a_lock_that_was_taken_though_an_error_was_told_is_let_go(tmp_path: Path) -> None:
+    """A handle that stays open, as a transcript's does, would keep everybody else out."""
+    fd = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+    with pytest.raises(OSError, match="Input/output"):
+        take_flock(FaultyDisk(Fault(1, "EIO after")), fd, AT_ONCE, "file")
+    other = os.open(tmp_path / "file", os.O_RDWR)
+    take_flock(SystemDisk(), other, AT_ONCE, "file")
+    os.close(other)
+    os.close(fd)
 
 
 def test_editing_tells_absent_from_empty_and_can_leave_things_alone(folder: Folder, control: Folder) -> None:
@@ -216,7 +239,7 @@ def test_an_edit_that_finds_its_change_made_makes_it_durable(tmp_path: Path, con
         folder.replace("f.md", b"x")
         disk.seen.clear()
         edit_file(folder, "f.md", lambda _: b"x", control=control, max_bytes=10)
-        assert disk.seen == ["open", "read", "fsync"]
+        assert effects(disk.seen) == ["open", "read", "fsync"]
 
 
 def test_a_failed_edit_changes_nothing_and_lets_go(folder: Folder, control: Folder) -> None:

@@ -57,7 +57,7 @@ def test_notes_over_the_limit_are_refused_and_the_old_ones_stay(session: Folder)
 
 def test_a_write_that_fails_leaves_the_old_notes(session: Folder) -> None:
     NotesFile(session).write("old")
-    with Folder.open(session.path, disk=FaultyDisk(Fault(4, "ENOSPC"))) as full, pytest.raises(DiskFull):
+    with Folder.open(session.path, disk=FaultyDisk(Fault(5, "ENOSPC"))) as full, pytest.raises(DiskFull):
         NotesFile(full).write("new")
     assert tree(session.path) == {NOTES: b"old"}
 

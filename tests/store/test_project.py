@@ -81,8 +81,9 @@ def test_a_place_that_names_another_root_is_refused(home: Path, work: Path) -> N
 def test_whatever_fails_on_opening_nothing_stays_open(tmp_path: Path, work: Path) -> None:
     """`no_handle_left_open` looks."""
     counting = FaultyDisk(inner=QUICK)
-    Project.open(work, home=tmp_path / "count", disk=counting).close()
-    for at in range(1, len(counting.seen) + 1):
+    with Project.open(work, home=tmp_path / "count", disk=counting):
+        operations = len(counting.seen)
+    for at in range(1, operations + 1):
         disk = FaultyDisk(Fault(at, "EIO"), inner=QUICK)
         with pytest.raises(DiskFault):
             Project.open(work, home=tmp_path / f"home{at}", disk=disk)

@@ -6,7 +6,7 @@ import pytest
 
 from sevenfold.core.messages import ToolUseId
 from sevenfold.layers.tool_results import Decision
-from sevenfold.store import transcript_reader
+from sevenfold.store import boundary_search
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import CutRecord, DecisionRecord, Record, RecordId, Segment
@@ -26,12 +26,12 @@ def test_what_was_kept_is_read_by_its_place_and_no_more(sessions: Folder) -> Non
     assert isinstance(disk, CountingDisk)
     before = write_raw(sessions, *BIG)
     kept = Segment(RecordId("k1"), RecordId("s"), RecordId("k2"), len(before))
-    write_raw(sessions, before, said("k1"), said("k2"), boundary("b", kept), said("s"))
+    write_raw(sessions, before, said("k1"), said("k2"), boundary("b", kept, "k2"), said("s"))
     found = resume(sessions, SESSION)
     assert ids(found.kept) == ["k1", "k2"]
     assert ids(found.records) == ["s"]
-    assert disk.bytes_read < 3 * transcript_reader.CHUNK_BYTES
-    assert disk.lowest > len(before) - transcript_reader.CHUNK_BYTES - 100
+    assert disk.bytes_read < 3 * boundary_search.CHUNK_BYTES
+    assert disk.lowest > len(before) - boundary_search.CHUNK_BYTES - 100
 
 
 @pytest.mark.parametrize(

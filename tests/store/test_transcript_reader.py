@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.errors import FileMissing, KeyRefused
+from sevenfold.core.errors import DiskFault, FileMissing, KeyRefused
 from sevenfold.core.events import Event, LineQuarantined
-from sevenfold.store import transcript_reader
+from sevenfold.store import boundary_search, transcript_reader
+from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import HEAD, write_line
 from sevenfold.store.transcript import Transcript
@@ -40,7 +41,7 @@ NEWER = sealed(
 
 def with_chunks(size: int) -> pytest.MonkeyPatch:
     patch = pytest.MonkeyPatch()
-    patch.setattr(transcript_reader, "CHUNK_BYTES", size)
+    patch.setattr(boundary_search, "CHUNK_BYTES", size)
     return patch
 
 
@@ -74,9 +75,60 @@ def test_a_record_written_twice_counts_once_and_is_told(sessions: Folder) -> Non
     assert found.repeated == 2
 
 
-def test_a_boundary_written_twice_counts_where_it_stands_last(sessions: Folder) -> None:
-    found = resumed(sessions, boundary("b"), said("1"), boundary("b"), said("2"))
-    assert ids(found.records) == ["2"]
+def test_a_boundary_written_twice_counts_where_it_stands_first(sessions: Folder) -> None:
+    """Another writer's records between the two were acknowledged after the first."""
+    found = resumed(sessions, said("0"), boundary("b"), said("1"), boundary("b"), said("2"), boundary("b"))
+    assert found.boundary
+    assert found.boundary.offset == len(write_line(said("0")))
+    assert ids(found.records) == ["1", "2"]
+    assert found.repeated == 2
+
+
+def test_a_late_copy_of_an_older_boundary_does_not_hide_what_follows_a_newer_one(sessions: Folder) -> None:
+    found = resumed(sessions, boundary("b1"), said("1"), boundary("b2"), said("2"), boundary("b1"), said("3"))
+    assert found.boundary
+    assert found.boundary.record.id == "b2"
+    assert ids(found.records) == ["2", "3"]
+
+
+def test_a_retry_after_a_failed_fsync_loses_no_record_of_another_writer(sessions: Folder) -> None:
+    with Transcript.open(sessions, SESSION) as other:
+        other.append(said("before"))
+        counting = FaultyDisk()
+        with Folder.open(sessions.path, disk=counting) as folder, Transcript.open(folder, SESSION) as first:
+            at = len(counting.seen)
+            first.append(boundary("counted"))
+            fsync = at + counting.seen[at:].index("fsync") + 1
+        failing = FaultyDisk(Fault(fsync, "EIO"))
+        with (
+            Folder.open(sessions.path, disk=failing) as folder,
+            Transcript.open(folder, SESSION) as first,
+            pytest.raises(DiskFault),
+        ):
+            first.append(boundary("b"))
+        other.append(said("between"))
+        with Transcript.open(sessions, SESSION) as again:
+            again.append(boundary("b"))
+            again.append(said("after"))
+    assert ids(resume(sessions, SESSION).records) == ["between", "after"]
+
+
+@pytest.mark.parametrize("last", ["m", "unheard of"])
+def test_copies_are_looked_for_as_far_back_as_they_can_be(
+    sessions: Folder, last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the message that it was made after, or a bound where that is not met, nothing is read."""
+    monkeypatch.setattr(boundary_search, "LOOK_BACK_BYTES", 50_000)
+    monkeypatch.setattr(boundary_search, "CHUNK_BYTES", 1_000)
+    made = boundary("b", last=last)
+    old = [said(f"old{n}", "x" * 1_000) for n in range(100)]
+    write_raw(sessions, *old, said("m"), made, said("1", "y" * 20_000), made, said("2"))
+    disk = CountingDisk()
+    with Folder.open(sessions.path, disk=disk) as folder:
+        found = resume(folder, SESSION)
+    assert ids(found.records) == ["1", "2"]
+    before = sum(len(write_line(record)) for record in old)
+    assert disk.lowest > before - (2_000 if last == "m" else 55_000)
 
 
 LOST = write_line(boundary("b2"))
@@ -179,7 +231,7 @@ def test_false_starts_cost_no_more_than_a_few_passes(
 def test_a_line_of_any_length_costs_no_more_than_its_length_in_the_report(
     sessions: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcript_reader, "_LONGEST", 5_000)
+    monkeypatch.setattr(boundary_search, "_LONGEST", 5_000)
     for size in (5_001, 40_000, 3_000_000):
         write_raw(sessions, said("1"), b"x" * size + b"\n", said("2"), b"y" * size)
         lines = scanned(sessions)
@@ -193,10 +245,10 @@ def test_the_longest_line_there_may_be_is_read_whatever_the_chunks(
     sessions: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = said("long", "x" * 4000)
-    monkeypatch.setattr(transcript_reader, "_LONGEST", len(write_line(record)) - 1)
+    monkeypatch.setattr(boundary_search, "_LONGEST", len(write_line(record)) - 1)
     write_raw(sessions, said("1"), record, said("2"))
     for size in (1, 2, 100, 4096, 1 << 20):
-        monkeypatch.setattr(transcript_reader, "CHUNK_BYTES", size)
+        monkeypatch.setattr(boundary_search, "CHUNK_BYTES", size)
         assert ids(stored(sessions)) == ["1", "long", "2"]
 
 
@@ -214,12 +266,12 @@ def test_what_is_before_the_boundary_is_not_read(sessions: Folder) -> None:
     disk = sessions.disk
     assert isinstance(disk, CountingDisk)
     before = write_raw(sessions, *BIG)
-    write_raw(sessions, before, boundary("b"), said("1"), said("2"))
+    write_raw(sessions, before, boundary("b", last="big-59"), said("1"), said("2"))
     found = resume(sessions, SESSION)
     assert ids(found.records) == ["1", "2"]
-    assert len(before) > 5 * transcript_reader.CHUNK_BYTES
-    assert disk.bytes_read < 2 * transcript_reader.CHUNK_BYTES
-    assert disk.lowest > len(before) - transcript_reader.CHUNK_BYTES
+    assert len(before) > 5 * boundary_search.CHUNK_BYTES
+    assert disk.bytes_read < 3 * boundary_search.CHUNK_BYTES
+    assert disk.lowest > len(before) - boundary_search.CHUNK_BYTES - 100
 
 
 def test_false_marks_and_damaged_boundaries_cost_no_reading_each(sessions: Folder) -> None:
@@ -228,7 +280,7 @@ def test_false_marks_and_damaged_boundaries_cost_no_reading_each(sessions: Folde
     damaged = write_line(boundary("b")).replace(b"auto", b"oaut")
     data = write_raw(sessions, *[false_mark(f"{n}", 500) for n in range(20)], damaged * 2_000)
     resume(sessions, SESSION)
-    assert disk.bytes_read < 3 * len(data) + 2 * transcript_reader.CHUNK_BYTES
+    assert disk.bytes_read < 3 * len(data) + 2 * boundary_search.CHUNK_BYTES
 
 
 # Everything that may stand in a file, by name; a number makes names that sometimes repeat.

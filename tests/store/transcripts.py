@@ -24,8 +24,10 @@ def said(name: str, text: str = "hello") -> Record:
     return Record(MessageRecord(Message("user", text)), AT, RecordId(name))
 
 
-def boundary(name: str, kept: Segment | None = None) -> Record:
-    return Record(BoundaryRecord("auto", 1000, None, (), kept), AT, RecordId(name))
+def boundary(name: str, kept: Segment | None = None, last: str | None = None) -> Record:
+    return Record(
+        BoundaryRecord("auto", 1000, None if last is None else RecordId(last), (), kept), AT, RecordId(name)
+    )
 
 
 def segment(head: str, tail: str, offset: int) -> Segment:
@@ -103,10 +105,18 @@ def read_naively(data: bytes) -> list[Stored]:
 def resume_naively(data: bytes) -> Naive:
     """The same session, by reading all of it."""
     lines = read_naively(data)
-    at = max((n for n, line in enumerate(lines) if isinstance(line.record.body, BoundaryRecord)), default=-1)
+    first: dict[RecordId, int] = {}
+    for n, line in enumerate(lines):
+        if isinstance(line.record.body, BoundaryRecord):
+            first.setdefault(line.record.id, n)
+    at = max(first.values(), default=-1)
     last = lines[at] if at >= 0 else None
     segment = last.record.body.kept if last and isinstance(last.record.body, BoundaryRecord) else None
-    return Naive(last, _kept_naively(data, lines[: max(at, 0)], segment), _once(lines[at + 1 :]))
+    return Naive(
+        last,
+        _kept_naively(data, lines[: max(at, 0)], segment),
+        _once([line for line in lines[at + 1 :] if line.record.id not in first]),
+    )
 
 
 def _kept_naively(data: bytes, before: Sequence[Stored], segment: Segment | None) -> tuple[Stored, ...]:

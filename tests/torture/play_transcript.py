@@ -62,7 +62,7 @@ class Transcripts:
                     return
                 if self._append(stage, writer, batch):
                     break
-                writer.close()
+                stage.attempt("close", writer.close)
                 writers[turn % 2] = None
 
     def judge(self, root: Path, seen: Seen) -> Iterator[str]:

@@ -77,7 +77,7 @@ class Stage:
         made: list[T] = []
         self.insist(step, lambda: made.append(make()))
         for opened in made:
-            self._exits.callback(opened.close)
+            self._exits.callback(self.attempt, "close", opened.close)
         return made[0] if made else None
 
 
@@ -141,6 +141,7 @@ def play(scenario: Scenario, root: Path, disk: Disk, note: Note) -> None:
     stage = Stage(root, disk, note)
     try:
         scenario.run(stage)
+        stage.close()
     except Exception as error:
         note(f"{ESCAPED}\t{type(error).__name__}: {error}".replace("\n", " "))
     else:

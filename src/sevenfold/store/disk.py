@@ -238,6 +238,10 @@ _KINDS: dict[int, tuple[type[SevenfoldError], str]] = {
     errno.EAGAIN: _AGAIN,
     errno.EMFILE: _HANDLES,
     errno.ENFILE: _HANDLES,
+    errno.ESTALE: (
+        DiskFault,
+        "the server no longer knows the file: it was removed or replaced; open it again",
+    ),
     errno.EBADF: (DiskFault, "it was closed already; open it again"),
     errno.EINVAL: _LACKING,
     errno.ENOSYS: _LACKING,

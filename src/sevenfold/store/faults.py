@@ -11,9 +11,23 @@ from typing import Literal, NoReturn, TypeAlias, TypeVar, get_args
 from sevenfold.store.disk import SYSTEM_DISK, Disk
 
 Operation: TypeAlias = Literal[
-    "open", "read", "write", "fsync", "rename", "unlink", "mkdir", "flock", "set_times", "names"
+    "open",
+    "read",
+    "write",
+    "fsync",
+    "rename",
+    "unlink",
+    "mkdir",
+    "flock",
+    "set_times",
+    "names",
+    "stat",
+    "close",
 ]
-Accident: TypeAlias = Literal["die before", "die after", "die half way", "ENOSPC", "EIO", "EINTR", "short"]
+Accident: TypeAlias = Literal[
+    "die before", "die after", "die half way", "ENOSPC", "EIO", "EINTR", "EIO after", "short"
+]
+"""`EIO after`: it was done, and an error is reported all the same, as by a server whose answer was lost."""
 
 _T = TypeVar("_T")
 
@@ -38,6 +52,8 @@ def can_happen(accident: Accident, operation: Operation) -> bool:
             return operation in _NEEDS_SPACE
         case "short":
             return operation in _HAS_SIZE
+        case "EIO after":
+            return operation in _CHANGES
         case "EIO" | "EINTR":
             return True
 
@@ -86,7 +102,7 @@ class FaultyDisk:
         return self._do("open", lambda: self._inner.open_beneath(root_fd, path, flags))
 
     def close(self, fd: int) -> None:
-        self._inner.close(fd)
+        self._do("close", lambda: self._inner.close(fd))
 
     def read(self, fd: int, size: int, offset: int) -> bytes:
         if self._strikes_next("short"):
@@ -122,7 +138,7 @@ class FaultyDisk:
         self._do("set_times", lambda: self._inner.set_times(fd, modified_ns))
 
     def stat(self, fd: int) -> os.stat_result:
-        return self._inner.stat(fd)
+        return self._do("stat", lambda: self._inner.stat(fd))
 
     def names(self, fd: int) -> list[str]:
         return self._do("names", lambda: self._inner.names(fd))
@@ -136,8 +152,11 @@ class FaultyDisk:
         fault = self._fault
         if fault is None or not self._strikes(fault, operation):
             return act()
-        if fault.accident in ("ENOSPC", "EIO", "EINTR"):
-            code: int = getattr(errno, fault.accident)
+        if fault.accident in ("ENOSPC", "EIO", "EINTR", "EIO after"):
+            # A handle is gone whatever closing it says, and closing it again would hit somebody else's.
+            if fault.accident == "EIO after" or operation == "close":
+                self._undo_open(operation, act())
+            code: int = getattr(errno, fault.accident.partition(" ")[0])
             raise OSError(code, os.strerror(code))
         if fault.accident in ("die before", "die half way"):
             self._die()
@@ -147,6 +166,11 @@ class FaultyDisk:
             # Whether it went well or not: a run must not outlive its accident.
             if fault.accident == "die after":
                 self._die()
+
+    def _undo_open(self, operation: Operation, result: object) -> None:
+        """A handle that nobody will be told of is closed; the file that was made stays."""
+        if operation == "open" and isinstance(result, int):
+            self._inner.close(result)
 
     def _strikes(self, fault: Fault, operation: Operation) -> bool:
         count = len(self.seen)

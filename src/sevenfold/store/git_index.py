@@ -1,9 +1,13 @@
-"""Whether git tracks a file, from its index alone: a repository can make git run code of its choosing."""
+"""What git tracks, and where, from its index alone: a repository can make git run code of its choosing."""
 
 from __future__ import annotations
 
 import os
+import stat
+import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -11,6 +15,10 @@ MAX_INDEX_BYTES = 256 * 1024 * 1024
 """Some two million files; beyond that we do not look and say so."""
 
 Answer: TypeAlias = Literal["tracked", "untracked", "unknown"]
+Presence: TypeAlias = Literal["here", "elsewhere", "unknown"]
+
+_MOST_COMPARED = 1000
+"""One file that is as git left it will do; where the first thousand are not, the rest are not either."""
 
 _HASH_BYTES = (20, 32)
 """SHA-1 and SHA-256 repositories; the index does not say which it is."""
@@ -33,6 +41,37 @@ def read_tracking(checkout: Path, names: frozenset[str]) -> Answer:
     return "untracked"
 
 
+def read_presence(git_dir: Path, folder: Path) -> Presence:
+    """Whether the files that this git folder last saw are those in `folder`, by inode, time and size.
+
+    A copy of them has other inodes, and an archive cannot ask for one.
+    """
+    try:
+        entries = _read_entries(_read(git_dir / "index"), _MOST_COMPARED)
+    except (OSError, ValueError):
+        return "unknown"
+    # Some programs that write an index leave inodes out.
+    telling = [entry for entry in entries if entry.inode]
+    if not telling:
+        return "unknown"
+    return "here" if any(_is_there(folder, entry) for entry in telling) else "elsewhere"
+
+
+def _is_there(folder: Path, entry: _Entry) -> bool:
+    path = folder / os.fsdecode(entry.name)
+    try:
+        found = os.lstat(path)
+        # A link on the way would lead to the very files of whoever is pointed at.
+        if not stat.S_ISREG(found.st_mode) or os.path.realpath(path) != str(path):
+            return False
+    except (OSError, ValueError):
+        return False
+    low = 0xFFFFFFFF
+    seconds, rest = divmod(found.st_mtime_ns, 10**9)
+    same_time = seconds & low == entry.seconds and entry.nanoseconds in (0, rest)
+    return same_time and found.st_ino & low == entry.inode and found.st_size & low == entry.size_bytes
+
+
 def _git_dir(checkout: Path) -> Path:
     mark = checkout / ".git"
     if mark.is_dir():
@@ -45,23 +84,45 @@ def _git_dir(checkout: Path) -> Path:
 
 
 def _read(file: Path) -> bytes:
-    if file.stat().st_size > MAX_INDEX_BYTES:
-        raise ValueError(f"{file} is too large to look through")
-    return file.read_bytes()
+    # Non-blocking, and a plain file: what a stranger's repository holds in its place is not waited for.
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as opened:
+        found = os.fstat(opened.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_INDEX_BYTES:
+            raise ValueError(f"{file} is no plain file, or too large to look through")
+        return opened.read(MAX_INDEX_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A tracked file as git last saw it; numbers are cut to 32 bits."""
+
+    name: bytes
+    seconds: int
+    nanoseconds: int
+    inode: int
+    size_bytes: int
+
+
+_SEEN = struct.Struct(">8xII4xI12xI")
+"""What we use of an entry's start: two times, device, inode, mode, owner and group, size."""
 
 
 def _names(data: bytes) -> list[str]:
-    """Every path in an index, folded for comparison; `ValueError` when it cannot be read for certain."""
+    """Every path in an index, folded for comparison."""
+    return [os.fsdecode(entry.name).casefold() for entry in _read_entries(data)]
+
+
+def _read_entries(data: bytes, most: int | None = None) -> list[_Entry]:
+    """What is in an index; `ValueError` when it cannot be read for certain."""
     for size in _HASH_BYTES:
         try:
-            raw = list(_entries(data, size))
+            return list(islice(_entries(data, size), most))
         except (ValueError, IndexError):
             continue
-        return [os.fsdecode(name).casefold() for name in raw]
     raise ValueError("not an index that we can read")
 
 
-def _entries(data: bytes, hash_bytes: int) -> Iterator[bytes]:
+def _entries(data: bytes, hash_bytes: int) -> Iterator[_Entry]:
     version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
     if data[:4] != b"DIRC" or version not in (2, 3, 4):
         raise ValueError("not an index")
@@ -82,5 +143,5 @@ def _entries(data: bytes, hash_bytes: int) -> Iterator[bytes]:
         # Read with the wrong hash size, names come out of order or empty: that is how we notice.
         if kept < 0 or not previous <= name or not name:
             raise ValueError("entries out of order")
-        yield name
+        yield _Entry(name, *_SEEN.unpack_from(data, start))
         at = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8

@@ -13,10 +13,12 @@ from pathlib import Path
 
 from sevenfold.core.events import Emit, WorktreeDisowned, ignore
 from sevenfold.store.disk import mapped_errors
+from sevenfold.store.git_index import read_presence
 from sevenfold.store.keys import check_path
 
 _MAX_POINTER_BYTES = 8192
 _WORKTREE = re.compile(rb"^\[core\][^\[]*^\s*worktree\s*=\s*(\S[^\n]*?)\s*$", re.MULTILINE)
+_NOT_BARE = re.compile(rb"^\[core\][^\[]*^\s*bare\s*=\s*false\s*$", re.MULTILINE)
 
 
 def find_root(start: Path, *, emit: Emit = ignore) -> Path:
@@ -54,23 +56,60 @@ def _main_root(folder: Path, mark: Path, emit: Emit) -> Path:
         return folder
     common = _pointed_to(git_dir / "commondir", b"", git_dir)
     if common is None:
-        return folder  # a submodule, or a repository whose git folder lies elsewhere: a project of its own
+        return _sole_root(folder, git_dir, emit)
     back = _pointed_to(git_dir / "gitdir", b"", git_dir)
     if git_dir.parent != common / "worktrees" or back is None or real_path(back) != real_path(mark):
         # Anybody can write a `.git` file. Without the way back it would hand them another project's memory.
         emit(WorktreeDisowned(str(folder), str(common)))
         return folder
-    return common.parent if common.name == ".git" else _submodule(common) or common
+    return _shared_root(common)
 
 
-def _submodule(common: Path) -> Path | None:
-    """The folder that a submodule's git folder is checked out in, if that folder points back."""
+def _sole_root(folder: Path, git_dir: Path, emit: Emit) -> Path:
+    """The root of a checkout whose `.git` file names a whole git folder, which lies somewhere else."""
+    if not os.path.isfile(git_dir / "HEAD") or _is_submodule(git_dir):
+        return folder  # nothing that could be shared, or a project of its own
+    if _is_checked_out(git_dir, folder):
+        return _shared_root(git_dir)
+    emit(WorktreeDisowned(str(folder), str(git_dir)))
+    return folder
+
+
+def _shared_root(common: Path) -> Path:
+    """The one root of all checkouts of a git folder."""
+    if common.name == ".git":
+        return common.parent
+    if _is_submodule(common):
+        folder = _named_checkout(common)
+        if folder and _pointed_to(folder / ".git", b"gitdir:", folder) == common:
+            return folder
+    return common
+
+
+def _is_checked_out(git_dir: Path, folder: Path) -> bool:
+    """Whether a git folder has this checkout for its first one, by its own account."""
+    named = _named_checkout(git_dir)
+    if named is not None:
+        return named == folder
+    if git_dir.parent == folder:
+        return True  # `.bare` beside its `.git` file: nobody else's
+    if git_dir.name == ".git" or not _NOT_BARE.search(_read_small(git_dir / "config") or b""):
+        return False  # the checkout of the one is the folder around it, and the other has none
+    # `--separate-git-dir` leaves no pointer back. What git noted of the files it checked out is all there is,
+    # and where it noted nothing yet the folder would be disowned until the first `git add`, and own after.
+    return read_presence(git_dir, folder) != "elsewhere"
+
+
+def _is_submodule(git_dir: Path) -> bool:
+    return any(above.name == "modules" and os.path.isfile(above.parent / "HEAD") for above in git_dir.parents)
+
+
+def _named_checkout(git_dir: Path) -> Path | None:
+    """The folder that a git folder's settings say it is checked out in."""
     for config in ("config", "config.worktree"):
-        named = _WORKTREE.search(_read_small(common / config) or b"")
+        named = _WORKTREE.search(_read_small(git_dir / config) or b"")
         if named:
-            folder = _resolved(named[1].strip(b'"'), common)
-            if folder and _pointed_to(folder / ".git", b"gitdir:", folder) == common:
-                return folder
+            return _resolved(named[1].strip(b'"'), git_dir)
     return None
 
 

@@ -78,9 +78,11 @@ def _handle(folder: Folder, key: str) -> Generator[int]:
     finally:
         # In a child that was forked inside the block it is closed already, and the number may be another's.
         if os.getpid() == holder:
+            # Nothing was written through it, so an error here says nothing about what the block did.
             with suppress(OSError):
                 drop_flock(folder.disk, fd)
-            folder.disk.close(fd)
+            with suppress(OSError):
+                folder.disk.close(fd)
 
 
 def _open(folder: Folder, key: str) -> int:
@@ -105,6 +107,11 @@ def take_flock(disk: Disk, fd: int, wait: timedelta, name: str) -> None:
                     f"{name} is held by another process for over {wait.total_seconds():g} s; "
                     "look for a stopped process that has it open (lsof, fuser)"
                 ) from error
+        except OSError:
+            # It may have been taken all the same, and whoever is told that it was not will not let go of it.
+            with suppress(OSError):
+                drop_flock(disk, fd)
+            raise
         # Jitter: sixteen processes that woke together would otherwise ask together for ever.
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, _LONGEST_PAUSE)

@@ -38,7 +38,8 @@ from sevenfold.store.records import (
 HEAD = b'{"c":"'
 HEAD_BYTES = len(HEAD) + 8 + len(b'",')
 BOUNDARY_MARK = b'","k":"boundary",'
-"""Stands after the checksum. In a JSON string its quotes would be escaped, so only an object can hold it."""
+MESSAGE_MARK = b'","k":"message",'
+"""After the checksum. In a JSON string their quotes would be escaped, so only an object can hold them."""
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Twice the largest request the API takes (32 MB), to leave room for escapes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -67,8 +67,9 @@ class Transcript:
         with self._thread_lock:
             if self._fd >= 0:
                 self._exits.close()
-                self._disk.close(self._fd)
-                self._fd = -1
+                fd, self._fd = self._fd, -1
+                with mapped_errors(f"close {self._folder.path}/{self._key}"):
+                    self._disk.close(fd)
 
     def append(self, record: Record, *, durable: bool = True) -> Place:
         """Add one record; on return it is on the disk, or with `durable=False` in the kernel's hands."""
@@ -113,7 +114,9 @@ class Transcript:
         write_all(self._disk, self._fd, data)
         if durable:
             self._fsync()
-        self._clean_end = self._disk.stat(self._fd).st_size
+        # It only saves the next append a look: what was written is there, whatever comes of this.
+        with suppress(OSError):
+            self._clean_end = self._disk.stat(self._fd).st_size
 
     def _fsync(self) -> None:
         try:

@@ -14,16 +14,11 @@ from typing import TypeAlias
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit, LineQuarantined, ignore
+from sevenfold.store import boundary_search
+from sevenfold.store.boundary_search import LineParts, find_start
 from sevenfold.store.disk import READ_FLAGS, Disk, mapped_errors, read_all
 from sevenfold.store.folder import Folder
-from sevenfold.store.record_lines import (
-    BOUNDARY_MARK,
-    HEAD,
-    HEAD_BYTES,
-    MAX_LINE_BYTES,
-    is_whole,
-    read_line,
-)
+from sevenfold.store.record_lines import HEAD, is_whole, read_line
 from sevenfold.store.records import (
     AsideRecord,
     BoundaryRecord,
@@ -37,11 +32,6 @@ from sevenfold.store.records import (
     UsageRecord,
 )
 
-CHUNK_BYTES = 1024 * 1024
-"""Large enough that a read's own cost vanishes, small enough to be no memory to speak of."""
-
-_LONGEST = MAX_LINE_BYTES + HEAD_BYTES
-_BEFORE_MARK = HEAD_BYTES - 2
 _START = re.compile(rb'\{"c":"[0-9a-f]{8}","k":"')
 _MAX_PASSES = 16
 _LEAST_SEARCH_BYTES = 4 * 1024 * 1024
@@ -75,7 +65,7 @@ UNFINISHED = "the file ends in mid-line"
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """All that a session needs to go on. A boundary that was written twice counts where it stands last."""
+    """All that a session needs to go on. A boundary that was written twice counts where it stands first."""
 
     boundary: Stored | None
     kept: tuple[Stored, ...]
@@ -97,9 +87,9 @@ def resume(folder: Folder, session: str, *, emit: Emit = ignore) -> Resumed:
     """The session from its last boundary on. The work grows with what is after it, not before."""
     key = f"{session}.jsonl"
     with folder.opened(key, READ_FLAGS) as fd, mapped_errors(f"read transcript {session}"):
-        start = _last_boundary(folder.disk, fd)
-        found = _Gathered()
-        for line in _lines(folder.disk, fd, start, None):
+        start = find_start(folder.disk, fd)
+        found = _Gathered(boundaries=set(start.older))
+        for line in _lines(folder.disk, fd, start.offset, None):
             found.take(line)
         kept: tuple[Stored, ...] = ()
         if found.boundary and isinstance(found.boundary.record.body, BoundaryRecord):
@@ -118,15 +108,20 @@ class _Gathered:
     bad: list[BadLine] = field(default_factory=list[BadLine])
     repeated: int = 0
     seen: set[RecordId] = field(default_factory=set[RecordId])
+    boundaries: set[RecordId] = field(default_factory=set[RecordId])
+    """Met by now. Another copy of one says nothing new, also where a later one stands between."""
 
     def take(self, line: Line) -> None:
         if isinstance(line, BadLine):
             self.bad.append(line)
+        elif line.record.id in self.boundaries:
+            self.repeated += 1
         elif isinstance(line.record.body, BoundaryRecord):
             # Counting starts again here, so that it does not matter how far before it the reading began.
             self.boundary = line
             self.records.clear()
             self.seen = {line.record.id}
+            self.boundaries.add(line.record.id)
             self.repeated = 0
         else:
             self.keep(line)
@@ -180,67 +175,12 @@ def _starts_line(disk: Disk, fd: int, offset: int, end: int | None) -> bool:
     return read_all(disk, fd, 1, offset - 1) == b"\n"
 
 
-def _last_boundary(disk: Disk, fd: int) -> int:
-    """Where the last boundary's line starts, searching backwards; 0 where there is none."""
-    size = disk.stat(fd).st_size
-    end = size
-    while end > 0:
-        start = max(0, end - CHUNK_BYTES)
-        # As much before as a line has before its mark, and a newline; as much after as a mark may reach over.
-        first = max(0, start - _BEFORE_MARK - 1)
-        chunk = read_all(disk, fd, min(size, end + len(BOUNDARY_MARK) - 1) - first, first)
-        at = chunk.rfind(BOUNDARY_MARK)
-        while at >= 0:
-            line = at - _BEFORE_MARK
-            if chunk[line - 1 : line] == b"\n" if line > 0 else line == first == 0:
-                stop = chunk.find(b"\n", at) + 1 or len(chunk)
-                if _is_boundary(disk, fd, first + line, chunk[line:stop]):
-                    return first + line
-            at = chunk.rfind(BOUNDARY_MARK, 0, at + len(BOUNDARY_MARK) - 1)
-        end = start
-    return 0
-
-
-def _is_boundary(disk: Disk, fd: int, offset: int, begun: bytes) -> bool:
-    """Whether a whole boundary starts at an offset, of which the beginning has been read already."""
-    line, more = _Line(), begun
-    while more and b"\n" not in more and not line.is_too_long:
-        line.add(more)
-        more = read_all(disk, fd, CHUNK_BYTES, offset + line.length)
-    line.add(more.partition(b"\n")[0])
-    try:
-        return is_whole(line.text()) and isinstance(read_line(line.text()).body, BoundaryRecord)
-    except WireError:
-        return False  # a newer version's, which this one cannot read
-
-
-class _Line:
-    """A line as it is read, part by part. Beyond the longest of ours, only its length is kept."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self._parts: list[bytes] = []
-
-    @property
-    def is_too_long(self) -> bool:
-        return self.length > _LONGEST
-
-    def add(self, part: bytes) -> None:
-        self.length += len(part)
-        self._parts.append(part)
-        if self.is_too_long:
-            self._parts.clear()
-
-    def text(self) -> bytes:
-        return b"".join(self._parts)
-
-
 def _lines(disk: Disk, fd: int, start: int, end: int | None) -> Iterator[Line]:
     stop = disk.stat(fd).st_size if end is None else end
     offset = start
-    line = _Line()
+    line = LineParts()
     while start < stop:
-        chunk = read_all(disk, fd, min(CHUNK_BYTES, stop - start), start)
+        chunk = read_all(disk, fd, min(boundary_search.CHUNK_BYTES, stop - start), start)
         if not chunk:
             break
         start += len(chunk)
@@ -249,13 +189,13 @@ def _lines(disk: Disk, fd: int, start: int, end: int | None) -> Iterator[Line]:
             line.add(part)
             yield from _read(line, offset, closed=True)
             offset += line.length + 1
-            line = _Line()
+            line = LineParts()
         line.add(rest)
     if line.length:
         yield from _read(line, offset, closed=False)
 
 
-def _read(line: _Line, offset: int, *, closed: bool) -> Iterator[Line]:
+def _read(line: LineParts, offset: int, *, closed: bool) -> Iterator[Line]:
     """What a line holds. One that lacks its newline counts if it is whole: the next writer will close it."""
     length = line.length + closed
     if line.is_too_long:
