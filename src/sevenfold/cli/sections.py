@@ -7,11 +7,13 @@ from sevenfold.core.settings import Section
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.tool_results import ToolResultSettings
+from sevenfold.request.placement import CacheSettings
 from sevenfold.store.places import PlaceSettings
 
 SECTIONS: tuple[type[Section], ...] = (
     ToolResultSettings,
     CompactSettings,
+    CacheSettings,
     WindowSettings,
     PlaceSettings,
     ModelSettings,

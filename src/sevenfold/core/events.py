@@ -31,12 +31,37 @@ class BreakerStateLost:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheMissed:
+    """Less of a prompt came out of the provider's cache than what was sent before promised."""
+
+    who: str
+    expected_tokens: int
+    read_tokens: int
+    idle_seconds: int
+    """Since the request that should have been read started."""
+    cause: str
+    """`idle`, `unexplained`, or what an unannounced change of the prefix touched."""
+    told: str
+    """The reason that the provider gave; empty when it was not asked, or gave none."""
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionStarted:
     """The view is about to be cut down to a summary."""
 
     trigger: str
     tokens_before: int
     target_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutRegistered:
+    """The prefix that was sent before is changed on purpose, from this message of the view on."""
+
+    who: str
+    layer: int
+    reason: str
+    first: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +121,16 @@ class HistoryChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryRepaired:
+    """A message that the provider would have refused is sent in a form that it takes."""
+
+    message: int
+    """Which message of the history."""
+    repair: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaseReclaimed:
     """A holder died or overstayed, and its lock was taken over."""
 
@@ -147,6 +182,18 @@ class ModelUnknown:
 
     model: str
     assumed_window_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixBroken:
+    """A request differs from the one before it where nobody announced a cut, so that its cache is lost."""
+
+    who: str
+    cause: str
+    """`model`, `tools`, `system`, `message` or `params`."""
+    path: str
+    """The first block that differs, or the setting."""
+    lost_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,18 +303,22 @@ class WorktreeDisowned:
 Event: TypeAlias = (
     BreakerOpened
     | BreakerStateLost
+    | CacheMissed
     | CompactionStarted
+    | CutRegistered
     | FileRestored
     | ForkEnded
     | ForkStarted
     | HistoryChanged
     | HistoryCompacted
+    | HistoryRepaired
     | LeaseReclaimed
     | LineQuarantined
     | LockFaceFailed
     | LockRebuilt
     | MailQuarantined
     | ModelUnknown
+    | PrefixBroken
     | PriceUnknown
     | RestoreSkipped
     | ResultSpilled

@@ -1,0 +1,321 @@
+"""Where cache markers go (SPEC J2), so that what the last request wrote is read by the next, however much a
+round adds.
+
+A marker reads what stands at its own place, or up to 19 positions before it; what lies further back is
+missed though it is there. So the place that was marked last is marked again whenever the new end is too far
+from it. Positions are counted as single blocks, though the provider's own API takes a run of tool requests
+for one: that holds on every platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import ClassVar
+
+from sevenfold.core.cache_choices import FIVE_MINUTES, LEVELS, ONE_HOUR
+from sevenfold.core.cache_markers import TTLS, Marker, find_markers
+from sevenfold.core.cache_model import LOOKBACK
+from sevenfold.core.canonical import MARKER
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Message,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+)
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Breakpoint, Frame
+from sevenfold.core.settings import amount, choice, switch
+
+KEPT = 8
+"""Written places remembered, so that after a cut one before it can be found."""
+
+NEARLY = 2 / 3
+"""Of the model's minimum: an estimate may be a third short, and a marker under the minimum costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    SECTION: ClassVar[str] = "cache"
+
+    enabled: bool = switch(True)
+    """Without markers a long session costs about ten times as much on a provider that asks for them."""
+
+    ttl: str = choice("5m", *TTLS)
+    """Five minutes: written at 1.25 times the price of input. An hour costs 2 times, and pays where pauses
+    between rounds are often longer than five minutes."""
+
+    free_markers: int = amount(1, at_most=4)
+    """One of the provider's four is left to a caller who sets none, for what only the caller knows."""
+
+    @property
+    def lifetime(self) -> timedelta:
+        return TTLS[self.ttl]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementFacts:
+    """What a place depends on beside the messages."""
+
+    breakpoints: int
+    """How many markers the provider takes, the automatic one included; 0: none."""
+    frame: Breakpoint | None = None
+    """The end of what stands before the messages: see `end_of_frame`."""
+    frame_tokens: int = 0
+    """How long that is, or an estimate of it."""
+    cache_min_tokens: int = 0
+    """A shorter prefix is not cached by this model."""
+    drops_thinking: bool = False
+    """The model leaves out earlier thinking once a user speaks, which changes the prefix."""
+    caller: tuple[Breakpoint, ...] = ()
+    """Markers that the caller set. They stay, and count."""
+    automatic: timedelta | None = None
+    """The TTL of the caller's top-level `cache_control`, which marks the last block."""
+    goes_on: bool = True
+    """Another request will go on from this one. False for the only round of a fork: what it adds is then
+    not worth writing."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Spot:
+    """A block of the view, and how many blocks there are up to it."""
+
+    blocks: int
+    message: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementState:
+    """What was seen of a view so far: the next request costs time in its new messages alone."""
+
+    messages: int = 0
+    blocks: int = 0
+    end: Spot | None = None
+    """The last block that can be marked."""
+    opening: Spot | None = None
+    """The same of the message in which a user spoke last: where a turn begins."""
+    thinking: int | None = None
+    """The first message since then that holds thinking."""
+    has_thought: bool = False
+    written: tuple[Spot, ...] = ()
+    """Marked places of requests that were answered, in the order of the view."""
+
+    def cut(self, first: int) -> PlacementState:
+        """The view was changed on purpose from this message on: what was written there cannot be read.
+
+        The view is then looked through once from its beginning.
+        """
+        return PlacementState(written=tuple(spot for spot in self.written if spot.message < first))
+
+
+FRESH = PlacementState()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    breakpoints: tuple[Breakpoint, ...]
+    """Ours alone, in the order of the prompt; the caller's stand where they stood."""
+    state: PlacementState
+    """To plan the next attempt with, should this one fail."""
+    spots: tuple[Spot, ...] = field(default=(), repr=False)
+
+    def answered(self) -> PlacementState:
+        """To plan the next request with, once this one was answered: only then has the provider written."""
+        known = sorted({*self.state.written, *self.spots})
+        return replace(self.state, written=tuple(known[-KEPT:]))
+
+
+def plan_breakpoints(
+    view: Sequence[Message], facts: PlacementFacts, settings: CacheSettings, state: PlacementState = FRESH
+) -> Placement:
+    """Where to mark this view. `state` is that of the last request of the same conversation, or of the parent
+    where a fork goes on from it."""
+    seen = _look_on(view, facts, state if _fits(view, state) else state.cut(len(view)))
+    room = _room(facts, settings)
+    if not settings.enabled or facts.breakpoints == 0 or seen.end is None:
+        return Placement((), seen)
+    kept = [*facts.caller, *_automatic(facts, seen.end)]
+    spots: list[Spot] = []
+    chosen: list[Breakpoint] = []
+    for wanted in _wanted(facts, seen):
+        if isinstance(wanted, Spot) and not _stands(view, wanted):
+            continue
+        place = wanted if isinstance(wanted, Breakpoint) else _at(wanted)
+        is_marked = any(_order(place) == _order(mark) for mark in kept)
+        if not is_marked and len(chosen) == room:
+            break
+        if isinstance(wanted, Spot):
+            spots.append(wanted)
+        if not is_marked and not any(_order(place) == _order(mark) for mark in chosen):
+            chosen.append(replace(place, ttl=_legal_ttl(place, settings.lifetime, kept)))
+    return Placement(tuple(sorted(chosen, key=_order)), seen, tuple(spots))
+
+
+def read_facts(
+    frame: Frame,
+    model: Model,
+    capabilities: Capabilities,
+    frame_tokens: int,
+    *,
+    caller: tuple[Breakpoint, ...] = (),
+    goes_on: bool = True,
+) -> PlacementFacts:
+    """The facts of a request with this frame. `caller` are the markers in the caller's messages; those on the
+    frame are found here."""
+    found = find_markers(JsonObject({"tools": frame.tools, "system": frame.system}))
+    on_frame = tuple(_read_marker(marker) for marker in found)
+    any_message = JsonObject({"role": "user", "content": "."})
+    automatic = find_markers(JsonObject({"messages": (any_message,), MARKER: frame.params.get(MARKER)}))
+    return PlacementFacts(
+        breakpoints=capabilities.breakpoints,
+        frame=end_of_frame(frame),
+        frame_tokens=frame_tokens,
+        cache_min_tokens=model.cache_min_tokens,
+        drops_thinking=model.drops_thinking,
+        caller=(*on_frame, *caller),
+        automatic=automatic[0].ttl if automatic else None,
+        goes_on=goes_on,
+    )
+
+
+def end_of_frame(frame: Frame) -> Breakpoint | None:
+    """The last part of the system prompt, or else the last tool, that can be marked."""
+    if isinstance(frame.system, str):
+        if frame.system:
+            return Breakpoint("system", 0)
+    else:
+        for index in range(len(frame.system) - 1, -1, -1):
+            if frame.system[index].get("text"):
+                return Breakpoint("system", index)
+    for index in range(len(frame.tools) - 1, -1, -1):
+        if frame.tools[index].get("defer_loading") is not True:
+            return Breakpoint("tools", index)
+    return None
+
+
+def is_markable(block: Block) -> bool:
+    """Whether a marker may stand on it: not on thinking, nor on an empty text."""
+    if isinstance(block, (Thinking, RedactedThinking)):
+        return False
+    return not (isinstance(block, Text) and not block.text)
+
+
+def _read_marker(marker: Marker) -> Breakpoint:
+    level, _, index = marker.path.partition(".")
+    return Breakpoint("tools" if level == "tools" else "system", int(index), ttl=marker.ttl)
+
+
+def _room(facts: PlacementFacts, settings: CacheSettings) -> int:
+    """How many markers are ours to set."""
+    theirs = len(facts.caller) + (facts.automatic is not None)
+    return max(0, facts.breakpoints - max(theirs, settings.free_markers))
+
+
+def _wanted(facts: PlacementFacts, seen: PlacementState) -> Iterator[Spot | Breakpoint]:
+    """The places worth marking, the most important first."""
+    end, last = seen.end, seen.written[-1] if seen.written else None
+    if end is not None and facts.goes_on:
+        yield end
+    if end is not None and last is not None and (not facts.goes_on or end.blocks - last.blocks >= LOOKBACK):
+        yield last
+    if facts.drops_thinking and seen.has_thought and seen.opening is not None:
+        # All that follows it changes when the user speaks again, so this is where reading goes on then.
+        yield seen.opening
+    if facts.frame is not None and facts.frame_tokens >= NEARLY * facts.cache_min_tokens:
+        yield facts.frame
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What one message adds."""
+
+    spot: Spot | None
+    """Its last block that can be marked."""
+    count: int
+    """How many places it takes."""
+
+
+def _look_on(view: Sequence[Message], facts: PlacementFacts, state: PlacementState) -> PlacementState:
+    """The state with the messages that are new in the view."""
+    messages, blocks, end, opening = state.messages, state.blocks, state.end, state.opening
+    thinking, has_thought, written = state.thinking, state.has_thought, state.written
+    for index in range(messages, len(view)):
+        message = view[index]
+        look = _look(message, index, blocks)
+        blocks += look.count
+        end = look.spot or end
+        if _is_compacted(message):
+            # The provider reads nothing before it.
+            written = tuple(item for item in written if item.message >= index)
+        if any(isinstance(block, (Thinking, RedactedThinking)) for block in message.blocks):
+            thinking, has_thought = index if thinking is None else thinking, True
+        if _speaks(message):
+            if facts.drops_thinking and thinking is not None:
+                lost = thinking
+                written = tuple(item for item in written if item.message < lost)
+            opening, thinking = look.spot or opening, None
+    return PlacementState(len(view), blocks, end, opening, thinking, has_thought, written)
+
+
+def _look(message: Message, index: int, before: int) -> _Look:
+    blocks = message.blocks
+    # A change of effort is a place of its own, ahead of its message's blocks.
+    ahead = before + ("output_config" in message.extra)
+    count = ahead - before + len(blocks)
+    if message.extra.get("clear_at") is not None:
+        return _Look(None, count)
+    for at in range(len(blocks) - 1, -1, -1):
+        if is_markable(blocks[at]):
+            return _Look(Spot(ahead + at + 1, index, at), count)
+    return _Look(None, count)
+
+
+def _fits(view: Sequence[Message], state: PlacementState) -> bool:
+    """Whether the state can be of an earlier, shorter form of this view."""
+    return state.messages <= len(view) and (state.end is None or _stands(view, state.end))
+
+
+def _stands(view: Sequence[Message], spot: Spot) -> bool:
+    """Whether there is still something to mark."""
+    if spot.message >= len(view):
+        return False
+    blocks = view[spot.message].blocks
+    return spot.block < len(blocks) and is_markable(blocks[spot.block])
+
+
+def _speaks(message: Message) -> bool:
+    return message.role == "user" and any(not isinstance(block, ToolResult) for block in message.blocks)
+
+
+def _is_compacted(message: Message) -> bool:
+    return any(isinstance(block, Compaction) and block.content is not None for block in message.blocks)
+
+
+def _automatic(facts: PlacementFacts, end: Spot) -> Iterator[Breakpoint]:
+    if facts.automatic is not None:
+        yield replace(_at(end), ttl=facts.automatic)
+
+
+def _at(spot: Spot) -> Breakpoint:
+    return Breakpoint("messages", spot.message, spot.block)
+
+
+def _order(mark: Breakpoint) -> tuple[int, int, int]:
+    return (LEVELS.index(mark.level), mark.index, mark.block)
+
+
+def _legal_ttl(place: Breakpoint, wanted: timedelta, kept: Iterable[Breakpoint]) -> timedelta:
+    """An hour may not come after five minutes, so a caller's markers can decide for ours."""
+    for mark in kept:
+        if mark.ttl == FIVE_MINUTES and _order(mark) < _order(place):
+            return FIVE_MINUTES
+        if mark.ttl == ONE_HOUR and _order(mark) > _order(place):
+            return ONE_HOUR
+    return wanted
