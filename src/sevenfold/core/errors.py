@@ -144,12 +144,14 @@ class MessageTooLarge(MailError):
 
 
 class ProviderError(SevenfoldError):
-    """A model gave no answer that can be used. What the provider said of it is kept, where it said anything."""
+    """A model gave no answer that can be used. What the provider said of it is kept."""
 
     may_pass = False
     """Whether the same request may succeed later."""
 
-    def __init__(self, message: str = "", *, status: int | None = None, kind: str = "", code: str = "") -> None:
+    def __init__(
+        self, message: str = "", *, status: int | None = None, kind: str = "", code: str = ""
+    ) -> None:
         super().__init__(message)
         self.status = status
         """Of HTTP. An error inside a stream has none: the answer had begun as a 200."""
@@ -176,7 +178,7 @@ class PromptTooLong(ProviderError):
         self.tokens = tokens
         """Of the prompt."""
         self.limit = limit
-        """For the prompt: the window, less what was asked for as output where the provider counts that too."""
+        """For the prompt: the window, less the output asked for where the provider counts that too."""
 
     @property
     def overshoot(self) -> int | None:

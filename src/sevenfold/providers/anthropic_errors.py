@@ -1,0 +1,57 @@
+"""What the Anthropic SDK raises, as errors of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import anthropic
+import httpx2
+
+from sevenfold.core.errors import InputError, ProviderError, WireError
+from sevenfold.providers import error_map
+
+
+@contextmanager
+def mapped() -> Generator[None]:
+    """Everything that goes wrong while a request is sent or an answer read leaves as a `ProviderError`."""
+    try:
+        yield
+    except anthropic.AnthropicError as error:
+        raise map_error(error) from error
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
+        # The SDK wraps what happens before an answer; these come from the middle of one.
+        raise error_map.broken(error) from error
+    except httpx2.InvalidURL as error:
+        raise error_map.unreachable(error) from error
+    except (WireError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise error_map.broken(error) from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"a text holds half a character, {error.object[error.start : error.end]!r}, which this client "
+            "cannot send; replace it, or use a client without middleware"
+        ) from error
+    except TypeError as error:
+        # This is how the SDK says that it has no key; any other is a mistake of ours.
+        if "authentication" not in str(error):
+            raise
+        raise error_map.unsigned(error) from error
+
+
+def map_error(error: anthropic.AnthropicError) -> ProviderError:
+    """The error of ours that stands for one of the SDK's."""
+    match error:
+        case anthropic.APIStatusError():
+            status = error.status_code if error.status_code >= 400 else None
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            return error_map.map_fault(error_map.read_fault(error.message, status, error.body, headers))
+        case anthropic.APIConnectionError() | anthropic.RetryableError():
+            # The second is raised by middleware to be tried again, and was given up on.
+            return error_map.unreachable(error)
+        case anthropic.CredentialsError():
+            return error_map.unsigned(error)
+        case anthropic.APIError():
+            return error_map.broken(error)
+        case _:
+            return error_map.unsent(error)

@@ -1,0 +1,159 @@
+"""The one place where what an SDK, or HTTP itself, raises becomes an error of ours.
+
+The SDKs name their classes alike and share none, so the decision rests on the status and on the body.
+A test walks their trees to see that nothing in them is left over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+from sevenfold.core.errors import (
+    Overloaded,
+    PromptTooLong,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnreachable,
+    RateLimited,
+    ReplyBroken,
+    SignInRefused,
+)
+from sevenfold.providers.too_long import Overflow, read_overflow
+
+SIGN_IN = (401, 403)
+TOO_LARGE = 413
+"""Too many bytes, or, on some servers, tokens: shortening the prompt mends both."""
+TOO_MANY = 429
+TIMED_OUT = 408
+SERVER = 500
+"""From here on the fault is the server's."""
+
+MOST_SECONDS = 30 * 86_400
+"""A month: a longer wait is a mistake, and one that no timer takes."""
+
+KEY_HINT = "give the provider a client with a key, or set the environment variable that the SDK reads"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What a provider said, in no SDK's words."""
+
+    message: str
+    status: int | None = None
+    kind: str = ""
+    code: str = ""
+    retry_after: timedelta | None = None
+    overflow: Overflow | None = None
+
+
+def map_fault(fault: Fault) -> ProviderError:
+    """The error of ours for an answer that is an error."""
+    message, status, kind, code = fault.message, fault.status, fault.kind, fault.code
+    overflow = fault.overflow
+    if overflow is not None:
+        return PromptTooLong(
+            message, tokens=overflow.tokens, limit=overflow.limit, status=status, kind=kind, code=code
+        )
+    if status is None or status < 400:
+        return ReplyBroken(message, kind=kind, code=code)
+    if status in SIGN_IN:
+        return SignInRefused(message, status=status, kind=kind, code=code)
+    if status == TOO_MANY:
+        return RateLimited(message, retry_after=fault.retry_after, status=status, kind=kind, code=code)
+    if status >= SERVER or status == TIMED_OUT:
+        return Overloaded(message, status=status, kind=kind, code=code)
+    if status == TOO_LARGE:
+        return PromptTooLong(message, status=status, kind=kind, code=code)
+    return ProviderRefused(message, status=status, kind=kind, code=code)
+
+
+def read_fault(text: str, status: int | None, body: object, headers: Mapping[str, str]) -> Fault:
+    """What a body says, whichever of the shapes in use it has; `text` is what the SDK made of it."""
+    said = _inner(body)
+    kind, code = _word(said.get("type")), _code(said)
+    message = _word(said.get("message")) or _word(said.get("detail")) or text
+    if kind == "error":
+        kind = ""
+    return Fault(
+        message,
+        status,
+        kind,
+        code,
+        _retry_after(headers),
+        read_overflow(message, frozenset({kind, code}), said),
+    )
+
+
+def unreachable(error: BaseException) -> ProviderUnreachable:
+    return ProviderUnreachable(_told(error))
+
+
+def broken(error: BaseException) -> ReplyBroken:
+    return ReplyBroken(f"the answer broke off or cannot be read: {_told(error)}")
+
+
+def unsigned(error: BaseException) -> SignInRefused:
+    return SignInRefused(f"{_told(error)}; {KEY_HINT}")
+
+
+def unsent(error: BaseException) -> ProviderRefused:
+    return ProviderRefused(f"the SDK would not send the request: {_told(error)}")
+
+
+def _told(error: BaseException) -> str:
+    cause = error.__cause__
+    why = f" ({type(cause).__name__}: {cause})" if cause is not None and str(cause) else ""
+    return f"{error or type(error).__name__}{why}"
+
+
+def _inner(body: object) -> Mapping[str, object]:
+    """The object that holds `message` and `type`: the body, or what its `error` is."""
+    if not isinstance(body, Mapping):
+        return {"message": body} if isinstance(body, str) else {}
+    outer = cast("Mapping[str, object]", body)
+    error = outer.get("error")
+    if isinstance(error, Mapping):
+        return cast("Mapping[str, object]", error)
+    return {**outer, "message": error} if isinstance(error, str) else outer
+
+
+def _code(said: Mapping[str, object]) -> str:
+    details = said.get("details")
+    if isinstance(details, Mapping):
+        return _word(cast("Mapping[str, object]", details).get("error_code"))
+    code = said.get("code")
+    return str(code) if isinstance(code, (str, int)) else ""
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
+    """How long to wait: in milliseconds, in seconds, or until a date, counted from the answer's own."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        wanted = _number(headers.get(name, ""))
+        if wanted is not None:
+            return _bounded(wanted * unit)
+    try:
+        until, now = (parsedate_to_datetime(headers.get(name, "")) for name in ("retry-after", "date"))
+        return _bounded((until - now).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+def _bounded(seconds: float) -> timedelta:
+    return timedelta(seconds=min(max(0.0, seconds), MOST_SECONDS))
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value
