@@ -17,7 +17,7 @@ from typing import Self
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import WindowFull
+from sevenfold.core.errors import PromptTooLong, WindowFull
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.providers.provider import Provider
@@ -79,6 +79,15 @@ class Session:
     def id(self) -> SessionId:
         return self._opened.id
 
+    def count_common(self, messages: Sequence[object]) -> int:
+        """How many messages this list seems to share with the one that is followed here."""
+        return self._follower.count_common(messages)
+
+    @property
+    def followed(self) -> int:
+        """Messages taken from a list of the caller's own."""
+        return self._follower.followed
+
     async def prepare(
         self, history: History | Sequence[object] | None = None, *, frame: Frame | None = None
     ) -> View:
@@ -97,6 +106,10 @@ class Session:
                 self._refuse_if_full(view)
                 await self._around.journal.flush()
             return self._path.view()
+
+    async def recover(self, error: PromptTooLong) -> View | None:
+        """The provider found the last view too long: a shorter one, or None where none can be made."""
+        raise NotImplementedError
 
     async def record(self, reply: Reply) -> None:
         """A model's answer to the last view. The same answer twice counts once."""

@@ -204,6 +204,13 @@ class PriceUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestPassed:
+    """A request of an attached client went through untouched."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreSkipped:
     """Something that was in view before a compaction was not put back after it."""
 
@@ -253,6 +260,14 @@ class SpillFailed:
 
     tool_use_id: ToolUseId
     size_bytes: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFailed:
+    """Half-made files of writers that died could not be looked for; the project is open all the same."""
+
+    folder: str
     reason: str
 
 
@@ -320,12 +335,14 @@ Event: TypeAlias = (
     | ModelUnknown
     | PrefixBroken
     | PriceUnknown
+    | RequestPassed
     | RestoreSkipped
     | ResultSpilled
     | RungFailed
     | RungSkipped
     | SettingRefused
     | SpillFailed
+    | SweepFailed
     | TailSealed
     | TempSwept
     | ToolDenied

@@ -21,8 +21,8 @@ class Follower:
     path: RequestPath
     _taken: int = 0
     _mirror: Mirror = field(default_factory=Mirror)
-    _answer: Message | None = None
-    """A reply that was recorded and that the caller's own list has not shown yet."""
+    _answers: list[Message] = field(default_factory=list[Message])
+    """Replies that were recorded and that the caller's own list has not shown yet."""
 
     async def follow(self, history: History | Sequence[object]) -> None:
         """Take in what is new, or changed, since the last time."""
@@ -33,6 +33,15 @@ class Follower:
         else:
             await self._follow_list(history)
 
+    def count_common(self, messages: Sequence[object]) -> int:
+        """How much of a list seems to be what was followed so far."""
+        return self._mirror.count_common(messages)
+
+    @property
+    def followed(self) -> int:
+        """Messages of the caller's own list that were taken."""
+        return len(self._mirror)
+
     def has_taken(self, history: History) -> None:
         """The path was filled with all of this already."""
         self._taken = len(history)
@@ -40,7 +49,7 @@ class Follower:
     def answered(self, reply: Reply, history: History | None) -> None:
         """A reply was recorded: it is the next message of the history."""
         if history is None:
-            self._answer = reply.message
+            self._answers.append(reply.message)
         else:
             history.append(reply.message)
             self._taken = len(history)
@@ -48,13 +57,13 @@ class Follower:
     async def _follow_list(self, messages: Sequence[object]) -> None:
         synced = self._mirror.sync(messages)
         self.path.set_marks(synced.marks)
-        answer, self._answer = self._answer, None
+        answers, self._answers = self._answers, []
         added = synced.added
-        if answer is not None and not synced.dropped and added and added[0] == answer:
+        if len(answers) == 1 and not synced.dropped and added[:1] == (answers[0],):
             added = added[1:]
-        elif answer is not None:
-            # Written down otherwise, or not at all. It was never sent, so taking it back breaks nothing.
-            self.path.forget_answer()
+        else:
+            # Written down otherwise, or not at all. They were never sent: taking them back breaks nothing.
+            self.path.forget_answers(len(answers))
         if synced.dropped:
             self.path.take_back(synced.kept, CHANGED)
             if not self.path.capabilities.rewrites_history:

@@ -64,6 +64,26 @@ class Mirror:
         marks = tuple(mark for found in self._marks.values() for mark in found)
         return Synced(kept, known - kept, tuple(self._messages[kept:]), marks)
 
+    def __len__(self) -> int:
+        """Messages seen."""
+        return len(self._copies)
+
+    def count_common(self, messages: Sequence[object]) -> int:
+        """How many messages this list seems to begin with that were seen here. Changes nothing.
+
+        A list that agrees at both ends of what was seen is taken to agree between them: `sync` looks closer.
+        """
+        known = len(self._copies)
+        if 0 < known <= len(messages) and self._means(0, messages) and self._means(known - 1, messages):
+            return known
+        least = min(known, len(messages))
+        return next((index for index in range(least) if not self._means(index, messages)), least)
+
+    def _means(self, index: int, messages: Sequence[object]) -> bool:
+        if self._copies[index] == messages[index]:
+            return True
+        return without_marks(_read(messages[index], index)) == self._messages[index]
+
     def _take(self, wire: object, index: int) -> None:
         message = _read(wire, index)
         marks = tuple(_marks(message, index))

@@ -103,13 +103,16 @@ class RequestPath:
         dropped = {"dropped": [entry.id for entry in gone]}
         self.cut(Cut(0, reason, len(stays), _object(dropped)), stays)
 
-    def forget_answer(self) -> None:
-        """The last reply is not part of the caller's history after all. No request has held it."""
-        gone = self.entries.pop()
-        self.shown.start_over(self.shown.items[:-1])
+    def forget_answers(self, count: int) -> None:
+        """The last replies are not part of the caller's history after all. No request has held them."""
+        if not count:
+            return
+        gone = self.entries[-count:]
+        del self.entries[-count:]
+        self.shown.start_over(self.shown.items[:-count])
         self.tally.cut(Sourced(item.message, item.origin) for item in self.shown)
         self._view = None
-        dropped = _object({"dropped": [gone.id]})
+        dropped = _object({"dropped": [entry.id for entry in gone]})
         self.around.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
 
     def cut(self, cut: Cut, items: Sequence[Item]) -> None:

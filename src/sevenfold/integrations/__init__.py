@@ -1,0 +1,1 @@
+"""Other people's loops: what they need to have the layers beneath them."""

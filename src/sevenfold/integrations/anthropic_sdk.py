@@ -1,0 +1,290 @@
+"""The layers under a loop that talks to the Anthropic SDK itself, with one new line:
+
+    with attach(anthropic.Anthropic(), project=".") as client:
+        client.messages.create(...)
+
+What comes back is a client of the same type. Its `messages` calls, streamed or not, plain or beta, go through
+the request path; all others pass untouched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+import httpx2
+from anthropic import Anthropic, APIResponse, AsyncAnthropic, AsyncAPIResponse
+from anthropic._middleware import AsyncCallNext, CallNext, Middleware
+from anthropic._request import APIRequest
+
+from sevenfold.blocking import LoopThread
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import InputError, PromptTooLong
+from sevenfold.core.events import Emit, RequestPassed, ignore
+from sevenfold.core.json import read_json
+from sevenfold.core.requests import Frame, Reply
+from sevenfold.engine import Session
+from sevenfold.integrations.anthropic_stream import AsyncPassing, Passing, passed_on
+from sevenfold.integrations.lanes import Lane, Lanes
+from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.providers.anthropic_reply import read_reply
+from sevenfold.providers.error_map import map_fault, read_fault
+from sevenfold.request.view import View
+
+C = TypeVar("C", bound=Anthropic | AsyncAnthropic)
+Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
+
+PATH = "/v1/messages"
+BETAS = "anthropic-beta"
+
+NO_THREADS = {
+    "type": "error",
+    "error": {
+        "type": "invalid_request_error",
+        "message": "threads are kept by the provider, out of reach of the layers; send whole requests",
+        "details": {"error_code": "thread_unsupported_request"},
+    },
+}
+"""What the provider itself answers where threads are not to be had; the SDK then sends whole requests."""
+
+
+def attach(
+    client: C,
+    *,
+    project: str | Path | None = ".",
+    settings: Mapping[str, Mapping[str, object]] | None = None,
+    emit: Emit = ignore,
+    clock: Clock | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Attached[C]:
+    """The layers under this client: `with attach(client) as client`, or `async with` for an async one.
+
+    Each conversation that passes is a session of the project, known by its messages. Without a project
+    nothing is kept on disk. The client that was handed in goes on as it was, and is its owner's to close.
+    """
+
+    async def open_session(frame: Frame) -> Session:
+        return await Session.open(
+            frame,
+            project=project,
+            provider=AnthropicProvider(client),
+            settings=settings,
+            emit=emit,
+            clock=clock,
+            environ=os.environ if environ is None else environ,
+        )
+
+    return Attached(client, Lanes(open_session), emit)
+
+
+class Attached(Generic[C]):
+    """A client on its way under the layers; a context manager of either colour."""
+
+    def __init__(self, client: C, lanes: Lanes, emit: Emit) -> None:
+        self._client, self._lanes, self._emit = client, lanes, emit
+        self._loop = LoopThread()
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The conversations that have passed, the one used last at the end."""
+        return tuple(lane.session for lane in self._lanes.lanes)
+
+    def __enter__(self) -> C:
+        if not isinstance(self._client, Anthropic):
+            raise InputError("an async client is attached with `async with attach(client) as client`")
+        return self._client.with_middleware(
+            Layers(self._client, _Desk(self._lanes, self._emit), self._loop.run)
+        )
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.run(self._lanes.close())
+        self._loop.stop()
+
+    async def __aenter__(self) -> C:
+        if not isinstance(self._client, AsyncAnthropic):
+            raise InputError("a blocking client is attached with `with attach(client) as client`")
+        return self._client.with_middleware(AsyncLayers(self._client, _Desk(self._lanes, self._emit)))
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._lanes.close()
+
+
+@dataclass(slots=True)
+class _Call:
+    """A request of the caller's, and what it became."""
+
+    request: APIRequest
+    lane: Lane
+    view: View
+
+    def rewritten(self) -> APIRequest:
+        """The caller's request with the view for its body. Not by `copy()`, which copies the old one."""
+        streams = self.request.stream or _body(self.request).get("stream") is True
+        data = self.lane.writer.write(self.view.request, streams=streams)
+        headers = dict(self.request.headers)
+        if self.view.request.frame.betas:
+            headers[BETAS] = ",".join(self.view.request.frame.betas)
+        changed = {"json_data": None, "content": data, "headers": headers}
+        return APIRequest(
+            options=self.request.options.model_copy(update=changed),
+            cast_to=self.request.cast_to,
+            stream=self.request.stream,
+            stream_cls=self.request.stream_cls,
+            retries_taken=self.request.retries_taken,
+        )
+
+
+class _Desk:
+    """What both colours share: which requests are ours, and how each becomes a view."""
+
+    def __init__(self, lanes: Lanes, emit: Emit) -> None:
+        self._lanes, self._emit = lanes, emit
+
+    def is_ours(self, request: APIRequest) -> bool:
+        if request.method.lower() != "post" or request.url.partition("?")[0] != PATH:
+            return False
+        reason = _why_untouched(_body(request))
+        if reason:
+            self._emit(RequestPassed(reason))
+        return not reason
+
+    async def prepare(self, request: APIRequest) -> _Call:
+        body = _body(request)
+        frame = self._lanes.read_frame(body, _betas(request))
+        messages = cast("Sequence[object]", body["messages"])
+        lane = await self._lanes.find(messages, frame)
+        return _Call(request, lane, await lane.session.prepare(messages, frame=frame))
+
+    async def recover(self, call: _Call, error: PromptTooLong) -> _Call | None:
+        """The provider found the prompt too long: a shorter view, if there can be one."""
+        view = await call.lane.session.recover(error)
+        return None if view is None else _Call(call.request, call.lane, view)
+
+
+class Layers(Middleware):
+    """For a blocking client. Runs once an attempt: asked again, a session answers the same."""
+
+    def __init__(self, client: Anthropic, desk: _Desk, run: Run) -> None:
+        self._client, self._desk, self._run = client, desk, run
+
+    def handle(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
+        if not self._desk.is_ours(request):
+            return call_next(request)
+        if "thread" in _body(request):
+            return APIResponse(**_answered(request, self._client, _refusal(request)))
+        call: _Call = self._run(self._desk.prepare(request))
+        response = call_next(call.rewritten())
+        error = _overflow(response.http_response)
+        if error is not None:
+            shorter: _Call | None = self._run(self._desk.recover(call, error))
+            if shorter is not None:
+                call, response = shorter, call_next(shorter.rewritten())
+        return self._recorded(call, response)
+
+    def _recorded(self, call: _Call, response: APIResponse[Any]) -> APIResponse[Any]:
+        session, raw = call.lane.session, response.http_response
+        if not raw.is_success or not call.view.request.frame.max_tokens:
+            return response
+        if call.request.stream:
+
+            def ended(reply: Reply) -> None:
+                self._run(session.record(reply))
+
+            return APIResponse(**_answered(call.request, self._client, passed_on(raw, Passing(raw, ended))))
+        self._run(session.record(read_reply(read_json(raw.content))))
+        return response
+
+
+class AsyncLayers(Middleware):
+    """For an async client."""
+
+    def __init__(self, client: AsyncAnthropic, desk: _Desk) -> None:
+        self._client, self._desk = client, desk
+
+    async def handle_async(self, request: APIRequest, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
+        if not self._desk.is_ours(request):
+            return await call_next(request)
+        if "thread" in _body(request):
+            return AsyncAPIResponse(**_answered(request, self._client, _refusal(request)))
+        call = await self._desk.prepare(request)
+        response = await call_next(call.rewritten())
+        error = await _overflow_async(response.http_response)
+        if error is not None:
+            shorter = await self._desk.recover(call, error)
+            if shorter is not None:
+                call, response = shorter, await call_next(shorter.rewritten())
+        return await self._recorded(call, response)
+
+    async def _recorded(self, call: _Call, response: AsyncAPIResponse[Any]) -> AsyncAPIResponse[Any]:
+        session, raw = call.lane.session, response.http_response
+        if not raw.is_success or not call.view.request.frame.max_tokens:
+            return response
+        if call.request.stream:
+            stream = AsyncPassing(raw, session.record)
+            return AsyncAPIResponse(**_answered(call.request, self._client, passed_on(raw, stream)))
+        await session.record(read_reply(read_json(raw.content)))
+        return response
+
+
+def _body(request: APIRequest) -> Mapping[str, object]:
+    """Every field of the body, those of `extra_body` too."""
+    extra = request.options.extra_json or {}
+    return {**cast("Mapping[str, object]", request.json or {}), **extra}
+
+
+def _betas(request: APIRequest) -> tuple[str, ...]:
+    named = request.headers.get(BETAS)
+    return tuple(name.strip() for name in named.split(",") if name.strip()) if isinstance(named, str) else ()
+
+
+def _why_untouched(body: Mapping[str, object]) -> str:
+    """Why a request passes as it is; empty where it does not."""
+    messages = body.get("messages")
+    if not isinstance(messages, (list, tuple)) or not messages:
+        return "it has no messages"
+    if body.get("compaction") is not None:
+        return "it asks for a compaction of its own"
+    return ""
+
+
+def _overflow(response: httpx2.Response) -> PromptTooLong | None:
+    if response.status_code not in (400, 413):
+        return None
+    response.read()
+    return _read_overflow(response)
+
+
+async def _overflow_async(response: httpx2.Response) -> PromptTooLong | None:
+    if response.status_code not in (400, 413):
+        return None
+    await response.aread()
+    return _read_overflow(response)
+
+
+def _read_overflow(response: httpx2.Response) -> PromptTooLong | None:
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    error = map_fault(read_fault(response.text, response.status_code, body, response.headers))
+    return error if isinstance(error, PromptTooLong) else None
+
+
+def _refusal(request: APIRequest) -> httpx2.Response:
+    return httpx2.Response(400, json=NO_THREADS, request=httpx2.Request("POST", request.url))
+
+
+def _answered(request: APIRequest, client: object, raw: httpx2.Response) -> dict[str, Any]:
+    """What a response of the SDK is made of."""
+    return {
+        "raw": raw,
+        "cast_to": request.cast_to,
+        "client": client,
+        "stream": request.stream,
+        "stream_cls": request.stream_cls,
+        "options": request.options,
+        "retries_taken": request.retries_taken,
+    }

@@ -1,0 +1,105 @@
+"""Which conversation a request belongs to: one client may carry several, and none says its name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sevenfold.core.json import Json, JsonObject, freeze
+from sevenfold.core.requests import Frame
+from sevenfold.engine import Session
+from sevenfold.providers.anthropic_body import BodyWriter
+from sevenfold.request.mirror import plain
+
+OpenSession: TypeAlias = Callable[[Frame], Awaitable[Session]]
+
+MOST_LANES = 32
+"""Conversations held at once. One that is let go of costs its next request a cold start, nothing more."""
+
+FRAMED = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
+
+
+class FrameReader:
+    """Frames from request bodies; the same one again as long as nothing in it changed."""
+
+    def __init__(self) -> None:
+        self._copy: dict[str, object] = {}
+        self._betas: tuple[str, ...] = ()
+        self._frame: Frame | None = None
+
+    def read(self, body: Mapping[str, object], betas: tuple[str, ...]) -> Frame:
+        rest = {key: value for key, value in body.items() if key not in ("messages", "stream")}
+        if self._frame is None or rest != self._copy or betas != self._betas:
+            wire = freeze(plain(rest))
+            assert isinstance(wire, JsonObject)
+            self._copy = {key: plain(value) for key, value in rest.items()}
+            self._betas, self._frame = betas, _frame(wire, betas)
+        return self._frame
+
+
+@dataclass(slots=True)
+class Lane:
+    """One conversation."""
+
+    session: Session
+    writer: BodyWriter = field(default_factory=BodyWriter)
+
+
+@dataclass(slots=True)
+class Lanes:
+    """All conversations of a client, the one used last at the end."""
+
+    open_session: OpenSession
+    lanes: list[Lane] = field(default_factory=list[Lane])
+    _frames: FrameReader = field(default_factory=FrameReader)
+    _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def find(self, messages: Sequence[object], frame: Frame) -> Lane:
+        """The conversation that these messages go on with; a new one where there is none."""
+        async with self._choosing:
+            lane = self._known(messages)
+            if lane is None:
+                lane = Lane(await self.open_session(frame))
+                if len(self.lanes) >= MOST_LANES:
+                    await self.lanes.pop(0).session.close()
+            else:
+                self.lanes.remove(lane)
+            self.lanes.append(lane)
+            return lane
+
+    def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> Frame:
+        return self._frames.read(body, betas)
+
+    async def close(self) -> None:
+        while self.lanes:
+            await self.lanes.pop().session.close()
+
+    def _known(self, messages: Sequence[object]) -> Lane | None:
+        """The lane with most in common. One message alone says little: it must then be all that is known."""
+        best, most = None, 0
+        for lane in self.lanes:
+            common = lane.session.count_common(messages)
+            is_continued = common == lane.session.followed
+            if common > most and (is_continued or common > 1):
+                best, most = lane, common
+        return best
+
+
+def _frame(wire: JsonObject, betas: tuple[str, ...]) -> Frame:
+    model, most = wire.get("model"), wire.get("max_tokens")
+    system, tools = wire.get("system"), wire.get("tools")
+    return Frame(
+        model if isinstance(model, str) else "",
+        most if isinstance(most, int) else 0,
+        system if isinstance(system, str) else _objects(system),
+        _objects(tools),
+        wire.without(*FRAMED),
+        betas,
+    )
+
+
+def _objects(value: Json) -> tuple[JsonObject, ...]:
+    items = value if isinstance(value, tuple) else ()
+    return tuple(item for item in items if isinstance(item, JsonObject))
