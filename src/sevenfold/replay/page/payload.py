@@ -108,7 +108,7 @@ class _Line:
 
 
 def _break(item: Break, line: _Line) -> Row:
-    """Call, time, cause, tokens and dollars lost, gap, life, model, prompt, read."""
+    """Call, time, cause, tokens and dollars lost, gap, life."""
     mark: Mark = item.cause if item.cause in ("compaction", "clearing") else "break"
     return [
         line.call_at(item.at, mark),
@@ -118,9 +118,6 @@ def _break(item: Break, line: _Line) -> Row:
         _usd(item.lost_usd),
         item.gap and round(item.gap.total_seconds()),
         item.life and round(item.life.total_seconds()),
-        item.model,
-        item.prompt_tokens,
-        item.read_tokens,
     ]
 
 
@@ -137,16 +134,28 @@ def _cuts(session: SessionReport) -> Iterator[Row]:
 
 
 def _series(points: Sequence[Point], most: int, start: datetime | None) -> Plain:
-    """By column; times are seconds since the session's first call."""
+    """By column, packed; times are seconds since the session's first call."""
     kept = list(points)
     while len(kept) > max(most, 2):
         kept = thin(kept)
     return {
-        "call": [point.call for point in kept],
-        "at": [round((point.at - start).total_seconds()) if point.at and start else None for point in kept],
-        "prompt": [point.prompt_tokens for point in kept],
-        "read": [point.read_tokens for point in kept],
+        "call": _packed(point.call for point in kept),
+        "at": _packed(
+            round((point.at - start).total_seconds()) if point.at and start else None for point in kept
+        ),
+        "prompt": _packed(point.prompt_tokens for point in kept),
+        "read": _packed(point.read_tokens for point in kept),
     }
+
+
+def _packed(values: Iterable[int | None]) -> str:
+    """What each is more than the one before: half as long, and read only for a session that is looked at."""
+    steps: list[str] = []
+    last = 0
+    for value in values:
+        steps.append("-" if value is None else str(value - last))
+        last = last if value is None else value
+    return " ".join(steps)
 
 
 def _most_points(sessions: Iterable[SessionReport]) -> int:

@@ -8,7 +8,7 @@ class BreakView {
       this.chip(null, "All"),
       ...report.causes.map((cause) => this.chip(cause, CAUSES[cause].label)),
     ];
-    this.table = new SortedTable("Cache breaks", breakColumns(onShow), this.breaks, { sortBy: 5 });
+    this.table = new SortedTable("Cache breaks", breakColumns(onShow), [], { sortBy: 5 });
     this.node = [
       el(
         "div",

@@ -78,14 +78,11 @@ function tokens(count) {
   return String(count);
 }
 
-/* Made once: a formatter takes longer to make than a thousand numbers to format. */
-const FORMATS = [0, 1, 2, 3, 4].map(
-  (places) =>
-    new Intl.NumberFormat("en-US", { minimumFractionDigits: places, maximumFractionDigits: places }),
-);
-
+/* By hand: to load a browser's formatter of numbers takes longer than to read the whole report. */
 function grouped(number, places = 0) {
-  return FORMATS[places].format(number);
+  const [whole, rest] = number.toFixed(places).split(".");
+  const parted = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  return rest === undefined ? parted : `${parted}.${rest}`;
 }
 
 function usd(amount) {

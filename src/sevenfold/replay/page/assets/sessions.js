@@ -4,7 +4,7 @@ const FEW = 6; // so many stand beside a plot without scrolling
 const MOST_OPTIONS = 200; // more are found by searching, not by scrolling
 
 const ORDERS = {
-  cost: ["Cost", (session) => sum(session.total.usd)],
+  cost: ["Cost", (session) => session.cost],
   lost: ["Lost to breaks", (session) => session.lost],
   breaks: ["Number of breaks", (session) => session.breaks.length],
   newest: ["Newest first", (session) => session.last_at ?? 0],
@@ -13,14 +13,27 @@ const ORDERS = {
   miss: ["Lowest hit rate", (session) => -session.total.tokens[0] / (prompt(session.total.tokens) || 1)],
 };
 
+/* A column of the payload: how much each value is more than the one before; "-" where there is none. */
+function readColumn(text) {
+  let value = 0;
+  return text ? text.split(" ").map((step) => (step === "-" ? null : (value += Number(step)))) : [];
+}
+
 /* Rows of the payload as objects; the breaks know whose they are. */
 function readSessions(report) {
   report.sessions.forEach((session, place) => {
     session.place = place;
+    const packed = session.series;
+    let series = null;
+    // Most are never looked at, so each is read when it is.
+    Object.defineProperty(session, "series", {
+      get: () =>
+        (series ??= Object.fromEntries(Object.entries(packed).map(([name, text]) => [name, readColumn(text)]))),
+    });
     const own = session.id.slice(0, 8);
     session.title = clip(session.folder || own);
     session.short = [session.folder ? own : "", session.sub_agent?.slice(0, 8)].filter(Boolean).join("/");
-    session.breaks = session.breaks.map(([call, at, cause, lost, cost, gap, life, model, whole, read]) => ({
+    session.breaks = session.breaks.map(([call, at, cause, lost, cost, gap, life]) => ({
       session,
       call,
       at,
@@ -29,10 +42,8 @@ function readSessions(report) {
       usd: cost,
       gap,
       life,
-      model,
-      prompt: whole,
-      read,
     }));
+    session.cost = sum(session.total.usd);
     session.lost = sum(session.breaks.map((item) => item.usd));
     session.words = [
       session.id,
@@ -51,7 +62,7 @@ function readSessions(report) {
 class SessionView {
   constructor(sessions) {
     this.sessions = sessions;
-    this.dearest = Math.max(...sessions.map((session) => sum(session.total.usd)), 0);
+    this.dearest = Math.max(...sessions.map((session) => session.cost), 0);
     this.plot = new ContextPlot();
     this.panel = el("div", { class: "panel card" });
     this.node = sessions.length > 1 ? [this.makePicker(), this.panel] : [this.panel];
@@ -135,7 +146,7 @@ class SessionView {
       el("span", { class: "facts" }, facts.filter(Boolean).join(" · ")),
       el("span", {
         class: "meter",
-        vars: { "--length": String(this.dearest ? sum(total.usd) / this.dearest : 0) },
+        vars: { "--length": String(this.dearest ? session.cost / this.dearest : 0) },
       }),
     );
   }
@@ -183,7 +194,7 @@ class SessionView {
         pathNode(session.path),
         facts([
           ["Spent", spent(total)],
-          ["Without a cache", sum(total.usd) ? (total.estimated_usd ? "~" : "") + usd(total.uncached) : "–"],
+          ["Without a cache", session.cost ? (total.estimated_usd ? "~" : "") + usd(total.uncached) : "–"],
           ["Lost to breaks", session.breaks.length ? lostText(session.breaks) : "nothing"],
           ["Hit rate", hitRate(total)],
           ["Calls", grouped(total.calls)],
