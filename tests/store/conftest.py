@@ -9,6 +9,7 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.store.disk import Disk, SystemDisk
 from sevenfold.store.folder import Folder
+from sevenfold.store.git_root import real_path
 from sevenfold.store.mailbox import Mailbox
 from tests.store.disks import CountingDisk, WalkingDisk, open_handles
 from tests.store.mails import opened
@@ -82,3 +83,21 @@ def sessions(tmp_path: Path) -> Generator[Folder]:
     """Where transcripts lie, on a disk that counts what is read."""
     with Folder.open(tmp_path / "sessions", create=True, disk=CountingDisk()) as opened_folder:
         yield opened_folder
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A project's root, under its one name."""
+    made = real_path(tmp_path) / "work"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    return tmp_path / "elsewhere"

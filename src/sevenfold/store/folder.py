@@ -162,6 +162,12 @@ class Folder:
             fd = self._disk.open_beneath(self._fd, "/".join(parts), FOLDER_FLAGS)
             return Folder(fd, self.path.joinpath(*parts), self._disk, self._own)
 
+    def without_own(self) -> Folder:
+        """The same directory for those to whom the names of our own do not exist: every verb refuses them."""
+        with mapped_errors(f"open folder {self.path}"):
+            fd = self._disk.open_beneath(self._fd, ".", FOLDER_FLAGS)
+            return Folder(fd, self.path, self._disk, frozenset())
+
     def open_file(self, key: str, flags: int) -> int:
         """A checked handle for a caller that keeps it (a transcript, a mutex); made durably with O_CREAT."""
         if flags & os.O_TRUNC:

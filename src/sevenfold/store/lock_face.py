@@ -30,6 +30,9 @@ class LockFace:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
+    def close(self) -> None:
+        self._folder.close()
+
     def read(self) -> FaceStamp | None:
         """What stands there, or None; something that is no file is nobody's lock."""
         disk = self._folder.disk

@@ -1,45 +1,63 @@
 """A memory folder that a trusted setting puts somewhere else (SPEC F1), with the checks that this needs.
 
 Writers fill this folder without asking, so it must be a folder meant for it: not a system folder, not one
-that holds keys, no link, and not another project's.
+that holds keys or other programs' settings, no link, and not another project's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from sevenfold.core.errors import ProjectError
 from sevenfold.store.disk import Disk
 from sevenfold.store.folder import TEMP, Folder
 from sevenfold.store.git_root import real_path
-from sevenfold.store.identity import claim, read_claim
+from sevenfold.store.identity import ProjectId, claim, read_claim
 from sevenfold.store.lock_face import FACE
 
 CLAIM = ".sevenfold-project.json"
 """Hidden from whoever lists the memories."""
 
+OWN = frozenset([CLAIM, FACE])
+
 _SYSTEM = (
-    "/bin",
-    "/boot",
-    "/dev",
-    "/etc",
-    "/lib",
-    "/lib64",
-    "/proc",
-    "/run",
-    "/sbin",
-    "/sys",
-    "/usr",
-    "/System",
+    *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr"),
+    *("/var", "/Applications", "/Library", "/System"),
 )
-_SECRET = (".aws", ".azure", ".docker", ".gnupg", ".kube", ".password-store", ".ssh")
+_TEMPORARY = ("/var/tmp", "/var/folders")
+"""Anybody's, though they lie in a system folder; the second is macOS's."""
+
+_SECRET = (".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".password-store", ".ssh")
+"""What a home folder hides may be a link: these are refused where it leads to as well."""
+
+_OURS = (".sevenfold", ".config/sevenfold", ".local/share/sevenfold")
 _EXPECTED = frozenset(["logs", "team", FACE, CLAIM, ".DS_Store"])
 
 
-def open_elsewhere(path: Path, root: Path, disk: Disk) -> Folder:
-    """Open and claim `path` as the memory folder of the project at `root`; `ProjectError` with the reason."""
-    _refuse_place(path)
-    folder = Folder.open(path, create=True, disk=disk, own=frozenset([CLAIM, FACE]))
+def open_own(path: Path, root: Path, projects: Path, disk: Disk) -> Folder:
+    """Open and claim `path` as the memory folder of the project at `root`; `ProjectError` with the reason.
+
+    `projects` is where projects have their own folders, which are nobody else's memory.
+    """
+    _refuse_place(path, projects)
+    return _claimed(Folder.open(path, create=True, disk=disk, own=OWN), root)
+
+
+def open_among(path: Path, named: ProjectId, root: Path, projects: Path, disk: Disk) -> Folder:
+    """The same for a folder of one's own below `path`, which holds the memories of many projects."""
+    _refuse_place(path, projects)
+    with Folder.open(path, create=True, disk=disk, own=OWN) as shared:
+        if read_claim(shared, CLAIM) is not None:
+            raise ProjectError(
+                f"{path} is the memory folder of one project (see {CLAIM} in it), and a setting for all "
+                "projects names it; name it in that project's .sevenfold/settings.local.toml instead, or "
+                "choose another folder for all"
+            )
+        return _claimed(shared.subfolder(named), root)
+
+
+def _claimed(folder: Folder, root: Path) -> Folder:
     try:
         if read_claim(folder, CLAIM) is None:
             _refuse_strangers(folder)
@@ -50,17 +68,46 @@ def open_elsewhere(path: Path, root: Path, disk: Disk) -> Folder:
     return folder
 
 
-def _refuse_place(path: Path) -> None:
-    home = real_path(Path.home())
-    real = real_path(path)
-    named = [Path(folder) for folder in _SYSTEM] + [home / folder for folder in _SECRET]
-    # By either name: on some systems /etc and /tmp are links.
-    guarded = [*named, *map(real_path, named)]
-    if real in (Path(real.anchor), home) or any(real.is_relative_to(folder) for folder in guarded):
+def _refuse_place(path: Path, projects: Path) -> None:
+    user, real = real_path(Path.home()), real_path(path)
+    if user.is_relative_to(real) or _is_system(real, user) or _is_hidden(real, user):
         raise ProjectError(
-            f"{path} cannot be a memory folder: it is your home folder itself, or lies in a system folder "
-            "or one that holds keys; choose a folder of its own"
+            f"{path} cannot be a memory folder: it holds your home folder, or lies in a system folder or one "
+            "that holds keys or settings; choose a folder of its own"
         )
+    if real.is_relative_to(real_path(projects)):
+        raise ProjectError(
+            f"{path} cannot be a memory folder: {projects} is where projects have their own; "
+            "choose a folder of its own, or leave the setting out"
+        )
+
+
+def _is_system(real: Path, user: Path) -> bool:
+    guarded = _both_names(map(Path, _SYSTEM))
+    # Some systems have homes below /var or /usr, and services always do.
+    is_at_home = user not in guarded and real.is_relative_to(user)
+    return not is_at_home and _is_below(real, guarded) and not _is_below(real, map(Path, _TEMPORARY))
+
+
+def _is_hidden(real: Path, user: Path) -> bool:
+    """Whether it lies in something that a home folder hides and that is not ours."""
+    homes = [user, Path("/root")]
+    if any(_is_below(real, [home / ours for ours in _OURS]) for home in homes):
+        return False
+    below = [real.relative_to(home).parts for home in homes if real.is_relative_to(home)]
+    return any(parts and parts[0].startswith(".") for parts in below) or _is_below(
+        real, [home / secret for home in homes for secret in _SECRET]
+    )
+
+
+def _is_below(real: Path, folders: Iterable[Path]) -> bool:
+    return any(real.is_relative_to(folder) for folder in _both_names(folders))
+
+
+def _both_names(folders: Iterable[Path]) -> list[Path]:
+    """As they are called and where that leads: on some systems /etc and /tmp are links."""
+    named = list(folders)
+    return [*named, *map(real_path, named)]
 
 
 def _refuse_strangers(folder: Folder) -> None:

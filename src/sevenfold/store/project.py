@@ -11,19 +11,28 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from sevenfold.core.errors import FileMissing, KeyRefused, NotRegular
-from sevenfold.core.events import Emit, ignore
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import AccessDenied, FileMissing, KeyRefused, NotRegular, StoreError
+from sevenfold.core.events import Emit, SweepFailed, ignore
+from sevenfold.core.settings import Settings, Source
 from sevenfold.store.disk import SYSTEM_DISK, Disk
 from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import IDENTITY, ProjectId, claim, identify
 from sevenfold.store.keys import MAX_PARTS
-from sevenfold.store.lock_face import FACE
-from sevenfold.store.memory_place import open_elsewhere
+from sevenfold.store.lock_face import FACE, LockFace
+from sevenfold.store.memory_place import open_among, open_own
+from sevenfold.store.places import PlaceSettings
+
+SWEEP_EVERY = timedelta(days=1)
+"""Half-made files cost nothing but room, and looking for them goes through every folder there is."""
+
+_SWEPT = "swept"
+_NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +44,11 @@ class Project:
     folder: Folder
     sessions: Folder
     memory: Folder
+    """For agents too: names of our own in it, such as the lock's face, do not exist for this folder."""
     mail: Folder
     control: Folder
+    face: LockFace
+    """The dream lock as the memory folder shows it to other programs."""
 
     @classmethod
     def open(
@@ -45,22 +57,38 @@ class Project:
         *,
         home: Path,
         memory_dir: Path | None = None,
+        memory_home: Path | None = None,
+        clock: Clock | None = None,
         emit: Emit = ignore,
         disk: Disk = SYSTEM_DISK,
     ) -> Self:
-        """The project that `start` lies in, its folders made if need be."""
+        """The project that `start` lies in, its folders made if need be.
+
+        Its memory is `memory_dir` itself, or a folder of its own in `memory_home`, or lies under `home`.
+        """
         root = find_root(start, emit=emit)
-        named = identify(root)
-        folder = Folder.open(home / "projects" / named, create=True, disk=disk, own=frozenset([FACE]))
+        named, projects = identify(root), home / "projects"
         with ExitStack() as undo:
-            undo.callback(folder.close)
-            claim(folder, IDENTITY, root)
+            base = Folder.open(projects / named, create=True, disk=disk, own=frozenset([FACE]))
+            undo.callback(base.close)
+            claim(base, IDENTITY, root)
+            folder = undo.enter_context(base.without_own())
             sessions, mail, control = (
                 undo.enter_context(folder.subfolder(name)) for name in ("sessions", "mail", "control")
             )
-            memory = open_elsewhere(memory_dir, root, disk) if memory_dir else folder.subfolder("memory")
+            if memory_dir:
+                kept = open_own(memory_dir, root, projects, disk)
+            elif memory_home:
+                kept = open_among(memory_home, named, root, projects, disk)
+            else:
+                kept = base.subfolder("memory")
+            face = LockFace(undo.enter_context(kept))
+            memory = undo.enter_context(kept.without_own())
+            base.close()
+            project = cls(root, named, folder, sessions, memory, mail, control, face)
+            project._sweep_at_times((clock or SystemClock()).now(), emit)
             undo.pop_all()
-        return cls(root, named, folder, sessions, memory, mail, control)
+        return project
 
     def __enter__(self) -> Self:
         return self
@@ -73,14 +101,55 @@ class Project:
         return sum(_sweep_tree(folder, now, emit) for folder in (self.folder, self.memory))
 
     def close(self) -> None:
-        for folder in (self.control, self.mail, self.memory, self.sessions, self.folder):
-            folder.close()
+        with ExitStack() as exits:
+            for folder in (self.folder, self.sessions, self.memory, self.face, self.mail, self.control):
+                exits.callback(folder.close)
+
+    def _sweep_at_times(self, now: datetime, emit: Emit) -> None:
+        """Sweep, if nobody has for a while. That it fails is told, and no reason not to open the project."""
+        try:
+            last = self.control.entry(_SWEPT)
+            now_ns = int(now.timestamp()) * 10**9
+            if last and 0 <= now_ns - last.modified_ns < SWEEP_EVERY.total_seconds() * 1e9:
+                return
+            self.sweep(now, emit)
+            self.control.replace(_SWEPT, b"", modified_ns=now_ns)
+        except StoreError as error:
+            emit(SweepFailed(str(self.folder.path), str(error)))
+
+
+def open_project(
+    start: Path,
+    settings: Settings,
+    *,
+    user_home: Path,
+    clock: Clock | None = None,
+    emit: Emit = ignore,
+    disk: Disk = SYSTEM_DISK,
+) -> Project:
+    """The project that `start` lies in, with its files where `settings` put them.
+
+    A `memory_dir` from the project-local file is that project's own. From any other source it speaks for
+    every project, and each has a folder in it.
+    """
+    places = settings.of(PlaceSettings)
+    chosen = Path(places.memory_dir) if places.memory_dir else None
+    is_own = settings.origin("places.memory_dir").source is Source.LOCAL
+    return Project.open(
+        start,
+        home=places.home_folder(user_home),
+        memory_dir=chosen if is_own else None,
+        memory_home=None if is_own else chosen,
+        clock=clock,
+        emit=emit,
+        disk=disk,
+    )
 
 
 def _sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_PARTS) -> int:
     """As deep as a key can reach: nothing of ours lies deeper, and agents may nest folders without end."""
     swept = folder.sweep(now, emit)
     for name in folder.names() if depth else ():
-        with suppress(NotRegular, FileMissing, KeyRefused), folder.subfolder(name, create=False) as below:
+        with suppress(*_NOT_OURS), folder.subfolder(name, create=False) as below:
             swept += _sweep_tree(below, now, emit, depth - 1)
     return swept
