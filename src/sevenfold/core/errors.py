@@ -31,6 +31,9 @@ SevenfoldError
 │   ├── ProviderRefused         the request itself was refused
 │   ├── ReplyBroken             an answer began, and cannot be used
 │   └── ProviderUnreachable     no answer came at all
+├── CompactionError             a view cannot be cut down now
+│   ├── CompactionBusy          another one is under way, or has just changed the view
+│   └── CompactionStopped       automatic ones have helped nothing
 └── SimulatorError              a simulator was not used as its script says
     ├── CallUnexpected          a request that no step of the script answers
     └── StepsUnused             steps of the script that nobody asked for
@@ -229,6 +232,18 @@ class ProviderUnreachable(ProviderError):
     """No answer came at all: no connection, or none in time."""
 
     may_pass = True
+
+
+class CompactionError(SevenfoldError):
+    """A view cannot be cut down now; it is as it was."""
+
+
+class CompactionBusy(CompactionError):
+    """Another compaction is under way, or has just changed the view; ask again."""
+
+
+class CompactionStopped(CompactionError):
+    """Automatic compactions have helped nothing; one by hand may."""
 
 
 class SimulatorError(SevenfoldError):

@@ -22,9 +22,6 @@ class CompactSettings:
     auto_compact_pct: Decimal | None = percent(None, alias="CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
     """Unset: the default margin suits every window sold. A percentage compacts earlier, never later."""
 
-    notes_enabled: bool = switch(True)
-    """On: notes that are written already cost no model call. Off: every compaction asks a model."""
-
     blocks_enabled: bool = switch(True)
     """On: where a model makes compaction blocks itself, it needs no prompt of ours and fits its thinking."""
 
@@ -57,9 +54,6 @@ class CompactSettings:
 
     keep_tokens: int = amount(10_000)
     """Of the newest rounds, kept word for word beside a summary: what is being worked on right now."""
-
-    keep_max_tokens: int = amount(40_000)
-    """Of the rounds kept beside notes, which may be older than the newest ones (SPEC D5)."""
 
     said_tokens: int = limit(2_000, at_least=50)
     """A longer user message is pasted material: its beginning stays in view and the rest goes to a file."""

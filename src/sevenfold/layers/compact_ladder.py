@@ -43,11 +43,15 @@ class LadderFacts:
     """Of this compaction, in order."""
     failures_in_row: int = 0
     """Model calls for summaries that failed since the last one that did not, in this session."""
-    has_notes: bool = False
+    notes_missing: str = ""
+    """Why notes cannot stand in for the history; empty: they can."""
     has_structural: bool = False
-    compacts_on_demand: bool = False
+    block_missing: str = ""
+    """Why no compaction block can be asked for; empty: one can."""
     fits_window: bool = True
     """Whether the whole view and the directive can be sent at all."""
+    can_trim: bool = True
+    """Whether there is more than the newest round to drop."""
     is_partial: bool = False
     is_thrashing: bool = False
     """Compactions in a row have helped nothing: only what costs no model call is tried."""
@@ -96,7 +100,8 @@ def _is_repeat_due(facts: LadderFacts, settings: CompactSettings) -> bool:
         return tries <= settings.stream_retries
     # The first of all tries was on the whole view.
     asked = sum(attempt.failure == "too long" for attempt in facts.attempts)
-    return last.rung == "trimmed" and last.failure == "too long" and asked < settings.trim_tries
+    is_too_long = last.rung == "trimmed" and last.failure == "too long"
+    return is_too_long and facts.can_trim and asked < settings.trim_tries
 
 
 def _may_call(facts: LadderFacts, settings: CompactSettings) -> bool:
@@ -114,7 +119,7 @@ def _unfit(rung: Rung, facts: LadderFacts, settings: CompactSettings) -> str | N
         return "compactions in a row have helped nothing"
     match rung:
         case "notes":
-            return _unfit_notes(facts, settings)
+            return _unfit_notes(facts)
         case "block":
             return _unfit_block(facts)
         case "summary":
@@ -127,19 +132,17 @@ def _unfit(rung: Rung, facts: LadderFacts, settings: CompactSettings) -> str | N
             return None
 
 
-def _unfit_notes(facts: LadderFacts, settings: CompactSettings) -> str | None:
-    if not settings.notes_enabled:
-        return "compact.notes_enabled is off"
+def _unfit_notes(facts: LadderFacts) -> str | None:
     if facts.is_partial:
         return "notes are about the whole session, not a part of it"
     if facts.is_directed:
         return "notes that are written already cannot follow an instruction"
-    return None if facts.has_notes else "there are no notes to stand in for the history"
+    return facts.notes_missing or None
 
 
 def _unfit_block(facts: LadderFacts) -> str | None:
-    if not facts.compacts_on_demand:
-        return "the model makes no compaction blocks on demand"
+    if facts.block_missing:
+        return facts.block_missing
     if facts.is_partial:
         return "a compaction block stands for everything before it, not for a part"
     return None if facts.fits_window else "the whole view does not fit the window"
@@ -152,6 +155,8 @@ def _unfit_summary(facts: LadderFacts) -> str | None:
 
 
 def _unfit_trimmed(facts: LadderFacts) -> str | None:
+    if not facts.can_trim:
+        return "there are no older rounds to drop"
     if not facts.fits_window or _failed(facts, "too long"):
         return None
     return "a shorter prompt would not have helped"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
-from sevenfold.core.text import cut_lines
 from sevenfold.core.token_portions import PATH_KEYS, READERS
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.cut_text import Count, cut_tokens
 from sevenfold.layers.fences import fenced, read_fences
 
 FILE_TAG = "restored-file"
@@ -66,7 +66,7 @@ class FileText:
     is_cut: bool
 
 
-def plan_restore(facts: RestoreFacts, settings: CompactSettings, bytes_per_token: float) -> RestorePlan:
+def plan_restore(facts: RestoreFacts, settings: CompactSettings, count: Count) -> RestorePlan:
     """The newest few files and what else was there; each refusal is told."""
     files: list[str] = []
     left: list[Left] = []
@@ -82,19 +82,13 @@ def plan_restore(facts: RestoreFacts, settings: CompactSettings, bytes_per_token
             extras.append(extra)
             continue
         tokens = min(settings.restored_skill_tokens, skills_left)
-        text = cut_lines(extra.text, int(tokens * bytes_per_token))
+        text = cut_tokens(extra.text, tokens, count)
         if not text:
             left.append(Left(f"skill {extra.title}", "the budget for skills is used up by newer ones"))
             continue
-        skills_left -= max(1, round(len(text.encode("utf-8", "surrogatepass")) / bytes_per_token))
+        skills_left -= count(text)
         extras.append(Extra("skill", extra.title, text))
     return RestorePlan(tuple(files), tuple(extras), tuple(left))
-
-
-def choose_text(path: str, text: str, max_tokens: int, bytes_per_token: float) -> FileText:
-    """As much of a file's beginning as the budget allows, in whole lines."""
-    shown = cut_lines(text, int(max_tokens * bytes_per_token))
-    return FileText(path, shown, len(shown) < len(text))
 
 
 def render_file(file: FileText) -> Text:

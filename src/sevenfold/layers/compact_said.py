@@ -5,14 +5,13 @@ Each message stands in a fence of its own in the summary, so that the next compa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from sevenfold.core.messages import Block, Document, Image, Message, Text
-from sevenfold.core.text import cut_lines
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_strip import DOCUMENT, IMAGE
+from sevenfold.layers.cut_text import Count, cut_tokens
 from sevenfold.layers.fences import fenced, read_fences
 from sevenfold.layers.forks import FORK_MARK
 
@@ -23,9 +22,6 @@ REMINDER = "<system-reminder>"
 
 LEAST_TOKENS = 20
 """Shorter than this no message is made: its first words must still say what it was about."""
-
-Count: TypeAlias = Callable[[str], int]
-"""Tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +99,7 @@ def plan_said(said: Sequence[Said], count: Count, settings: CompactSettings) -> 
 
 def shorten(said: Said, max_tokens: int, count: Count, pointer: str) -> Said:
     """Its beginning, in whole lines, and where all of it is: where that was known before, there."""
-    size = len(said.text.encode("utf-8", "surrogatepass"))
-    shown = cut_lines(said.text, int(size * max_tokens / max(1, count(said.text))))
-    return Said(shown.rstrip(), said.pointer or pointer)
+    return Said(cut_tokens(said.text, max_tokens, count).rstrip(), said.pointer or pointer)
 
 
 def render_said(said: Sequence[Said]) -> str:

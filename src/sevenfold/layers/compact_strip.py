@@ -18,6 +18,9 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.text import cut_lines
 
+RESTORED = ("<restored-file ", "<restored ")
+"""How blocks begin that a compaction put back into view."""
+
 IMAGE, DOCUMENT = "[image]", "[document]"
 NOTHING_LEFT = "[thinking]"
 """For an answer that was thinking alone: a message must say something."""
@@ -41,6 +44,21 @@ def without_blocks(messages: Iterable[Message]) -> tuple[Message, ...]:
         else message
         for message in messages
     )
+
+
+def without_restored(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Without what an earlier compaction put back: it is put back again, as it is then."""
+
+    def drop(block: Block) -> Block | None:
+        is_restored = isinstance(block, Text) and block.text.startswith(RESTORED)
+        return None if is_restored else block
+
+    return tuple(_rewritten(message, drop) if message.role == "user" else message for message in messages)
+
+
+def without_system_role(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """System messages in mid-conversation as the user's text, for a model that takes none."""
+    return tuple(replace(item, role="user") if item.role == "system" else item for item in messages)
 
 
 def with_short_results(messages: Iterable[Message], max_bytes: int, pointer: str) -> tuple[Message, ...]:

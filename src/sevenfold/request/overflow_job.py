@@ -24,11 +24,17 @@ def spill_nowhere(_name: str, _text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class NotesText:
-    """The session's notes, fit to stand in for what they cover."""
+    """The session's notes, which may stand in for what they cover."""
 
-    text: str
-    covered: int
-    """How many messages of the view, from its beginning, they are about."""
+    text: str | None = None
+    """As they stand in the file; None: there is none."""
+    noted: int | None = None
+    """The message of the view that is the last they cover; None: it is not among them."""
+    template: str = ""
+    """What the file holds before anything was noted."""
+
+
+NO_NOTES = NotesText()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +65,7 @@ class CompactJob:
     instructions: str = ""
     """What the summary should look at, in a user's words or a hook's."""
     part: Part | None = None
-    notes: NotesText | None = None
-    notes_missing: str = ""
-    """Why there are none, for the event."""
+    notes: NotesText = NO_NOTES
     structural: str = ""
     """The structural notes of the whole session: what a summary is when no model writes one."""
     is_warm: bool = True
@@ -75,6 +79,8 @@ class CompactJob:
     spill: SpillText = spill_nowhere
     files_seen: tuple[str, ...] | None = None
     """Paths the agent has read, newest first; None: those that the view shows."""
+    folder: str = ""
+    """What relative paths among them start from."""
     barred_files: frozenset[str] = frozenset()
     """Paths never restored: the plan, instruction files. The transcript is barred anyway."""
     extras: tuple[Extra, ...] = ()

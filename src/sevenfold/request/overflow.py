@@ -1,0 +1,261 @@
+"""Carries a compaction out: down the ladder until a view comes of it that fits (SPEC E1–E10).
+
+It never fails for want of a model: the last rungs need none. Whatever is tried, skipped or failed is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import CompactionBusy, CompactionStopped
+from sevenfold.core.events import (
+    BreakerOpened,
+    CompactionStarted,
+    Emit,
+    HistoryCompacted,
+    RungFailed,
+    RungSkipped,
+    ignore,
+)
+from sevenfold.core.messages import Compaction, Message
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.compact_ladder import (
+    MODEL_RUNGS,
+    Attempt,
+    BreakerState,
+    Ending,
+    LadderFacts,
+    Rung,
+    next_rung,
+)
+from sevenfold.layers.compact_strip import without_thinking
+from sevenfold.layers.notes_compact import KeepPlan, NoPlan
+from sevenfold.layers.session_notes import NotesSettings
+from sevenfold.providers.provider import Provider
+from sevenfold.request.overflow_ask import BLOCK_BETA, Asker, block_missing
+from sevenfold.request.overflow_climb import Climb, Draft, Trouble, start_climb
+from sevenfold.request.overflow_head import Composed, compose
+from sevenfold.request.overflow_job import Compacted, CompactJob
+from sevenfold.request.overflow_plain import draft_clip, draft_notes, draft_structural, plan_notes
+from sevenfold.request.overflow_state import StateFile
+from sevenfold.request.summary_prompts import SummaryPrompts, read_prompts
+from sevenfold.store.offload import durably
+
+NOTES = NotesSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """A compaction under way, for whoever asks for another meanwhile."""
+
+    job: CompactJob
+    since: timedelta
+    result: asyncio.Future[Compacted]
+
+
+class Overflow:
+    """The compactions of one session, one at a time."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        settings: CompactSettings,
+        *,
+        notes: NotesSettings = NOTES,
+        state: StateFile | None = None,
+        catalog: Catalog = CATALOG,
+        clock: Clock | None = None,
+        prompts: SummaryPrompts | None = None,
+        emit: Emit = ignore,
+    ) -> None:
+        self._settings, self._notes = settings, notes
+        self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
+        self._asker = Asker(provider, settings, prompts or read_prompts(), catalog, self._clock, emit)
+        self._file = state or StateFile(emit=emit)
+        self._state = self._file.read()
+        self._running: _Running | None = None
+
+    @property
+    def state(self) -> BreakerState:
+        return self._state
+
+    @property
+    def is_stopped(self) -> bool:
+        """Automatic compaction has helped nothing too often: only by hand, or when the provider insists."""
+        return self._state.is_thrashing(self._settings)
+
+    async def compact(self, job: CompactJob) -> Compacted:
+        """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
+        or `InputError` for a job that makes no sense."""
+        if job.trigger == "auto" and self.is_stopped:
+            raise CompactionStopped(
+                f"{self._state.futile_in_row} compactions in a row helped nothing; compact by hand, or start "
+                "a session with a smaller system prompt or fewer tools"
+            )
+        climb = start_climb(job, self._catalog.find(job.request.frame.model), self._settings)
+        running = self._running
+        if running is not None and not self._is_stale(running):
+            return await self._join(running, job)
+        return await self._lead(climb)
+
+    def _is_stale(self, running: _Running) -> bool:
+        return self._clock.uptime() - running.since > timedelta(seconds=self._settings.lock_seconds)
+
+    async def _join(self, running: _Running, job: CompactJob) -> Compacted:
+        """Wait for the one that is under way, and use its result if it fits what is asked now."""
+        seconds = self._settings.wait_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                result = await asyncio.shield(running.result)
+        except TimeoutError:
+            raise CompactionBusy(f"a compaction is still under way after {seconds} s; ask again") from None
+        if not _extends(job.request.messages, running.job.request.messages):
+            raise CompactionBusy("a compaction of another view has just ended; ask again with the new one")
+        return _carried_over(result, job, running.job)
+
+    async def _lead(self, climb: Climb) -> Compacted:
+        future = asyncio.get_running_loop().create_future()
+        running = self._running = _Running(climb.job, self._clock.uptime(), future)
+        try:
+            result = await self._climb(climb)
+        except BaseException as error:
+            if not future.done():
+                told = CompactionBusy("the compaction that was waited for was cancelled or failed; ask again")
+                told.__cause__ = error if isinstance(error, Exception) else None
+                future.set_exception(told)
+                # Nobody may be waiting, and that is no mistake.
+                future.exception()
+            raise
+        finally:
+            is_overtaken = self._running is not running
+            if not is_overtaken:
+                self._running = None
+        if is_overtaken:
+            future.set_exception(CompactionBusy("another compaction overtook this one; ask again"))
+            return await future
+        future.set_result(result)
+        return result
+
+    async def _climb(self, climb: Climb) -> Compacted:
+        job, started = climb.job, self._clock.uptime()
+        self._emit(CompactionStarted(job.trigger, job.tokens_before, job.target))
+        notes = plan_notes(climb, self._notes)
+        while True:
+            step = next_rung(self._facts(climb, notes), self._settings)
+            for skip in step.skipped:
+                self._emit(RungSkipped(skip.rung, skip.reason))
+            draft = await self._try(step.rung, climb, notes)
+            if isinstance(draft, Draft):
+                composed = await compose(draft, climb)
+                if composed.tokens < job.target or draft.rung == "clip":
+                    return await self._finish(draft, composed, climb, started)
+                draft = Trouble("too large", f"the view would have {composed.tokens:,} tokens")
+            climb.attempts.append(Attempt(step.rung, draft.failure))
+            self._emit(RungFailed(step.rung, draft.reason, self._state.failures_in_row))
+
+    def _facts(self, climb: Climb, notes: KeepPlan | NoPlan) -> LadderFacts:
+        job = climb.job
+        return LadderFacts(
+            job.trigger,
+            tuple(climb.attempts),
+            self._state.failures_in_row,
+            notes.reason if isinstance(notes, NoPlan) else "",
+            has_structural=bool(job.structural.strip()),
+            block_missing=block_missing(climb, self._settings),
+            fits_window=climb.fits_window,
+            can_trim=climb.can_trim,
+            is_partial=job.part is not None,
+            is_thrashing=self.is_stopped,
+            is_directed=bool(job.instructions.strip()),
+        )
+
+    async def _try(self, rung: Rung, climb: Climb, notes: KeepPlan | NoPlan) -> Draft | Trouble:
+        if rung in MODEL_RUNGS:
+            return await self._ask(rung, climb)
+        if rung == "notes" and isinstance(notes, KeepPlan):
+            return draft_notes(notes, climb)
+        if rung == "structural":
+            return draft_structural(climb, self._notes)
+        return draft_clip(climb)
+
+    async def _ask(self, rung: Rung, climb: Climb) -> Draft | Trouble:
+        """Counted as a failure before it is made: a process that dies of it has failed too."""
+        before = self._state
+        await self._keep(before.failed())
+        try:
+            draft = await self._asker.ask(rung, climb)
+        except BaseException:
+            # Cancelled by whoever wanted it: that says nothing about summaries.
+            await self._keep(before)
+            raise
+        if isinstance(draft, Draft):
+            await self._keep(self._state.succeeded())
+        elif self._state.failures_in_row == self._settings.breaker_failures:
+            self._emit(BreakerOpened("summary", self._state.failures_in_row, draft.reason))
+        return draft
+
+    async def _finish(self, draft: Draft, composed: Composed, climb: Climb, started: timedelta) -> Compacted:
+        job = climb.job
+        is_within = composed.tokens < job.target
+        was_stopped = self.is_stopped
+        await self._keep(self._state.ended(Ending(job.trigger, job.round_number, is_within), self._settings))
+        for event in composed.events:
+            self._emit(event)
+        if self.is_stopped and not was_stopped:
+            why = "full again at once" if is_within else f"still {composed.tokens:,} of {job.target:,} tokens"
+            self._emit(BreakerOpened("thrash", self._state.futile_in_row, why))
+        took = self._clock.uptime() - started
+        self._emit(
+            HistoryCompacted(
+                draft.rung,
+                job.trigger,
+                job.tokens_before,
+                composed.tokens,
+                len(composed.kept),
+                climb.calls,
+                took // timedelta(milliseconds=1),
+            )
+        )
+        return Compacted(
+            draft.rung,
+            job.trigger,
+            composed.head,
+            composed.kept_from,
+            composed.kept,
+            job.tokens_before,
+            composed.tokens,
+            draft.summary,
+            tuple(climb.replies),
+            (BLOCK_BETA,) if _has_block(composed.head) else (),
+            climb.calls,
+        )
+
+    async def _keep(self, state: BreakerState) -> None:
+        if state != self._state:
+            self._state = state
+            await durably(lambda: self._file.write(state))
+
+
+def _has_block(messages: Sequence[Message]) -> bool:
+    return any(isinstance(block, Compaction) for message in messages for block in message.blocks)
+
+
+def _extends(messages: Sequence[Message], beginning: Sequence[Message]) -> bool:
+    """Whether a view begins with the very messages of another."""
+    return len(messages) >= len(beginning) and all(
+        one is other for one, other in zip(messages, beginning, strict=False)
+    )
+
+
+def _carried_over(result: Compacted, job: CompactJob, first: CompactJob) -> Compacted:
+    """The same result for a view that has grown since: what is new is kept too."""
+    new = tuple(job.request.messages[len(first.request.messages) :])
+    if not job.capabilities.rewrites_history:
+        new = without_thinking(new)
+    grown = sum(job.counts[len(first.request.messages) :])
+    return replace(result, kept=result.kept + new, tokens_after=result.tokens_after + grown, replies=())

@@ -1,0 +1,224 @@
+"""The rungs that ask a model: a compaction block, a summary of the whole view, one of a shortened view."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import PromptTooLong, ReplyBroken
+from sevenfold.core.events import Emit
+from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.core.messages import Compaction, Message
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.compact_ladder import Rung
+from sevenfold.layers.compact_price import PathFacts, choose_path
+from sevenfold.layers.compact_rounds import plan_trim
+from sevenfold.layers.compact_said import spoken_text
+from sevenfold.layers.compact_strip import (
+    starts_with_user,
+    without_blocks,
+    without_media,
+    without_restored,
+    without_system_role,
+    without_thinking,
+)
+from sevenfold.layers.compact_summary import parse_summary, render_directive, render_scope
+from sevenfold.layers.forks import ForkBrief, open_calls
+from sevenfold.providers.provider import Provider
+from sevenfold.request.overflow_climb import DIRECTIVE_TOKENS, Climb, Draft, Trouble
+from sevenfold.request.summary_prompts import SummaryPrompts
+from sevenfold.run.fork import run_fork
+
+KIND = "summary"
+"""Whose calls these are, for the bill."""
+BLOCK_BETA = "compact-2026-09-04"
+"""The header of a request that asks for a compaction block, and of every later one that carries it."""
+
+DROPPED = "[The oldest rounds of this conversation are left out here.]"
+OVERSHOOT_MARGIN = 1.1
+"""Our counts are estimates: drop a little more than was stated rather than ask once more."""
+KEPT_SHARE = 4
+"""At most this part of the target goes to rounds that are kept beside a summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks for summaries, and judges the answers."""
+
+    provider: Provider
+    settings: CompactSettings
+    prompts: SummaryPrompts
+    catalog: Catalog
+    clock: Clock
+    emit: Emit
+
+    async def ask(self, rung: Rung, climb: Climb) -> Draft | Trouble:
+        match rung:
+            case "block":
+                return await self._ask_block(climb)
+            case "trimmed":
+                return await self._ask_trimmed(climb)
+            case _:
+                return await self._ask_whole(climb)
+
+    async def _ask_block(self, climb: Climb) -> Draft | Trouble:
+        """The provider's own compaction (API.md §2.3): the same frame and messages, and a wish."""
+        request = climb.job.request
+        kept_from = climb.unanswered()
+        wish = render_directive(self.prompts.block, instructions=climb.job.instructions)
+        compaction: dict[str, Json] = {"type": "summarize", "instructions": wish}
+        params = {**request.frame.params.without("context_management"), "compaction": JsonObject(compaction)}
+        betas = tuple(dict.fromkeys((*request.frame.betas, BLOCK_BETA)))
+        frame = replace(request.frame, params=JsonObject(params), betas=betas)
+        asked = ModelRequest(frame, request.messages[:kept_from], _within(request, kept_from), KIND)
+        reply = await self._send(climb, self.provider.send(asked))
+        if isinstance(reply, Trouble):
+            return reply
+        blocks = [block for block in reply.message.blocks if isinstance(block, Compaction)]
+        if len(blocks) != 1 or not (blocks[0].content or "").strip():
+            return Trouble("unusable", f"no compaction block came (stopped by {reply.stop_reason})")
+        return Draft("block", blocks[0].content or "", kept_from, block=blocks[0])
+
+    async def _ask_whole(self, climb: Climb) -> Draft | Trouble:
+        """On the unchanged prefix, or on a stripped copy where the prices say so."""
+        job, part = climb.job, climb.job.part
+        end, kept_from, before, scope = len(climb.messages), 0, 0, ""
+        if part is None or climb.part_index is None:
+            kept_from = climb.newest(min(self.settings.keep_tokens, job.target // KEPT_SHARE))
+        elif part.side == "up_to":
+            end = kept_from = climb.part_index
+        else:
+            kept_from, before = end, climb.part_index
+            scope = render_scope(spoken_text(climb.messages[before]) or "…")
+        request = replace(job.request, messages=climb.messages[:end], breakpoints=_within(job.request, end))
+        request = self._choose_request(climb, request)
+        summary = await self._ask_fork(climb, request, scope)
+        if isinstance(summary, Trouble):
+            return summary
+        return Draft("summary", summary, kept_from, before)
+
+    async def _ask_trimmed(self, climb: Climb) -> Draft | Trouble:
+        """Without the oldest rounds (SPEC E6), and more of them each time it is still too long."""
+        rounds = climb.rounds[climb.dropped :]
+        overshoot = None if climb.overshoot is None else round(climb.overshoot * OVERSHOOT_MARGIN)
+        trim = plan_trim(rounds, overshoot, self.settings)
+        climb.dropped += trim.rounds
+        # Thinking is signed over what is missing now, so none of it can be sent.
+        left = without_thinking((*climb.messages[: climb.head], *climb.messages[trim.stop :]))
+        is_opened = bool(left) and any(isinstance(block, Compaction) for block in left[0].blocks)
+        messages = left if is_opened else starts_with_user(left, DROPPED)
+        marks = tuple(mark for mark in climb.job.request.breakpoints if mark.level != "messages")
+        request = replace(climb.job.request, messages=messages, breakpoints=marks)
+        summary = await self._ask_fork(climb, request, "")
+        if isinstance(summary, Trouble):
+            return summary
+        kept_from = climb.newest(min(self.settings.keep_tokens, climb.job.target // KEPT_SHARE))
+        remark = f"Its first {climb.dropped} rounds did not fit and are not in the summary."
+        return Draft("trimmed", summary, kept_from, remark=remark)
+
+    def _choose_request(self, climb: Climb, request: ModelRequest) -> ModelRequest:
+        job = climb.job
+        stripped = without_thinking(without_media(without_restored(request.messages)))
+        stripped_tokens = climb.sizer.frame_tokens + climb.sizer.rewritten(stripped, job)
+        others = [self.catalog.find(name, self.emit) for name in self.settings.summary_models]
+        facts = PathFacts(
+            climb.model, job.is_warm, job.tokens_before, stripped_tokens, others, self.clock.now().date()
+        )
+        choice = choose_path(facts)
+        if choice.is_warm:
+            return request
+        if choice.model is climb.model:
+            return replace(request, messages=stripped, breakpoints=())
+        return _for_model(choice.model, request.frame, stripped)
+
+    async def _ask_fork(self, climb: Climb, request: ModelRequest, scope: str) -> str | Trouble:
+        directive = render_directive(self.prompts.summary, instructions=climb.job.instructions, scope=scope)
+        brief = ForkBrief(KIND, directive, max_tokens=self.settings.summary_max_tokens)
+        reply = await self._send(climb, self._run(request, brief))
+        return reply if isinstance(reply, Trouble) else judge(reply)
+
+    async def _run(self, request: ModelRequest, brief: ForkBrief) -> Reply:
+        return (await run_fork(request, brief, self.provider, emit=self.emit)).last
+
+    async def _send(self, climb: Climb, sending: Awaitable[Reply]) -> Reply | Trouble:
+        climb.calls += 1
+        seconds = self.settings.summary_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                reply = await sending
+        except PromptTooLong as error:
+            climb.overshoot = _scaled(error, climb)
+            return Trouble("too long", str(error))
+        except ReplyBroken as error:
+            return Trouble("broken", str(error))
+        except TimeoutError:
+            return Trouble("refused", f"no answer within {seconds} s (compact.summary_timeout_seconds)")
+        except Exception as error:  # whatever a provider does, the session goes on
+            return Trouble("refused", f"{type(error).__name__}: {error}")
+        climb.replies.append(reply)
+        return reply
+
+
+def judge(reply: Reply) -> str | Trouble:
+    """The summary in an answer, or why it holds none (SPEC E8)."""
+    match reply.stop_reason:
+        case "model_context_window_exceeded":
+            return Trouble("too long", "the window was full before the summary was written")
+        case "max_tokens":
+            return Trouble("unusable", "the summary was cut off at its token limit")
+        case "refusal":
+            return Trouble("unusable", "the model refused to write a summary")
+        case _:
+            pass
+    if reply.tool_uses:
+        names = ", ".join(use.name for use in reply.tool_uses)
+        return Trouble("unusable", f"the model called {names} instead of writing a summary")
+    parsed = parse_summary(reply.text)
+    return Trouble("unusable", parsed.problem) if parsed.problem else parsed.summary
+
+
+def block_missing(climb: Climb, settings: CompactSettings) -> str:
+    """Why no compaction block can be asked for; empty when one can."""
+    if not climb.job.capabilities.compacts_on_demand:
+        return "the model makes no compaction blocks on demand"
+    if not settings.blocks_enabled:
+        return "compact.blocks_enabled is off"
+    params = climb.job.request.frame.params
+    output = params.get("output_config")
+    choice = params.get("tool_choice")
+    budget = output.get("task_budget") if isinstance(output, JsonObject) else None
+    barred = {
+        "stop_sequences": bool(params.get("stop_sequences")),
+        "thread": params.get("thread") is not None,
+        "a forced tool_choice": isinstance(choice, JsonObject) and choice.get("type") in ("any", "tool"),
+        "output_config.format": isinstance(output, JsonObject) and output.get("format") is not None,
+        "a task budget": isinstance(budget, JsonObject) and budget.get("remaining") is not None,
+        "calls without results": bool(open_calls(climb.messages[: climb.unanswered()])),
+    }
+    return next((f"it cannot be combined with {name}" for name, there in barred.items() if there), "")
+
+
+def _within(request: ModelRequest, end: int) -> tuple[Breakpoint, ...]:
+    return tuple(mark for mark in request.breakpoints if mark.level != "messages" or mark.index < end)
+
+
+def _for_model(model: Model, frame: Frame, messages: tuple[Message, ...]) -> ModelRequest:
+    """The stripped view for another model, without what only the session's own is known to take."""
+    plain = without_blocks(messages)
+    if not model.takes_system_role:
+        plain = without_system_role(plain)
+    own = Frame(model.name, min(frame.max_tokens, model.max_output_tokens), frame.system, frame.tools, EMPTY)
+    return ModelRequest(own, starts_with_user(plain, DROPPED))
+
+
+def _scaled(error: PromptTooLong, climb: Climb) -> int | None:
+    """The stated overshoot in our own tokens, which the rounds are counted in."""
+    if error.overshoot is None or not error.tokens:
+        return None
+    ours = climb.job.tokens_before + DIRECTIVE_TOKENS
+    return round((error.overshoot + DIRECTIVE_TOKENS) * min(2.0, max(0.5, ours / error.tokens)))

@@ -1,0 +1,164 @@
+"""One compaction under way: the job, what can be said of its view, and what has been tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.messages import Compaction, Message
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Reply
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.compact_ladder import Attempt, Failure, Rung
+from sevenfold.layers.compact_price import SUMMARY_TOKENS
+from sevenfold.layers.compact_rounds import Round, head_length, keep_from, plan_rounds, round_start
+from sevenfold.layers.compact_said import spoken_text
+from sevenfold.layers.compact_summary import is_head
+from sevenfold.request.overflow_job import CompactJob
+from sevenfold.request.overflow_size import Sizer
+
+DIRECTIVE_TOKENS = 1_500
+"""What asking for a summary adds to a prompt, in the densest tokenizer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A summary, and which messages of the view stand beside it."""
+
+    rung: Rung
+    summary: str
+    kept_from: int
+    before: int = 0
+    """So many messages at the view's beginning stay in front of it."""
+    block: Compaction | None = None
+    """What the provider made to stand for everything before it."""
+    kept: tuple[Message, ...] | None = None
+    """The kept messages where they were rewritten; None: as they are."""
+    remark: str = ""
+    restores: bool = True
+    """Whether there is room to put files back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a rung gave no summary."""
+
+    failure: Failure
+    reason: str
+
+
+@dataclass(slots=True)
+class Climb:
+    """Changed by the one compaction that owns it."""
+
+    job: CompactJob
+    model: Model
+    settings: CompactSettings
+    sizer: Sizer
+    is_summary: tuple[bool, ...]
+    head: int
+    """How many messages at the beginning an earlier compaction left."""
+    rounds: tuple[Round, ...]
+    """All after those."""
+    part_index: int | None
+    """Where a partial compaction parts the view."""
+    overshoot: int | None
+    """By how much the last prompt was too long, as far as anybody said."""
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    replies: list[Reply] = field(default_factory=list[Reply])
+    calls: int = 0
+    dropped: int = 0
+    """How many of the oldest rounds the last request left out."""
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return self.job.request.messages
+
+    @property
+    def fits_window(self) -> bool:
+        return self.job.trigger != "reactive" and self.missing_tokens() <= 0
+
+    @property
+    def can_trim(self) -> bool:
+        return len(self.rounds) - self.dropped > 1
+
+    def unanswered(self) -> int:
+        """Where the user's last words begin, if nobody has answered them; else the view's end."""
+        end = len(self.messages)
+        if len(self.rounds) < 2:
+            return end
+        start = self.rounds[-1].start
+        is_human = self.messages[start].role == "user" and start not in self.job.attachments
+        return start if is_human and spoken_text(self.messages[start]) else end
+
+    def newest(self, budget_tokens: int) -> int:
+        """Where the newest rounds begin that fit; the unanswered words alone where all of them would."""
+        start = keep_from(self.rounds, budget_tokens, length=len(self.messages))
+        return start if start > self.head else self.unanswered()
+
+    def missing_tokens(self) -> int:
+        """By how much the whole view and the request for a summary are over the window."""
+        job = self.job
+        if job.window_tokens is None:
+            return 0
+        return job.tokens_before + DIRECTIVE_TOKENS + SUMMARY_TOKENS - job.window_tokens
+
+
+def start_climb(job: CompactJob, model: Model, settings: CompactSettings) -> Climb:
+    """Look at a job once; one that cannot be done is refused."""
+    messages = job.request.messages
+    if len(job.counts) != len(messages):
+        raise InputError(f"{len(job.counts)} counts for {len(messages)} messages; give one for each")
+    if job.request.who != "main":
+        raise InputError(f"a {job.request.who} fork cannot be compacted; only the session's own view can")
+    is_summary = tuple(is_head(message) for message in messages)
+    head = head_length(messages, is_summary)
+    if head >= len(messages):
+        raise InputError("there is nothing to compact yet: nothing was said since the view began")
+    rounds = tuple(item for item in plan_rounds(messages, job.counts) if item.start >= head)
+    climb = Climb(
+        job,
+        model,
+        settings,
+        Sizer.for_job(job, model),
+        is_summary,
+        head,
+        _after_head(rounds, messages, job.counts, head),
+        None,
+        None,
+    )
+    if job.part is not None:
+        climb.part_index = _part_index(climb, job.part.index)
+    climb.overshoot = _overshoot(climb)
+    return climb
+
+
+def _after_head(
+    rounds: tuple[Round, ...], messages: Sequence[Message], counts: Sequence[int], head: int
+) -> tuple[Round, ...]:
+    """The rounds after an earlier head, whose last message may share a round with what follows it."""
+    first = rounds[0].start if rounds else len(messages)
+    if first == head:
+        return rounds
+    return (Round(head, first, sum(counts[head:first])), *rounds)
+
+
+def _part_index(climb: Climb, index: int) -> int:
+    if not climb.head <= index < len(climb.messages):
+        raise InputError(
+            f"message {index} cannot part the view; choose one from {climb.head} to {len(climb.messages) - 1}"
+        )
+    start = round_start(climb.rounds, index)
+    if start <= climb.head and climb.job.part is not None and climb.job.part.side == "up_to":
+        raise InputError(f"nothing stands before message {index} to be summarised; choose a later one")
+    return start
+
+
+def _overshoot(climb: Climb) -> int | None:
+    job = climb.job
+    if job.trigger == "reactive":
+        room = DIRECTIVE_TOKENS + SUMMARY_TOKENS
+        return None if job.overshoot is None else job.overshoot + room
+    missing = climb.missing_tokens()
+    return missing if missing > 0 else None

@@ -1,0 +1,138 @@
+"""Makes the new view of a draft: the summary, the user's words, what is restored, and the kept messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sevenfold.core.canonical import digest
+from sevenfold.core.events import Event, FileRestored, RestoreSkipped
+from sevenfold.core.messages import Message, Text
+from sevenfold.layers.compact_restore import RestoreFacts, files_read
+from sevenfold.layers.compact_said import Said, collect_said, plan_said, render_said, shorten
+from sevenfold.layers.compact_strip import without_thinking
+from sevenfold.layers.compact_summary import Head, render_head
+from sevenfold.request.overflow_climb import Climb, Draft
+from sevenfold.request.restore import restore
+from sevenfold.store.offload import durably
+
+SAID_SHARE = 5
+"""At most this part of the target goes to the user's own words."""
+RESTORED_SHARE = 4
+"""At most this part of it goes to files that are read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A view that could be sent."""
+
+    head: tuple[Message, ...]
+    kept_from: int
+    kept: tuple[Message, ...]
+    tokens: int
+    events: tuple[Event, ...] = ()
+    """What is to be told if this view is the one."""
+
+
+async def compose(draft: Draft, climb: Climb) -> Composed:
+    """The view of a draft: without restored files, and then without kept rounds, if it would be too large."""
+    target = climb.job.target
+    wide = await _compose(draft, climb)
+    if wide.tokens < target or not draft.restores:
+        return wide
+    bare = await _compose(replace(draft, restores=False), climb)
+    lost = [event.path for event in wide.events if isinstance(event, FileRestored)]
+    told = tuple(RestoreSkipped(path, "the view has no room for it") for path in lost)
+    bare = replace(bare, events=(*bare.events, *told))
+    has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
+    if bare.tokens < target or has_own_end:
+        return bare
+    alone = await _compose(replace(draft, restores=False, kept_from=climb.unanswered()), climb)
+    return replace(alone, events=bare.events)
+
+
+async def _compose(draft: Draft, climb: Climb) -> Composed:
+    job = climb.job
+    kept = _kept(draft, climb)
+    before = _without_trailing_system(climb.messages[: draft.before])
+    events: list[Event] = []
+    said = await _said(draft, climb)
+    restored: tuple[Text, ...] = ()
+    if draft.restores:
+        restored = await _restored(kept, climb, events)
+    head = Head(draft.rung, draft.summary, said, job.transcript, draft.remark)
+    opening = render_head(head, restored)
+    blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)
+    tokens = (
+        climb.sizer.frame_tokens
+        + climb.sizer.messages((*blocks, opening))
+        + sum(job.counts[: len(before)])
+        + _kept_tokens(draft, kept, climb)
+    )
+    return Composed((*before, *blocks, opening), draft.kept_from, kept, tokens, tuple(events))
+
+
+def _kept(draft: Draft, climb: Climb) -> tuple[Message, ...]:
+    kept = tuple(climb.messages[draft.kept_from :]) if draft.kept is None else draft.kept
+    # What it is signed over is gone, so a model that checks would refuse it.
+    return kept if climb.job.capabilities.rewrites_history else without_thinking(kept)
+
+
+def _kept_tokens(draft: Draft, kept: Sequence[Message], climb: Climb) -> int:
+    if len(kept) == len(climb.messages) - draft.kept_from:
+        return climb.sizer.rewritten(kept, climb.job, draft.kept_from)
+    return climb.sizer.messages(kept)
+
+
+def _without_trailing_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Nothing of the user's may follow a system message, and the head is the user's."""
+    end = len(messages)
+    while end and messages[end - 1].role == "system":
+        end -= 1
+    return tuple(messages[:end])
+
+
+async def _said(draft: Draft, climb: Climb) -> tuple[Said, ...]:
+    """The user's words of the part that goes out of view, those too long as preview and spill."""
+    job = climb.job
+    start, stop = draft.before, draft.kept_from
+    said = collect_said(
+        climb.messages[start:stop],
+        is_summary=climb.is_summary[start:stop],
+        attachments={at - start for at in job.attachments},
+    )
+    total = max(1, min(climb.settings.said_total_tokens, job.target // SAID_SHARE))
+    own = min(climb.settings.said_tokens, total)
+    plan = plan_said(
+        said, climb.sizer.text, replace(climb.settings, said_tokens=own, said_total_tokens=total)
+    )
+    shown = list(said)
+    for at in plan.long:
+        pointer = said[at].pointer or await _spill(said[at].text, "only its beginning is shown", climb)
+        shown[at] = shorten(said[at], plan.max_tokens, climb.sizer.text, pointer)
+    if plan.fold:
+        pointer = await _spill(render_said(said[: plan.fold]), "they are not shown", climb)
+        shown[: plan.fold] = [Said(f"[{plan.fold} earlier messages]", pointer)]
+    return tuple(shown)
+
+
+async def _spill(text: str, what: str, climb: Climb) -> str:
+    name = f"said-{digest(text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
+    path = await durably(lambda: climb.job.spill(name, text))
+    where = path or climb.job.transcript
+    return f"{what}; all of it is in {where}" if where else f"{what}; the rest is no longer at hand"
+
+
+async def _restored(kept: Sequence[Message], climb: Climb, events: list[Event]) -> tuple[Text, ...]:
+    job, settings = climb.job, climb.settings
+    seen = files_read(climb.messages) if job.files_seen is None else job.files_seen
+    barred = frozenset((*job.barred_files, job.transcript)) - {""}
+    facts = RestoreFacts(seen, frozenset(files_read(kept)), barred, job.extras)
+    budget = min(settings.restored_files_tokens, job.target // RESTORED_SHARE)
+    return await restore(
+        facts,
+        replace(settings, restored_files_tokens=budget),
+        climb.sizer.text,
+        events.append,
+        folder=job.folder,
+    )
