@@ -6,12 +6,14 @@ from sevenfold.core.catalog import ModelSettings
 from sevenfold.core.settings import Section
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
 from sevenfold.store.places import PlaceSettings
 
 SECTIONS: tuple[type[Section], ...] = (
     ToolResultSettings,
+    NotesSettings,
     CompactSettings,
     CacheSettings,
     WindowSettings,

@@ -1,0 +1,135 @@
+"""What people said: their requests word for word, and the sentences that set a rule."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from sevenfold.layers.notes_sections import Counter, render_fenced
+from sevenfold.layers.structural_fit import CONSIDERED, Entry
+
+LONG_CHARS = 40_000
+"""Longer is over any limit on tokens: it is not weighed, and only its beginning is kept."""
+PREVIEW_CHARS = 1_200
+BRIEF_CHARS = 160
+RULE_CHARS = 260
+MAX_RULES = 60
+MAX_REQUESTS = 2_000
+
+_RULE = re.compile(
+    r"\b(?:don'?t|do not|never|always|instead of|not that|stop|should(?:n'?t| not)|must(?:n'?t| not)?|"
+    r"make sure|prefer|please use|wrong|actually|rather than|no need|remember|from now on|avoid)\b|^no\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?")
+_MACHINE = re.compile(
+    r"\s*(?:<(?:command-|local-command-|task-notification|system-reminder|bash-|environment_context|"
+    r"user_instructions|collaboration_mode)|\[Request interrupted|Caveat: |This session is being continued|"
+    r"# AGENTS\.md)"
+)
+
+
+@dataclass(slots=True)
+class RequestFacts:
+    text: str
+    at: int
+    count: int = 1
+    pointer: str = ""
+    """Where the whole of a long one is kept."""
+
+    @property
+    def is_machine(self) -> bool:
+        """Written by a program on the person's side: kept, and never taken for the task."""
+        return bool(_MACHINE.match(self.text))
+
+
+class WordLedger:
+    """User messages in order. One that comes again word for word is kept once, and counted."""
+
+    __slots__ = ("_rules", "dropped", "requests")
+
+    def __init__(self) -> None:
+        self.requests: OrderedDict[str, RequestFacts] = OrderedDict()
+        self._rules: OrderedDict[str, None] = OrderedDict()
+        self.dropped = 0
+
+    def take(self, text: str, at: int, pointer: str = "") -> RequestFacts | None:
+        """What was said, as it is kept; None where nothing was."""
+        if not text.strip():
+            return None
+        known = self.requests.pop(text, None)
+        facts = known or RequestFacts(text, at)
+        facts.at = at
+        facts.count += known is not None
+        facts.pointer = pointer or facts.pointer
+        self.requests[text] = facts
+        if len(self.requests) > MAX_REQUESTS:
+            self.requests.popitem(last=False)
+            self.dropped += 1
+        if not facts.is_machine:
+            self._learn(text)
+        return facts
+
+    def take_refusal(self, said: str, at: int) -> None:
+        """What a person said on refusing a call is their word like any other, and always a rule."""
+        self.take(said, at)
+        self._rule(said)
+
+    def first(self) -> str:
+        return next((item.text for item in self.requests.values() if not item.is_machine), "")
+
+    def latest(self) -> str:
+        return next((item.text for item in reversed(self.requests.values()) if not item.is_machine), "")
+
+    def rule_entries(self) -> list[Entry]:
+        size = len(self._rules)
+        return [Entry(f"- {rule}", weight=place / size) for place, rule in enumerate(self._rules)]
+
+    def entries(self, limit_tokens: float, count: Counter) -> list[Entry]:
+        """Requests word for word, the newest weighing most; a very long one by how it begins."""
+        size = len(self.requests)
+        return [
+            Entry(
+                # No section has room for more than the newest; weighing the rest would cost time for nothing.
+                _whole(item, place + 1, limit_tokens, count)
+                if size - place <= CONSIDERED
+                else _brief(item, place + 1),
+                brief=_brief(item, place + 1),
+                weight=place + (0 if item.is_machine else size),
+            )
+            for place, item in enumerate(self.requests.values())
+        ]
+
+    def _learn(self, text: str) -> None:
+        for sentence in _SENTENCE.findall(text[:4_000]):
+            if len(sentence) <= RULE_CHARS and _RULE.search(sentence):
+                self._rule(sentence)
+
+    def _rule(self, sentence: str) -> None:
+        rule = " ".join(sentence.split())[:RULE_CHARS]
+        self._rules.pop(rule, None)
+        if len(rule) > 8:
+            self._rules[rule] = None
+        if len(self._rules) > MAX_RULES:
+            self._rules.popitem(last=False)
+
+
+def _whole(item: RequestFacts, number: int, limit_tokens: float, count: Counter) -> str:
+    again = f"(said {item.count}×) " if item.count > 1 else ""
+    text = item.text
+    if len(text) > LONG_CHARS or count(text) > limit_tokens:
+        where = f"; the whole is in {item.pointer}" if item.pointer else ""
+        shown = render_fenced(text[:PREVIEW_CHARS])
+        return f"{number}. {again}begins so, of {len(text):,} characters{where}:\n{shown}"
+    if "\n" in text or text.startswith("#"):
+        return f"{number}. {again}\n{render_fenced(text)}"
+    return f"{number}. {again}{text}"
+
+
+def _brief(item: RequestFacts, number: int) -> str:
+    line = " ".join(item.text[: 2 * BRIEF_CHARS].split())
+    if len(line) <= BRIEF_CHARS and "\n" not in item.text:
+        return f"{number}. {item.text}"
+    where = f" ({item.pointer})" if item.pointer else ""
+    return f"{number}. {line[:BRIEF_CHARS]}…{where}"
