@@ -1,0 +1,79 @@
+"""What was spent, and by whom (SPEC J3, J5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.prices import NO_COST, Cost, add_costs, cost, cost_without_caching
+from sevenfold.core.requests import Reply
+from sevenfold.core.usage import NO_USAGE, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the calls of one lane used, or of all."""
+
+    who: str
+    calls: int = 0
+    usage: Usage = NO_USAGE
+    """All runs together, those beside the totals included: to be counted, not priced."""
+    cost: Cost | None = NO_COST
+    """None when the price of one call is not known: a part is no total."""
+    cost_without_caching: Cost | None = NO_COST
+    """What the same calls would have cost with every prompt token fresh."""
+
+    @property
+    def hit_rate(self) -> float:
+        """The share of prompt tokens that came out of the cache."""
+        return self.usage.read / self.usage.prompt if self.usage.prompt else 0.0
+
+
+class BillBook:
+    """Every call's usage and price, summed up by whose call it was."""
+
+    def __init__(self, catalog: Catalog = CATALOG) -> None:
+        self._catalog = catalog
+        self._lanes: dict[str, Spent] = {}
+
+    def add(self, who: str, model: str, reply: Reply, when: date) -> Cost | None:
+        """Book one call; its price, or None when that is not known."""
+        billed = self._catalog.find(reply.model or model)
+        price = cost(reply.usage, billed, when=when, catalog=self._catalog)
+        plain = cost_without_caching(reply.usage, billed, when=when, catalog=self._catalog)
+        lane = self._lanes.get(who, Spent(who))
+        self._lanes[who] = Spent(
+            who,
+            lane.calls + 1,
+            lane.usage + _all_runs(reply.usage),
+            add_costs((lane.cost, price)),
+            add_costs((lane.cost_without_caching, plain)),
+        )
+        return price
+
+    def spent(self) -> tuple[Spent, ...]:
+        """By lane, in the order of their first calls."""
+        return tuple(self._lanes.values())
+
+    def total(self) -> Spent:
+        return _total(self._lanes.values())
+
+
+def _all_runs(usage: Usage) -> Usage:
+    """One call's tokens without its list of runs, which would make a sum longer with every call."""
+    beside = (Usage(run.fresh, run.read, run.written_5m, run.written_1h, run.output) for run in usage.beside)
+    whole = sum(beside, replace(usage, iterations=()))
+    return replace(whole, requests=usage.requests)
+
+
+def _total(lanes: Iterable[Spent]) -> Spent:
+    listed = tuple(lanes)
+    return Spent(
+        "all",
+        sum(lane.calls for lane in listed),
+        sum((lane.usage for lane in listed), NO_USAGE),
+        add_costs(lane.cost for lane in listed),
+        add_costs(lane.cost_without_caching for lane in listed),
+    )

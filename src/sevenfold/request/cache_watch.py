@@ -1,0 +1,220 @@
+"""Watching the prompt cache (SPEC J4): every request against the one before it, every bill against what was
+promised.
+
+`check` before a send, `settle` after its answer. A lane is whose call it is: the main conversation, or a kind
+of fork. A fork goes on from the main conversation or from its own last request; what shares nothing with
+either is a conversation of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+from sevenfold.core.cache_choices import FIVE_MINUTES, LEVELS, ONE_HOUR
+from sevenfold.core.cache_model import Difference
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, ignore
+from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.prices import Cost
+from sevenfold.core.prompt_difference import Cause
+from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.usage import Counts
+from sevenfold.request.bill_book import BillBook
+from sevenfold.request.prefix import Comparer, Sketch, Step
+from sevenfold.request.view import Cut
+
+MAIN = "main"
+RECENT = 8
+"""Requests of a lane that a fork may go on from: parallel forks of one kind take turns."""
+
+WHOLE = -1
+"""The `first` of a cut that changes what stands before the messages too."""
+
+FROM_MESSAGES = frozenset({"images", "citations"})
+"""Settings that nobody sets: they follow from what the messages hold."""
+
+MissCause: TypeAlias = Cause | Literal["idle", "unexplained"]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a request that was answered left in the cache, up to its last marker."""
+
+    tokens: int
+    since: datetime
+    """When it started: an entry lives from then."""
+    ttl: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a request's prompt."""
+
+    expected_tokens: int
+    """What the last answered request promised; 0 where nothing did."""
+    read_tokens: int
+    cause: MissCause | None
+    """Why less was read than expected; None when it was not."""
+    told: str
+    """The reason that the provider's diagnostics gave; empty without one."""
+    cost: Cost | None
+
+
+@dataclass(slots=True)
+class _Sent:
+    """A request that was checked."""
+
+    sketch: Sketch
+    started: datetime
+    expects: Promise | None = None
+    """What it should read."""
+    broken: Cause | None = None
+    promise: Promise | None = None
+    """What it wrote, once it was answered."""
+    reply_id: str = ""
+
+    @property
+    def left(self) -> Promise | None:
+        """What whoever goes on from it can read. One that failed wrote nothing, and took nothing away."""
+        return self.promise or self.expects
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The request that another one goes on from, or should."""
+
+    sent: _Sent
+    step: Step
+
+
+@dataclass(slots=True)
+class _Lane:
+    recent: deque[_Sent] = field(default_factory=lambda: deque[_Sent](maxlen=RECENT))
+
+
+class CacheWatch:
+    """One session's watch. Not for sharing between threads: a session has one loop."""
+
+    def __init__(self, emit: Emit = ignore, catalog: Catalog = CATALOG) -> None:
+        self._emit = emit
+        self._comparer = Comparer(catalog)
+        self._lanes: dict[str, _Lane] = {}
+        self.book = BillBook(catalog)
+
+    def check(self, request: ModelRequest, now: datetime, cuts: Sequence[Cut] = ()) -> Difference | None:
+        """A request is about to be sent: where it leaves the one before it, announced or not.
+
+        `cuts` are those made since that one; what they explain is no break. The same request again, as after
+        a failure, changes nothing.
+        """
+        for cut in cuts:
+            self._emit(CutRegistered(request.who, cut.layer, cut.reason, cut.first))
+        found = self._predecessor(request)
+        if found is None:
+            self._lane(request.who).recent.append(_Sent(self._comparer.begin(request), now))
+            return None
+        sent, difference = _Sent(found.step.sketch, now), found.step.difference
+        self._lane(request.who).recent.append(sent)
+        if found.step.is_longer:
+            sent.expects = found.sent.left
+        if difference is not None and not explains(cuts, difference):
+            sent.expects, sent.broken = found.sent.left, difference.cause
+            lost = difference.missed_tokens
+            self._emit(PrefixBroken(request.who, difference.cause, difference.path, lost))
+        return difference
+
+    def settle(self, request: ModelRequest, reply: Reply, now: datetime) -> Settled:
+        """The answer came: compare its bill with what was promised, and book it."""
+        price = self.book.add(request.who, request.frame.model, reply, now)
+        told = _told(reply.extra.get("diagnostics"))
+        sent = next((item for item in self._own(request.who) if item.sketch.request is request), None)
+        run = reply.usage.last_run or Counts()
+        if sent is None:
+            return Settled(0, run.read, None, told, price)
+        sent.reply_id = reply.id
+        promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
+        expected = promised.tokens if promised else 0
+        if promised is None or run.read >= expected or _is_edited(reply):
+            return Settled(expected, run.read, None, told, price)
+        idle = max(timedelta(), sent.started - promised.since)
+        cause = sent.broken or ("idle" if idle > promised.ttl else "unexplained")
+        missed = CacheMissed(request.who, expected, run.read, int(idle.total_seconds()), cause, told)
+        self._emit(missed)
+        return Settled(expected, run.read, cause, told, price)
+
+    def last_reply(self, who: str = MAIN) -> str | None:
+        """The id of the lane's last answer, to ask the provider's diagnostics about."""
+        return next((sent.reply_id for sent in self._own(who) if sent.reply_id), None)
+
+    def _predecessor(self, request: ModelRequest) -> _Found | None:
+        if request.who == MAIN:
+            last = next(self._own(MAIN), None)
+            return self._compared(last, request) if last else None
+        if not request.breakpoints:
+            # It asks for nothing to be cached, so there is nothing that it could miss.
+            return None
+        related = [sent for sent in (*self._own(request.who), *self._own(MAIN)) if _is_related(sent, request)]
+        first: _Found | None = None
+        for sent in related:
+            found = self._compared(sent, request)
+            if found.step.difference is None:
+                return found
+            first = first or found
+        return first
+
+    def _compared(self, sent: _Sent, request: ModelRequest) -> _Found:
+        return _Found(sent, self._comparer.follow(sent.sketch, request))
+
+    def _lane(self, who: str) -> _Lane:
+        return self._lanes.setdefault(who, _Lane())
+
+    def _own(self, who: str) -> Iterator[_Sent]:
+        """A lane's requests, the last one first."""
+        return reversed(self._lane(who).recent)
+
+
+def explains(cuts: Sequence[Cut], difference: Difference) -> bool:
+    """Whether one of the cuts accounts for a difference."""
+    if not cuts:
+        return False
+    first = min(cut.first for cut in cuts)
+    if difference.cause == "message":
+        return first <= int(difference.path.split(".")[1])
+    return first == WHOLE or difference.path in FROM_MESSAGES
+
+
+def _is_related(sent: _Sent, request: ModelRequest) -> bool:
+    """Whether both begin with the same message on the same model, so that one should go on from the other."""
+    earlier = sent.sketch.request
+    if not earlier.messages or not request.messages or earlier.frame.model != request.frame.model:
+        return False
+    return earlier.messages[0] is request.messages[0] or earlier.messages[0] == request.messages[0]
+
+
+def _promise(request: ModelRequest, reply: Reply, started: datetime) -> Promise | None:
+    """What can be read of this request next time: all up to its last marker, by the bill's own count."""
+    run = reply.usage.last_run
+    if run is None or reply.dialect != "anthropic" or not run.read + run.written:
+        # Others cache as they see fit, and promise nothing.
+        return None
+    marks = sorted(request.breakpoints, key=lambda mark: (LEVELS.index(mark.level), mark.index, mark.block))
+    is_long = run.written_1h and not run.written_5m
+    ttl = marks[-1].ttl if marks else ONE_HOUR if is_long else FIVE_MINUTES
+    return Promise(run.read + run.written, started, ttl)
+
+
+def _is_edited(reply: Reply) -> bool:
+    """The provider itself changed the prompt on the way, and said so."""
+    management = reply.extra.get("context_management")
+    edits = management.get("applied_edits") if isinstance(management, JsonObject) else None
+    return bool(edits or reply.extra.get("input_transformations") or len(reply.usage.iterations) > 1)
+
+
+def _told(diagnostics: Json) -> str:
+    reason = diagnostics.get("cache_miss_reason") if isinstance(diagnostics, JsonObject) else None
+    kind = reason.get("type") if isinstance(reason, JsonObject) else None
+    return kind if isinstance(kind, str) else ""

@@ -1,0 +1,214 @@
+"""Where one request of a conversation leaves the one before it, found in time that grows with what is new.
+
+A message that is the same object at the same place needs no look. Where one is not, the rest is rendered as
+the provider's cache sees it (`core/cache_model.py`) and compared part by part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import is_
+
+from sevenfold.core.cache_model import CHOICES, Difference, Level, Prompt, first_difference, render_prompt
+from sevenfold.core.catalog import CATALOG, Catalog
+from sevenfold.core.json import JsonObject, freeze, write_json
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResult,
+)
+from sevenfold.core.prompt_knobs import Knob, read_knobs
+from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.core.token_calibration import START
+from sevenfold.core.tokens import CALIBRATED, NEWER_SCALE
+from sevenfold.core.wire import read_block, write_message
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What some message of a view has, and what its whole prompt depends on."""
+
+    shows: bool = False
+    """An image: the first one, and the last one that goes, change what the cache is found by."""
+    cites: bool = False
+    """A document that may be cited, for the same reason."""
+    vanishes: bool = False
+    """Something that later messages take out of the prompt: thinking on a model that drops it, a message for
+    one turn, or all before a compaction block."""
+
+    def __or__(self, other: Traits) -> Traits:
+        return Traits(self.shows or other.shows, self.cites or other.cites, self.vanishes or other.vanishes)
+
+
+PLAIN = Traits()
+
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
+    """A request, and what is remembered of it so that the next one need not look through it again."""
+
+    request: ModelRequest
+    traits: Traits
+    knobs: tuple[Knob, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A request after another one."""
+
+    sketch: Sketch
+    difference: Difference | None
+    """Where it leaves that one; None when it only goes on from it, or stops short of it."""
+    is_longer: bool
+    """All of that one is in it, and can be read."""
+
+
+class Comparer:
+    """Compares requests, on the models of one catalog."""
+
+    def __init__(self, catalog: Catalog = CATALOG) -> None:
+        self._catalog = catalog
+
+    def begin(self, request: ModelRequest) -> Sketch:
+        """Look through a whole request."""
+        return self._sketch(request, PLAIN, 0, self._knobs(request.frame))
+
+    def follow(self, previous: Sketch, request: ModelRequest) -> Step:
+        """Look at what is new in a request, and compare the rest."""
+        before = previous.request
+        shared = same_messages(before.messages, request.messages)
+        goes_on = shared == len(before.messages)
+        knobs = previous.knobs if before.frame is request.frame else self._knobs(request.frame)
+        known = previous.traits if goes_on else PLAIN
+        sketch = self._sketch(request, known, shared if goes_on else 0, knobs)
+        difference = self._compare(previous, sketch, shared)
+        is_longer = goes_on or _blocks(request, shared) >= _blocks(before, shared)
+        return Step(sketch, difference, difference is None and is_longer)
+
+    def _compare(self, previous: Sketch, current: Sketch, shared: int) -> Difference | None:
+        before, after = previous.request, current.request
+        is_plain = previous.traits == current.traits and not current.traits.vanishes
+        if not is_plain or not _is_same_frame(before.frame, after.frame) or previous.knobs != current.knobs:
+            return self._compare_whole(before, after)
+        if shared == min(len(before.messages), len(after.messages)):
+            return None
+        if current.traits != PLAIN:
+            return self._compare_whole(before, after)
+        return self._compare_from(shared, before, after)
+
+    def _sketch(
+        self, request: ModelRequest, known: Traits, looked_at: int, knobs: tuple[Knob, ...]
+    ) -> Sketch:
+        drops = self._catalog.find(request.frame.model).drops_thinking
+        new = islice(request.messages, looked_at, None)
+        return Sketch(request, known | _traits(new, drops_thinking=drops), knobs)
+
+    def _compare_whole(self, before: ModelRequest, after: ModelRequest) -> Difference | None:
+        earlier = self._render(before.frame, before.messages)
+        return first_difference(earlier, self._render(after.frame, after.messages, earlier))
+
+    def _compare_from(self, first: int, before: ModelRequest, after: ModelRequest) -> Difference | None:
+        """The same where all before a message is known to be equal, and nothing there can vanish."""
+        bare = Frame(after.frame.model, 0)
+        earlier = self._render(bare, before.messages[first:])
+        found = first_difference(earlier, self._render(bare, after.messages[first:], earlier))
+        if found is None or not found.path.startswith("messages."):
+            return found
+        _, index, rest = found.path.split(".", 2)
+        return replace(found, path=f"messages.{int(index) + first}.{rest}")
+
+    def _render(self, frame: Frame, messages: Sequence[Message], after: Prompt | None = None) -> Prompt:
+        model = self._catalog.find(frame.model)
+        scale = START * (NEWER_SCALE if model.tokenizer == "newer" else 1.0)
+
+        def count(level: Level, block: JsonObject) -> int:
+            read = read_block(block) if level != "tools" and block.get("type") is not None else None
+            if read is None or isinstance(read, Opaque):
+                read = Text(write_json(block).decode())
+            return max(1, round(CALIBRATED.weigh(read) * scale))
+
+        return render_prompt(body_of(frame, messages), count, catalog=self._catalog, after=after)
+
+    def _knobs(self, frame: Frame) -> tuple[Knob, ...]:
+        return read_knobs(frame.params, (), self._catalog.find(frame.model), CHOICES)
+
+
+def body_of(frame: Frame, messages: Iterable[Message]) -> JsonObject:
+    """A request as a body of the Messages API, as far as the cache looks at it."""
+    wires = tuple(freeze(write_message(message)) for message in messages)
+    return JsonObject(
+        {
+            **frame.params,
+            "model": frame.model,
+            "system": frame.system,
+            "tools": frame.tools,
+            "messages": wires,
+        }
+    )
+
+
+def same_messages(before: Sequence[Message], after: Sequence[Message]) -> int:
+    """With how many messages both begin that are the same objects."""
+    length = min(len(before), len(after))
+    # One pass in C finds out that all are the same, which is nearly always so.
+    if all(map(is_, before, after)):
+        return length
+    return next(index for index in range(length) if before[index] is not after[index])
+
+
+def _blocks(request: ModelRequest, first: int) -> int:
+    return sum(len(message.blocks) for message in islice(request.messages, first, None))
+
+
+def _is_same_frame(before: Frame, after: Frame) -> bool:
+    """Whether model, system and tools are the same to the byte; settings are compared as knobs."""
+    if before is after:
+        return True
+    if before.model != after.model:
+        return False
+    return _is_same_json(before.system, after.system) and _is_same_json(before.tools, after.tools)
+
+
+def _is_same_json(before: str | tuple[JsonObject, ...], after: str | tuple[JsonObject, ...]) -> bool:
+    if before is after:
+        return True
+    # Equality looks past the order of keys, which the cache does not.
+    return before == after and write_json(before) == write_json(after)
+
+
+def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> Traits:
+    shows = cites = vanishes = False
+    for message in messages:
+        vanishes = vanishes or "clear_at" in message.extra
+        for block in message.blocks:
+            inner = block.content if isinstance(block, ToolResult) else None
+            for item in inner if isinstance(inner, tuple) else (block,):
+                shows = shows or isinstance(item, Image)
+                cites = cites or _is_cited(item)
+                vanishes = vanishes or _vanishes(item, drops_thinking=drops_thinking)
+    return Traits(shows, cites, vanishes)
+
+
+def _is_cited(block: Block) -> bool:
+    if isinstance(block, Document):
+        told = block.extra.get("citations")
+    elif isinstance(block, Opaque) and block.type == "search_result":
+        told = block.wire.get("citations")
+    else:
+        return False
+    return isinstance(told, JsonObject) and told.get("enabled") is True
+
+
+def _vanishes(block: Block, *, drops_thinking: bool) -> bool:
+    if isinstance(block, (Thinking, RedactedThinking)):
+        return drops_thinking
+    return isinstance(block, Compaction)
