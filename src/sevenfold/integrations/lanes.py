@@ -77,12 +77,11 @@ class Lanes:
             await self.lanes.pop().session.close()
 
     def _known(self, messages: Sequence[object]) -> Lane | None:
-        """The lane with most in common. One message alone says little: it must then be all that is known."""
+        """The lane with most in common: all of it, or where something was changed, half and more than one."""
         best, most = None, 0
         for lane in self.lanes:
-            common = lane.session.count_common(messages)
-            is_continued = common == lane.session.followed
-            if common > most and (is_continued or common > 1):
+            common, known = lane.session.count_common(messages), lane.session.followed
+            if common > most and (common == known or common >= max(2, known / 2)):
                 best, most = lane, common
         return best
 

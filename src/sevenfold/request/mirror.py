@@ -69,15 +69,14 @@ class Mirror:
         return len(self._copies)
 
     def count_common(self, messages: Sequence[object]) -> int:
-        """How many messages this list seems to begin with that were seen here. Changes nothing.
+        """How many messages of this list stand where they were seen here. Changes nothing.
 
         A list that agrees at both ends of what was seen is taken to agree between them: `sync` looks closer.
         """
         known = len(self._copies)
         if 0 < known <= len(messages) and self._means(0, messages) and self._means(known - 1, messages):
             return known
-        least = min(known, len(messages))
-        return next((index for index in range(least) if not self._means(index, messages)), least)
+        return sum(self._means(index, messages) for index in range(min(known, len(messages))))
 
     def _means(self, index: int, messages: Sequence[object]) -> bool:
         if self._copies[index] == messages[index]:
