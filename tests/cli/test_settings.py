@@ -144,7 +144,7 @@ def test_a_question_about_nothing_is_refused(
 def test_bad_settings_are_all_told_and_none_is_shown(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = write(project, "[tool_results]\nlimit_chars = 'many'\nlimit_char = 5\n")
+    path = write(project, "[tool_results]\nlimit_chars = 'many'\nlimit_char = 5\n", "settings.local.toml")
     assert main(["settings"]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -153,6 +153,28 @@ def test_bad_settings_are_all_told_and_none_is_shown(
         f"- {path}: tool_results.limit_chars = 'many': expected a whole number from 1 up",
         f"- {path}: tool_results.limit_char is no setting; did you mean tool_results.limit_chars?",
     ]
+
+
+def test_a_slip_in_the_committed_file_is_shown_and_the_rest_counts(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(project, "[tool_results]\nlimit_char = 5\npreview_bytes = 'few'\nlimit_chars = 7\n")
+    assert main(["settings", "tool_results.limit_chars"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "tool_results.limit_chars = 7"
+    assert shown[-3:] == [
+        "refused:",
+        f"  {path}: tool_results.limit_char: is no setting; did you mean tool_results.limit_chars?",
+        f"  {path}: tool_results.preview_bytes: cannot be 'few': expected a whole number from 1 up",
+    ]
+
+
+def test_another_programs_variable_does_not_stop_the_start(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "eighty")
+    assert main(["settings", "compact.auto_compact_pct"]) == 0
+    assert "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE: cannot be 'eighty'" in capsys.readouterr().out
 
 
 def test_a_model_that_cannot_be_priced_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

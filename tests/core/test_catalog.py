@@ -39,6 +39,8 @@ from sevenfold.core.usage import Usage
         ("anthropic/mythos-5-1", "claude-mythos-5-1"),
         ("claude-mythos-5", "claude-mythos-5"),
         ("claude-opus-5[1m]", "claude-opus-5"),
+        ("claude-opus-5[1M]", "claude-opus-5"),
+        ("us.anthropic.claude-opus-4-5-20251101-v1:0[1M]", "claude-opus-4-5"),
     ],
 )
 def test_a_model_is_found_under_every_spelling(name: str, canonical: str) -> None:

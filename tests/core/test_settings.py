@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import FrozenInstanceError, dataclass
 from decimal import Decimal
 from pathlib import PurePath
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import SettingRefused
-from sevenfold.core.setting_claims import Draft
+from sevenfold.core.setting_claims import MAX_FAULTS, Draft
 from sevenfold.core.setting_kinds import Limits
 from sevenfold.core.setting_merge import MAX_PROBLEMS, merge
 from sevenfold.core.settings import (
@@ -121,8 +121,20 @@ def test_an_off_switch_that_says_no_switches_nothing(text: str) -> None:
     assert not heard(off, DISABLE_KETTLE=text).of(Kettle).enabled
 
 
-def test_an_off_switch_that_cannot_be_read_is_named() -> None:
-    assert failure(DISABLE_KETTLE="perhaps").startswith("environment: DISABLE_KETTLE = 'perhaps': expected 1")
+def test_another_programs_variable_that_cannot_be_read_is_told_and_stops_nothing() -> None:
+    settings = heard(DISABLE_KETTLE="perhaps", OLD_HEAT="200%", SEVENFOLD_KETTLE_CUPS="3")
+    assert settings.of(Kettle) == Kettle(cups=3)
+    assert {(item.source, item.key) for item in settings.refused} == {
+        ("environment", "DISABLE_KETTLE"),
+        ("environment", "OLD_HEAT"),
+    }
+    assert all("expected" in item.reason for item in settings.refused)
+
+
+def test_our_own_name_counts_beside_another_programs_that_cannot_be_read() -> None:
+    settings = heard(OLD_HEAT="hot", SEVENFOLD_KETTLE_HEAT="60")
+    assert settings.of(Kettle).heat == 60
+    assert [item.key for item in settings.refused] == ["OLD_HEAT"]
 
 
 def test_an_alias_is_read_and_our_own_name_wins_over_it() -> None:
@@ -260,7 +272,7 @@ def test_trusted_sources_may_set_everything(source: Source) -> None:
     assert settings.each(Blend)["assam"].usd == 0
 
 
-@pytest.mark.parametrize(
+FAULTS = pytest.mark.parametrize(
     ("tables", "message"),
     [
         ({"kettle": {"cups": "many"}}, "kettle.cups = 'many': expected a whole number from 1 to 100"),
@@ -279,7 +291,10 @@ def test_trusted_sources_may_set_everything(source: Source) -> None:
         ({"kettle": {"cups": "x" * 100_000}}, "xx...xx"),
     ],
 )
-@pytest.mark.parametrize("source", [Source.COMMITTED, Source.USER, Source.MANAGED])
+
+
+@FAULTS
+@pytest.mark.parametrize("source", [Source.LOCAL, Source.USER, Source.MANAGED])
 def test_a_fault_names_file_key_value_and_what_is_allowed(
     source: Source, tables: Mapping[str, object], message: str
 ) -> None:
@@ -288,6 +303,29 @@ def test_a_fault_names_file_key_value_and_what_is_allowed(
     assert message in said
     assert len(said) < 400
     assert "\x1b" not in said
+
+
+@FAULTS
+def test_a_fault_in_a_committed_file_is_told_and_the_rest_of_it_counts(
+    tables: Mapping[str, object], message: str
+) -> None:
+    kettle = tables.get("kettle", {})
+    rest = {"kettle": {**cast("dict[str, object]", kettle), "spoons": {"Bo": 3}}} if kettle != 5 else {}
+    settings = heard((Source.COMMITTED, {**tables, **rest}))
+    (told,) = settings.refused
+    assert told.source == "/committed.toml"
+    assert message.partition(" = ")[2] in told.reason or told.key in message
+    assert len(told.reason) < 400
+    assert "\x1b" not in told.key + told.reason
+    assert settings.of(Kettle) == (Kettle(spoons=Limits({"Bo": 3})) if rest else Kettle())
+
+
+def test_a_committed_file_full_of_faults_is_told_of_in_a_few_words() -> None:
+    tables = {"kettle": {f"cup{n}": n for n in range(50_000)} | {"cups": 2}}
+    settings = heard((Source.COMMITTED, tables))
+    assert len(settings.refused) == MAX_FAULTS + 1
+    assert settings.refused[-1].key == "(more)"
+    assert settings.of(Kettle).cups == 2
 
 
 def test_a_fault_in_a_named_section_names_all_of_its_key() -> None:

@@ -22,6 +22,7 @@ BETA = ("context-1m-2025-08-07",)
         ("claude-sonnet-4-5", BETA, 50_000, 200_000),
         ("claude-opus-5-5", (), 50_000, 1_000_000),
         ("stranger[1m]", (), 50_000, 1_000_000),
+        ("claude-sonnet-4-5[1M]", (), 50_000, 1_000_000),
         ("stranger", BETA, 50_000, 1_000_000),
         ("stranger", ("other-beta",), 50_000, 50_000),
         ("stranger", (), None, 200_000),

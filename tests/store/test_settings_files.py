@@ -227,8 +227,7 @@ def test_the_policy_file_is_never_found_through_the_environment() -> None:
     assert Path("/etc/sevenfold/settings.toml") == MANAGED_FILE
 
 
-@pytest.mark.parametrize("where", ["committed", "local", "user", "managed"])
-@pytest.mark.parametrize(
+BAD_FILES = pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"[tool_results]\nlimit_chars = \n", "not TOML: Invalid value (at line 2"),
@@ -249,6 +248,10 @@ def test_the_policy_file_is_never_found_through_the_environment() -> None:
         (b"a" * 200_000 + b" = 1", 'aaa\u2026" is no setting'),
     ],
 )
+
+
+@BAD_FILES
+@pytest.mark.parametrize("where", ["local", "user", "managed"])
 def test_a_bad_file_is_named_with_what_is_wrong(
     machine: Machine, where: str, content: bytes, message: str
 ) -> None:
@@ -260,13 +263,29 @@ def test_a_bad_file_is_named_with_what_is_wrong(
     assert len(said) < 1_000
 
 
+@BAD_FILES
+def test_a_bad_committed_file_is_told_and_stops_nobody(
+    machine: Machine, content: bytes, message: str
+) -> None:
+    machine.write(machine.committed, content)
+    machine.write(machine.user, "[compact]\nenabled = false\n")
+    settings = machine.read()
+    assert not settings.of(CompactSettings).enabled
+    assert settings.of(ToolResultSettings) == ToolResultSettings()
+    (told,) = settings.refused
+    assert told.source == str(machine.committed)
+    assert message.replace(" = ", " cannot be ") in f"{told.key} {told.reason}"
+    assert len(told.reason) < 1_000
+    assert machine.events == [told]
+
+
 def test_all_bad_files_are_told_at_once(machine: Machine) -> None:
-    machine.write(machine.committed, "[")
+    machine.write(machine.managed, "[")
     machine.write(machine.user, b"\xff")
     machine.write(machine.local, "[compact]\nenabled = 'yes'\n")
     said = machine.failure()
     assert said.startswith("3 settings cannot be used:")
-    assert all(str(path) in said for path in (machine.committed, machine.user, machine.local))
+    assert all(str(path) in said for path in (machine.managed, machine.user, machine.local))
 
 
 def test_a_bad_place_in_the_environment_is_told_with_the_rest(machine: Machine) -> None:
@@ -280,6 +299,9 @@ def test_a_bad_place_in_the_environment_is_told_with_the_rest(machine: Machine) 
 def test_a_fifo_in_place_of_a_file_holds_nobody_up(machine: Machine) -> None:
     machine.committed.parent.mkdir()
     os.mkfifo(machine.committed)
+    assert "expected a plain file" in machine.read().refused[0].reason
+    machine.user.parent.mkdir(parents=True)
+    os.mkfifo(machine.user)
     assert "expected a plain file" in machine.failure()
 
 
@@ -296,7 +318,7 @@ def test_a_file_where_the_folder_should_be_is_no_settings(machine: Machine) -> N
 def test_a_loop_of_links_is_told_and_not_followed(machine: Machine) -> None:
     machine.committed.parent.mkdir()
     machine.committed.symlink_to(machine.committed)
-    assert "cannot be read" in machine.failure()
+    assert "cannot be read" in machine.read().refused[0].reason
 
 
 @pytest.mark.parametrize("link", ["file", "folder"])
@@ -308,7 +330,10 @@ def test_the_committed_file_may_not_lead_out_of_the_project(machine: Machine, li
         machine.committed.symlink_to(outside / "settings.toml")
     else:
         machine.committed.parent.symlink_to(outside)
-    assert "leads out of the project" in machine.failure()
+    settings = machine.read()
+    assert [event.key for event in settings.refused] == ["(the whole file)"]
+    assert "leads out of the project" in settings.refused[0].reason
+    assert settings.of(ToolResultSettings) == ToolResultSettings()
 
 
 def test_a_link_inside_the_project_is_followed(machine: Machine) -> None:

@@ -96,13 +96,14 @@ CATALOG = Catalog()
 
 
 def has_long_suffix(name: str) -> bool:
-    return name.endswith(LONG_SUFFIX)
+    """In any case: people type `[1M]` as they read it."""
+    return name[-len(LONG_SUFFIX) :].lower() == LONG_SUFFIX
 
 
 def spellings(name: str) -> Iterator[str]:
     """The names to look for, the most exact first: as given, then less suffix, provider, date, version."""
     yield name
-    plain = name.removesuffix(LONG_SUFFIX)
+    plain = name[: -len(LONG_SUFFIX)] if has_long_suffix(name) else name
     yield plain
     if len(plain) > 200:
         return

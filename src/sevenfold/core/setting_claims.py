@@ -11,6 +11,9 @@ from sevenfold.core.events import SettingRefused
 from sevenfold.core.setting_kinds import FALSE, MAX_NAME, TRUE, Limits, Value, is_name
 from sevenfold.core.settings import PREFIX, NamedSection, Origin, Section, Source, Spec, declare, is_named
 
+MAX_FAULTS = 20
+"""How many of a committed file are told: more than a screenful helps nobody."""
+
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 80
 
@@ -61,6 +64,7 @@ class Hearing:
     problems: list[str] = field(default_factory=list[str])
     specs: tuple[Spec, ...] = field(init=False)
     _advice: dict[str, str] = field(default_factory=dict[str, str])
+    _faults: dict[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
         self.specs = declare(self.sections)
@@ -141,18 +145,22 @@ class Hearing:
         if value is not None:
             self.claims.extend(_claims(Slot(spec), value, Origin(Source.ENVIRONMENT, variable)))
         elif text:
-            self.problems.append(
-                f"environment: {variable} = {_repr.repr(text)}: expected {spec.kind.allowed}"
-            )
+            self._bad_variable(variable, text, spec.kind.allowed)
 
     def _hear_off_switch(self, spec: Spec, variable: str, text: str) -> None:
         word = text.strip().lower()
         if word in TRUE:
             self.claims.append(Claim(Slot(spec), False, Origin(Source.SWITCH, variable)))
         elif word and word not in FALSE:
-            self.problems.append(
-                f"environment: {variable} = {_repr.repr(text)}: expected 1 (off), 0 or nothing"
-            )
+            self._bad_variable(variable, text, "1 (off), 0 or nothing")
+
+    def _bad_variable(self, variable: str, text: str, allowed: str) -> None:
+        said = f"{_repr.repr(text)}: expected {allowed}"
+        if variable.startswith(PREFIX):
+            self.problems.append(f"environment: {variable} = {said}")
+        else:
+            # Another program's, which may well mean something else by it.
+            self.refuse("environment", variable, f"cannot be {said}")
 
     def _notice_stranger(self, variable: str, spoken: set[str]) -> None:
         """Reported, not fatal: an environment is shared, and may be meant for another release."""
@@ -162,11 +170,31 @@ class Hearing:
             self.refuse("environment", variable, "no setting has this name" + (f"; {hint}" if hint else ""))
 
     def _bad(self, draft: Draft, key: str, raw: object, allowed: str) -> None:
-        self.problems.append(f"{_place(draft)}: {key} = {_repr.repr(raw)}: expected {allowed}")
+        said = f"{_repr.repr(raw)}: expected {allowed}"
+        if draft.source is not Source.COMMITTED:
+            self.problems.append(f"{_place(draft)}: {key} = {said}")
+        elif self._may_tell(draft):
+            self.refuse(draft.where, key, f"cannot be {said}")
 
     def _unknown(self, draft: Draft, key: str, word: str, known: Mapping[str, str]) -> None:
+        if draft.source is Source.COMMITTED and not self._may_tell(draft):
+            return
         hint = did_you_mean(word, known) or "there are " + ", ".join(known.values())
-        self.problems.append(f"{_place(draft)}: {key} is no setting; {hint}")
+        if draft.source is Source.COMMITTED:
+            self.refuse(draft.where, key, f"is no setting; {hint}")
+        else:
+            self.problems.append(f"{_place(draft)}: {key} is no setting; {hint}")
+
+    def _may_tell(self, draft: Draft) -> bool:
+        """Whether a fault in a committed file is one of its first.
+
+        It is somebody else's slip, or meant for another release, and must not stop everybody who has a copy;
+        nor may a hostile one keep us busy with telling.
+        """
+        told = self._faults[draft.where] = self._faults.get(draft.where, 0) + 1
+        if told == MAX_FAULTS + 1:
+            self.refuse(draft.where, "(more)", f"{MAX_FAULTS} faults are told of, and there are others")
+        return told <= MAX_FAULTS
 
 
 def spell(*words: str | None) -> str:

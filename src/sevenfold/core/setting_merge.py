@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import cast
 
 from sevenfold.core.errors import SettingsError
+from sevenfold.core.events import SettingRefused
 from sevenfold.core.setting_claims import Claim, Draft, Hearing, Slot
 from sevenfold.core.setting_kinds import Limits, Table, Value
 from sevenfold.core.settings import Chosen, Named, Origin, Section, Settings, Source, Spec, is_named
@@ -24,12 +25,14 @@ def merge(
     environ: Mapping[str, str],
     user_home: PurePath,
     problems: Iterable[str] = (),
+    refused: Iterable[SettingRefused] = (),
 ) -> Settings:
     """The settings that these sources amount to, or one error with every problem in them.
 
-    `problems` are those met before, while the sources were read; `user_home` is what `~` stands for.
+    `problems` and `refused` are those met before, while the sources were read; `user_home` is what `~` stands
+    for.
     """
-    hearing = Hearing(tuple(sections), problems=list(problems))
+    hearing = Hearing(tuple(sections), refused=list(refused), problems=list(problems))
     for draft in drafts:
         hearing.hear(draft)
     hearing.hear_environment(environ)

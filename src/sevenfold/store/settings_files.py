@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.events import Emit, ignore
+from sevenfold.core.events import Emit, SettingRefused, ignore
 from sevenfold.core.setting_claims import Draft
 from sevenfold.core.setting_merge import merge
 from sevenfold.core.settings import Section, Settings, Source
@@ -62,15 +62,23 @@ def read_settings(
 ) -> Settings:
     """The settings of the project checked out at `root` (None: no project), from all sources.
 
-    Everything that cannot be used is in one `SettingsError`; what was refused is told to `emit` too.
+    Everything that cannot be used is in one `SettingsError`, but what a committed file says: that is refused,
+    and the rest of it counts. What was refused is told to `emit` too.
     """
     known, user_home = tuple(sections), find_user_home(environ)
-    problems: list[str] = []
-    managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], problems)
+    faults = _Faults()
+    managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], faults)
     drafts = [Draft(Source.ARGUMENT, "", arguments or {}), *managed]
     home = _find_home(drafts, environ, user_home)
-    drafts += _read_drafts(_own_files(home, root), problems)
-    settings = merge(known, drafts, environ=environ, user_home=user_home, problems=problems)
+    drafts += _read_drafts(_own_files(home, root), faults)
+    settings = merge(
+        known,
+        drafts,
+        environ=environ,
+        user_home=user_home,
+        problems=faults.problems,
+        refused=faults.refused,
+    )
     for refusal in settings.refused:
         emit(refusal)
     return settings
@@ -149,7 +157,22 @@ def _find_home(drafts: Iterable[Draft], environ: Mapping[str, str], user_home: P
     return settings.of(PlaceSettings).home_folder(user_home)
 
 
-def _read_drafts(files: Iterable[SettingsFile], problems: list[str]) -> list[Draft]:
+@dataclass(slots=True)
+class _Faults:
+    """What was wrong with files as a whole."""
+
+    problems: list[str] = field(default_factory=list[str])
+    refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
+
+    def add(self, file: SettingsFile, error: SettingsError) -> None:
+        if file.source is Source.COMMITTED:
+            reason = str(error).removeprefix(f"{file.path}: ")
+            self.refused.append(SettingRefused(str(file), "(the whole file)", reason))
+        else:
+            self.problems.append(str(error))
+
+
+def _read_drafts(files: Iterable[SettingsFile], faults: _Faults) -> list[Draft]:
     drafts: list[Draft] = []
     for file in files:
         try:
@@ -157,7 +180,7 @@ def _read_drafts(files: Iterable[SettingsFile], problems: list[str]) -> list[Dra
             if content is not None:
                 drafts.append(Draft(file.source, str(file), _parse(file.path, content), file.advice))
         except SettingsError as error:
-            problems.append(str(error))
+            faults.add(file, error)
     return drafts
 
 
