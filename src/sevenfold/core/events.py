@@ -185,6 +185,37 @@ class ModelUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class NotesSkipped:
+    """Session notes were due and were not brought up to date; what they cover stays as it was."""
+
+    session: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotesTruncated:
+    """Session notes are over their limits, so that a part of them stays out of the prompt."""
+
+    session: str
+    sections: str
+    """The ones that lost lines, separated by commas."""
+    tokens: int
+    """Of what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesUpdated:
+    """Session notes were brought up to date."""
+
+    session: str
+    writer: str
+    """`structural` or `model`."""
+    tokens: int
+    covered: int
+    """How many messages of the history they cover."""
+
+
+@dataclass(frozen=True, slots=True)
 class PrefixBroken:
     """A request differs from the one before it where nobody announced a cut, so that its cache is lost."""
 
@@ -315,6 +346,14 @@ class WorktreeDisowned:
     claimed: str
 
 
+@dataclass(frozen=True, slots=True)
+class WriterFailed:
+    """A background job failed or had to be stopped: its work is lost, and nothing else is."""
+
+    writer: str
+    reason: str
+
+
 Event: TypeAlias = (
     BreakerOpened
     | BreakerStateLost
@@ -333,6 +372,9 @@ Event: TypeAlias = (
     | LockRebuilt
     | MailQuarantined
     | ModelUnknown
+    | NotesSkipped
+    | NotesTruncated
+    | NotesUpdated
     | PrefixBroken
     | PriceUnknown
     | RequestPassed
@@ -348,6 +390,7 @@ Event: TypeAlias = (
     | ToolDenied
     | TranscriptFailed
     | WorktreeDisowned
+    | WriterFailed
 )
 
 Emit: TypeAlias = Callable[[Event], None]
