@@ -45,6 +45,8 @@ class LadderFacts:
     """Model calls for summaries that failed since the last one that did not, in this session."""
     notes_missing: str = ""
     """Why notes cannot stand in for the history; empty: they can."""
+    has_model: bool = True
+    """Whether there is anybody to ask for a summary."""
     has_structural: bool = False
     block_missing: str = ""
     """Why no compaction block can be asked for; empty: one can."""
@@ -113,6 +115,8 @@ def _may_call(facts: LadderFacts, settings: CompactSettings) -> bool:
 
 def _unfit(rung: Rung, facts: LadderFacts, settings: CompactSettings) -> str | None:
     """Why a rung is of no use now; None when it may be tried."""
+    if rung in MODEL_RUNGS and not facts.has_model:
+        return "no provider was given to write summaries"
     if rung in MODEL_RUNGS and not _may_call(facts, settings):
         return f"{settings.breaker_failures} summaries in a row have failed"
     if rung in MODEL_RUNGS and facts.is_thrashing and facts.trigger != "manual":

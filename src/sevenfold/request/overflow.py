@@ -59,11 +59,11 @@ class _Running:
 
 
 class Overflow:
-    """The compactions of one session, one at a time."""
+    """The compactions of one session, one at a time. Without a provider, only what needs no model is done."""
 
     def __init__(
         self,
-        provider: Provider,
+        provider: Provider | None,
         settings: CompactSettings,
         *,
         notes: NotesSettings = NOTES,
@@ -75,7 +75,11 @@ class Overflow:
     ) -> None:
         self._settings, self._notes = settings, notes
         self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
-        self._asker = Asker(provider, settings, prompts or read_prompts(), catalog, self._clock, emit)
+        self._asker = (
+            Asker(provider, settings, prompts or read_prompts(), catalog, self._clock, emit)
+            if provider
+            else None
+        )
         self._file = state or StateFile(emit=emit)
         self._state = self._file.read()
         self._running: _Running | None = None
@@ -165,6 +169,7 @@ class Overflow:
             tuple(climb.attempts),
             self._state.failures_in_row,
             notes.reason if isinstance(notes, NoPlan) else "",
+            has_model=self._asker is not None,
             has_structural=bool(job.structural.strip()),
             block_missing=block_missing(climb, self._settings),
             fits_window=climb.fits_window,
@@ -175,20 +180,20 @@ class Overflow:
         )
 
     async def _try(self, rung: Rung, climb: Climb, notes: KeepPlan | NoPlan) -> Draft | Trouble:
-        if rung in MODEL_RUNGS:
-            return await self._ask(rung, climb)
+        if rung in MODEL_RUNGS and self._asker is not None:
+            return await self._ask(rung, climb, self._asker)
         if rung == "notes" and isinstance(notes, KeepPlan):
             return draft_notes(notes, climb)
         if rung == "structural":
             return draft_structural(climb, self._notes)
         return draft_clip(climb)
 
-    async def _ask(self, rung: Rung, climb: Climb) -> Draft | Trouble:
+    async def _ask(self, rung: Rung, climb: Climb, asker: Asker) -> Draft | Trouble:
         """Counted as a failure before it is made: a process that dies of it has failed too."""
         before = self._state
         await self._keep(before.failed())
         try:
-            draft = await self._asker.ask(rung, climb)
+            draft = await asker.ask(rung, climb)
         except BaseException:
             # Cancelled by whoever wanted it: that says nothing about summaries.
             await self._keep(before)

@@ -21,6 +21,9 @@ MAX_FILE_BYTES = 1024 * 1024
 BYTES_PER_TOKEN = 8
 """More than any text has, so that enough is read and no more."""
 
+LEAST_TOKENS = 50
+"""Fewer lines of a file than this hold are of no use to anybody."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Start:
@@ -53,7 +56,7 @@ async def restore(
             emit(RestoreSkipped(path, start))
             continue
         shown = cut_tokens(start.text, min(settings.restored_file_tokens, left_tokens), count)
-        if not shown:
+        if not shown or (left_tokens < LEAST_TOKENS and len(shown) < len(start.text)):
             reason = "the budget for files is used up" if start.text else "it is empty"
             emit(RestoreSkipped(path, reason))
             continue

@@ -1,0 +1,61 @@
+"""Warm or cold, here or on another model: the prices decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from sevenfold.core.catalog import CATALOG
+from sevenfold.core.models import stand_in
+from sevenfold.layers.compact_price import PathFacts, choose_path
+
+OPUS, HAIKU, SMALL = (
+    CATALOG.find(name) for name in ("claude-opus-5-5", "claude-haiku-5-5", "claude-haiku-4-5")
+)
+FACTS = PathFacts(OPUS, is_warm=True, whole_tokens=160_000, stripped_tokens=150_000)
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_warm", "model"),
+    [
+        (FACTS, True, OPUS),
+        (replace(FACTS, is_warm=False), False, OPUS),
+        (replace(FACTS, is_warm=False, stripped_tokens=160_000), True, OPUS),
+        (replace(FACTS, stripped_tokens=5_000), False, OPUS),
+        (replace(FACTS, others=(HAIKU,), whole_tokens=300_000, stripped_tokens=290_000), True, OPUS),
+        (replace(FACTS, others=(HAIKU,), stripped_tokens=90_000), False, HAIKU),
+        (replace(FACTS, is_warm=False, others=(HAIKU,)), False, HAIKU),
+    ],
+    ids=[
+        "a warm prefix is read for a twentieth",
+        "cold, less is sent",
+        "a tie goes to the prefix",
+        "nearly everything can be stripped",
+        "the cheap model is dear above its tier",
+        "the cheap model below its tier",
+        "cold, the cheap model",
+    ],
+)
+def test_the_cheapest_way_is_taken(facts: PathFacts, is_warm: bool, model: object) -> None:
+    choice = choose_path(facts)
+    assert (choice.is_warm, choice.model) == (is_warm, model)
+
+
+def test_the_price_is_what_the_table_says() -> None:
+    # 160,000 read at 0.20 and 4,000 written at 20 dollars a million.
+    assert choose_path(FACTS).usd == Decimal("0.112")
+
+
+def test_a_model_whose_window_is_too_small_is_not_asked() -> None:
+    facts = replace(FACTS, is_warm=False, stripped_tokens=400_000, whole_tokens=500_000, others=(SMALL,))
+    assert choose_path(facts).model is OPUS
+
+
+def test_without_a_price_the_state_of_the_cache_decides() -> None:
+    unknown = stand_in("mine")
+    facts = PathFacts(unknown, is_warm=True, whole_tokens=100_000, stripped_tokens=90_000)
+    assert choose_path(facts).is_warm
+    assert not choose_path(replace(facts, is_warm=False)).is_warm
+    assert choose_path(facts).usd is None
