@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from sevenfold.core.events import Event, ignore
 from sevenfold.core.json import JsonObject
 from sevenfold.store.folder import Folder
-from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailLimits
+from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 
 SENT = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -21,10 +21,10 @@ def letter(name: str, text: str = "hello") -> Mail:
 
 @contextmanager
 def opened(
-    mail: Folder, control: Folder, limits: MailLimits | None = None, events: list[Event] | None = None
+    mail: Folder, control: Folder, limits: MailSettings | None = None, events: list[Event] | None = None
 ) -> Generator[Mailbox]:
     emit = ignore if events is None else events.append
-    box = Mailbox(mail, "ada", control=control, limits=limits, emit=emit)
+    box = Mailbox(mail, "ada", control=control, settings=limits, emit=emit)
     try:
         yield box
     finally:

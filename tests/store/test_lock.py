@@ -19,7 +19,7 @@ from sevenfold.core.errors import DiskFault, KeyRefused, LeaseLost, LockBusy
 from sevenfold.core.events import Event, LeaseReclaimed
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock import LEASE, LONGEST_HOLD, Lease, Lock
+from sevenfold.store.lock import LEASE, LONGEST_HOLD, Lease, Lock, LockSettings
 from sevenfold.store.mutex import mutex
 from tests.store import children
 from tests.store.disks import fresh_folder
@@ -323,3 +323,16 @@ def test_whatever_the_schedule_tokens_are_published_in_order_and_only_by_their_h
                     pass
         assert published == sorted(set(published))
         assert (lock.read_state().last_success is None) == (not published)
+
+
+def test_settings_say_how_long_a_lease_and_a_hold_last(control: Folder, clock: ManualClock) -> None:
+    settings = LockSettings(lease_seconds=10, longest_hold_seconds=25)
+    lock = Lock(control, "dream", clock=clock, lease=settings.lease, longest_hold=settings.longest_hold)
+    lease = lock.acquire()
+    for _ in range(3):
+        clock.pass_time(timedelta(seconds=8))
+        lease.renew()
+    clock.pass_time(timedelta(seconds=2))
+    with pytest.raises(LeaseLost, match="0:00:25"):
+        lease.renew()
+    assert lock.acquire().token == 2

@@ -25,7 +25,7 @@ from sevenfold.core.json import JsonObject, freeze
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mail, Mailbox, MailId, MailLimits
+from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mail, Mailbox, MailId, MailSettings
 from tests.core import wires
 from tests.store import children
 from tests.store.disks import fresh_folder, temps, tree
@@ -80,7 +80,7 @@ def test_the_same_message_is_delivered_once_also_after_it_was_used(box: Mailbox)
 def test_used_mail_is_remembered_up_to_a_number(
     mail: Folder, control: Folder, remembered: int, again: bool
 ) -> None:
-    with opened(mail, control, MailLimits(remembered=remembered)) as box:
+    with opened(mail, control, MailSettings(remembered=remembered)) as box:
         for name in ("m1", "m2", "m3"):
             box.deliver(letter(name))
         for name in ("m1", "m2", "m3"):
@@ -90,7 +90,7 @@ def test_used_mail_is_remembered_up_to_a_number(
 
 
 def test_quotas_by_number_and_by_size_are_told_apart(mail: Folder, control: Folder) -> None:
-    with opened(mail, control, MailLimits(waiting=2)) as box:
+    with opened(mail, control, MailSettings(waiting=2)) as box:
         box.deliver(letter("m1"))
         box.deliver(letter("m2"))
         with pytest.raises(MailboxFull, match="2 messages waiting"):
@@ -99,7 +99,7 @@ def test_quotas_by_number_and_by_size_are_told_apart(mail: Folder, control: Fold
         box.acknowledge(MailId("m1"))
         assert box.deliver(letter("m3"))
     with (
-        opened(mail, control, MailLimits(waiting_bytes=1000)) as box,
+        opened(mail, control, MailSettings(waiting_bytes=1000)) as box,
         pytest.raises(MailboxFull, match="1,000"),
     ):
         box.deliver(letter("m4", "x" * 900))

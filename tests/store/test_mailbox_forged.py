@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.canonical import canonical
-from sevenfold.core.errors import FileDamaged
+from sevenfold.core.errors import FileDamaged, MessageTooLarge
 from sevenfold.core.events import Event, MailQuarantined
 from sevenfold.store.folder import Folder
-from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mailbox, MailId
+from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mailbox, MailId, MailSettings
 from tests.store.mails import files, letter, opened, waiting
 
 
@@ -166,3 +166,67 @@ def test_a_sealed_message_that_makes_no_sense_is_set_aside(
     (mail.path / "ada" / "new" / f"000000000001-{len(data)}-m1.json").write_bytes(data)
     assert box.receive() == []
     assert len(events) == 1
+
+
+def forge(mail: Folder, number: int, size: int = 10) -> None:
+    (mail.path / "ada" / "new" / f"{number:012}-10-forged{number}.json").write_bytes(b"x" * size)
+
+
+def names_aside(mail: Folder) -> list[str]:
+    return [name.partition("-10-")[2].removesuffix(".json") for name in files(mail, "bad")]
+
+
+def test_of_what_is_set_aside_the_newest_are_kept(mail: Folder, control: Folder, events: list[Event]) -> None:
+    with opened(mail, control, MailSettings(aside=3), events) as box:
+        for number in range(1, 9):
+            forge(mail, number)
+            box.receive()
+    assert names_aside(mail) == ["forged6", "forged7", "forged8"]
+    assert len(events) == 8
+
+
+def test_of_a_whole_heap_of_forgeries_no_more_are_kept(mail: Folder, control: Folder) -> None:
+    with opened(mail, control, MailSettings(aside=3)) as box:
+        for number in range(1, 31):
+            forge(mail, number)
+        assert box.receive() == []
+        assert len(files(mail, "bad")) == 3
+        assert files(mail, "new") == []
+
+
+@pytest.mark.parametrize(("size", "left"), [(400, ["forged3", "forged4"]), (1_001, [])])
+def test_what_is_set_aside_takes_no_more_room_than_it_may(
+    mail: Folder, control: Folder, size: int, left: list[str]
+) -> None:
+    with opened(mail, control, MailSettings(aside_bytes=1_000)) as box:
+        for number in range(1, 5):
+            forge(mail, number, size)
+            box.receive()
+    assert names_aside(mail) == left
+
+
+def test_what_an_agent_put_among_what_was_set_aside_costs_nothing(
+    mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    with opened(mail, control, MailSettings(aside=1), events) as box:
+        bad = mail.path / "ada" / "bad"
+        (bad / "README").touch()
+        (bad / f"{10**12 - 1}-00000000-000000000001-10-folder.json").mkdir()
+        plant_fifo(bad / f"{10**12 - 1}-00000001-000000000001-10-pipe.json")
+        for number in range(1, 4):
+            forge(mail, number)
+            box.receive()
+        box.deliver(letter("m1"))
+        assert waiting(box) == ["m1"]
+    assert len(events) == 3
+    assert len(files(mail, "bad")) <= 3
+    assert "README" in files(mail, "bad")
+
+
+def test_a_lower_limit_holds_for_new_mail_and_spares_what_waits(mail: Folder, control: Folder) -> None:
+    with opened(mail, control) as box:
+        box.deliver(letter("m1", "x" * 5_000))
+    with opened(mail, control, MailSettings(message_bytes=2_000)) as box:
+        assert waiting(box) == ["m1"]
+        with pytest.raises(MessageTooLarge, match="2,000"):
+            box.deliver(letter("m2", "x" * 5_000))

@@ -17,11 +17,11 @@ from sevenfold.core.errors import MailboxFull, SevenfoldError
 from sevenfold.core.events import Event, MailQuarantined
 from sevenfold.store.faults import Accident, Fault, FaultyDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailLimits
+from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 from tests.store.disks import QUICK, open_handles
 from tests.store.mails import files, letter
 
-LIMITS = MailLimits(waiting=6, waiting_bytes=8_000, remembered=1_000)
+LIMITS = MailSettings(waiting=6, waiting_bytes=8_000, remembered=1_000)
 accidents = st.sampled_from(["die before", "die after", "die half way", "EIO", "ENOSPC", "EINTR", "short"])
 
 
@@ -53,7 +53,7 @@ class Mailboxes(RuleBasedStateMachine):
         self.forged = 0
 
     def open_box(self, mail: Folder) -> Mailbox:
-        return Mailbox(mail, "ada", control=self.control, limits=LIMITS, emit=self.events.append)
+        return Mailbox(mail, "ada", control=self.control, settings=LIMITS, emit=self.events.append)
 
     def teardown(self) -> None:
         self.box.close()

@@ -62,15 +62,19 @@ def run_kills(orders: Orders) -> list[Outcome]:
     target = orders.pick(tiny=400, short=3_000, long=100_000)
     each = orders.pick(tiny=400, short=3_000, long=20_000)
     with outcome("kills", "acknowledged records") as found, orders.scratch("kills") as place:
-        letters = kills = fragments = 0
+        letters = kills = fragments = wide = 0
         for number in range(target // each):
             run = _run(orders, found, place / f"round-{number}", f"kills-{number}", each)
             letters += len(run.letters.delivered)
             kills += run.kills
             fragments += run.records.fragments
+            wide += run.records.wide
         found.notes.append(
-            f"{kills:,} kills, {fragments:,} fragments quarantined, {letters:,} letters delivered"
+            f"{kills:,} kills, {fragments:,} fragments quarantined, {letters:,} letters delivered, "
+            f"{wide:,} records over 100 KB"
         )
+        if not wide:
+            found.wrong("no record was longer than what is written at once, so nothing was tried")
     return [found]
 
 

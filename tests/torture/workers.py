@@ -18,15 +18,17 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.store.disk import SYSTEM_DISK, Disk, SystemDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailLimits
+from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 from sevenfold.store.records import MessageRecord, Record, RecordId
 from sevenfold.store.transcript import Transcript
 from sevenfold.store.transcript_reader import BadLine, scan
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
-LIMITS = MailLimits(waiting=100, remembered=100)
+LIMITS = MailSettings(waiting=100, remembered=100)
 LARGE = 4_000_000
 """So long to write that a kill may well come in between."""
+WIDE = 200_000
+"""Over what a page, a pipe or a small buffer takes at once."""
 
 
 class Pipe:
@@ -67,10 +69,11 @@ class TellingDisk(SystemDisk):
 
 
 def text_of(name: str) -> str:
-    """What a record of this name says: anybody can tell whether it is whole. Of the big, some say a lot."""
+    """What a record of this name says: anybody can tell whether it is whole. Of the big, some say a lot, and
+    one in a few dozen more than is written at once."""
     random = Random(name)
-    large = random.random() < 0.002 and name.startswith("big")
-    length = LARGE if large else random.choice((0, 20, 200, 900))
+    chance = random.random() if name.startswith("big") else 1.0
+    length = LARGE if chance < 0.002 else WIDE if chance < 0.03 else random.choice((0, 20, 200, 900))
     return f"{zlib.crc32(name.encode()):x} " * (length // 9)
 
 
@@ -96,6 +99,8 @@ class Records:
 
     acknowledged: dict[str, int] = field(default_factory=dict[str, int])
     fragments: int = 0
+    wide: int = 0
+    """Records that were there and longer than a page or a pipe."""
 
     def take(self, who: str, count: str) -> None:
         self.acknowledged[who] = int(count)
@@ -122,6 +127,7 @@ class Records:
                 if line.record != record_of(line.record.id):
                     yield f"{line.record.id} is not what was written"
                 present[who] = int(number) + 1
+                self.wide += len(text_of(line.record.id)) >= WIDE // 2
         for who, count in self.acknowledged.items():
             if present.get(who, 0) < count:
                 yield f"{who} had {count} records acknowledged and {present.get(who, 0)} are there"
@@ -134,7 +140,7 @@ def mail_of(name: str) -> Mail:
 def open_mailbox(place: Path, disk: Disk, exits: ExitStack) -> Mailbox:
     mail = exits.enter_context(Folder.open(place / "mail", create=True, disk=disk))
     control = exits.enter_context(Folder.open(place / "control", create=True, disk=disk))
-    return exits.enter_context(closing(Mailbox(mail, "ada", control=control, limits=LIMITS)))
+    return exits.enter_context(closing(Mailbox(mail, "ada", control=control, settings=LIMITS)))
 
 
 def send_mail(place: Path, who: str, pipe: Pipe, disk: Disk = SYSTEM_DISK) -> None:

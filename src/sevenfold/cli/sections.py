@@ -9,6 +9,8 @@ from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
+from sevenfold.store.lock import LockSettings
+from sevenfold.store.mailbox import MailSettings
 from sevenfold.store.places import PlaceSettings
 
 SECTIONS: tuple[type[Section], ...] = (
@@ -18,5 +20,7 @@ SECTIONS: tuple[type[Section], ...] = (
     CacheSettings,
     WindowSettings,
     PlaceSettings,
+    MailSettings,
+    LockSettings,
     ModelSettings,
 )

@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import (
@@ -28,16 +29,34 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebuilt, ignore
 from sevenfold.core.json import freeze, read_object, write_json
+from sevenfold.core.settings import amount
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock_face import LockFace, outside_success, refuse_foreign_holder, stamp
 from sevenfold.store.lock_state import FaceStamp, Holder, LockState, boot_id, read_state, write_state
 from sevenfold.store.mutex import mutex
 
-LEASE = timedelta(minutes=2)
-"""How long a dead holder keeps others out (SPEC G2); renewed every third of it, so that two may fail."""
 
-LONGEST_HOLD = timedelta(minutes=60)
-"""A live holder is cut off here: work that takes longer has gone wrong (SPEC G2)."""
+@dataclass(frozen=True, slots=True)
+class LockSettings:
+    SECTION: ClassVar[str] = "lock"
+
+    lease_seconds: int = amount(120, at_least=1)
+    """How long a dead holder keeps others out (SPEC G2); renewed every third of it, so that two may fail."""
+
+    longest_hold_seconds: int = amount(3_600, at_least=1)
+    """A live holder is cut off here: work that takes longer has gone wrong (SPEC G2)."""
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.lease_seconds)
+
+    @property
+    def longest_hold(self) -> timedelta:
+        return timedelta(seconds=self.longest_hold_seconds)
+
+
+LEASE = LockSettings().lease
+LONGEST_HOLD = LockSettings().longest_hold
 
 _MAX_STATE_BYTES = 64 * 1024
 

@@ -17,7 +17,7 @@ from collections.abc import Set
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NewType
+from typing import ClassVar, NewType
 from uuid import uuid4
 
 from sevenfold.core.canonical import canonical
@@ -35,6 +35,7 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Emit, MailQuarantined, ignore
 from sevenfold.core.json import JsonObject, freeze, read_object, thaw, write_json
+from sevenfold.core.settings import amount, limit
 from sevenfold.store.folder import Folder
 from sevenfold.store.keys import is_part
 from sevenfold.store.mutex import mutex
@@ -42,7 +43,7 @@ from sevenfold.store.mutex import mutex
 MailId = NewType("MailId", str)
 
 MAX_MAIL_BYTES = 256 * 1024
-"""A message is a note to somebody; anything larger belongs in a file that the note names."""
+"""What is read at most, whatever a setting says: mail that was let in must not be set aside by another."""
 
 KEY_BYTES = 32
 KEY = "mail.key"
@@ -55,13 +56,26 @@ _UNTRUSTED = (InputError, FileDamaged, NotRegular, AccessDenied)
 
 
 @dataclass(frozen=True, slots=True)
-class MailLimits:
-    waiting: int = 1_000
+class MailSettings:
+    SECTION: ClassVar[str] = "mail"
+
+    message_bytes: int = limit(MAX_MAIL_BYTES, at_least=1_024, at_most=MAX_MAIL_BYTES)
+    """A message is a note to somebody; anything larger belongs in a file that the note names."""
+
+    waiting: int = limit(1_000, at_least=1)
     """An agent that is this far behind will not catch up; its senders should hear of it."""
-    waiting_bytes: int = 16 * 1024 * 1024
-    """Sixteen full-size messages' worth of a window, many times over."""
-    remembered: int = 1_000
+
+    waiting_bytes: int = limit(16 * 1024 * 1024, at_least=1)
+    """Sixty-four messages of the largest size, several windows' worth."""
+
+    remembered: int = amount(1_000)
     """Acknowledged messages kept, so that a late second delivery of one is known for what it is."""
+
+    aside: int = amount(100)
+    """Messages set aside that are kept to look at, the newest; whoever forges one forges many."""
+
+    aside_bytes: int = amount(4 * 1024 * 1024)
+    """What those may take together: a forgery can be of any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +97,7 @@ class Mailbox:
         name: str,
         *,
         control: Folder,
-        limits: MailLimits | None = None,
+        settings: MailSettings | None = None,
         emit: Emit = ignore,
     ) -> None:
         if not is_part(name) or len(name) > _MAX_NAME_CHARS:
@@ -93,13 +107,13 @@ class Mailbox:
             )
         self._name = name
         self._control = control
-        self._limits = limits or MailLimits()
+        self._settings = settings or MailSettings()
         self._emit = emit
         with ExitStack() as undo:
             self._folder = undo.enter_context(folder.subfolder(name))
             self._new = undo.enter_context(self._folder.subfolder("new"))
             self._cur = undo.enter_context(self._folder.subfolder("cur"))
-            self._folder.subfolder("bad").close()
+            self._bad = undo.enter_context(self._folder.subfolder("bad"))
             self._key = _read_key(control)
             self._folders = undo.pop_all()
 
@@ -113,9 +127,9 @@ class Mailbox:
                 f"mail id {mail.id[:80]!r} cannot be used; use 1 to 64 letters, digits, '_' and '-'"
             )
         data = self._seal(mail)
-        if len(data) > MAX_MAIL_BYTES:
+        if len(data) > self._settings.message_bytes:
             raise MessageTooLarge(
-                f"a message of {len(data):,} bytes is over the limit of {MAX_MAIL_BYTES:,}; "
+                f"a message of {len(data):,} bytes is over the limit of {self._settings.message_bytes:,}; "
                 "put the content in a file and send its path"
             )
         with self._locked():
@@ -152,14 +166,14 @@ class Mailbox:
                 self._folder.move(f"new/{slot.name}", f"cur/{slot.name}")
             if not waiting:
                 self._settle()
-            for slot in _slots(self._cur)[: -self._limits.remembered or None]:
+            for slot in _slots(self._cur)[: -self._settings.remembered or None]:
                 self._cur.remove(slot.name)
 
     def _locked(self) -> AbstractContextManager[None]:
         return mutex(self._control, f"mail-{self._name}")
 
     def _refuse_over_quota(self, waiting: list[_Slot], size_bytes: int) -> None:
-        limits, used_bytes = self._limits, sum(slot.size_bytes for slot in waiting)
+        limits, used_bytes = self._settings, sum(slot.size_bytes for slot in waiting)
         if len(waiting) >= limits.waiting:
             raise MailboxFull(
                 f"{self._name} has {len(waiting):,} messages waiting, its limit; "
@@ -194,9 +208,31 @@ class Mailbox:
             except _UNTRUSTED as error:
                 reason = str(error)
                 with suppress(FileMissing):
-                    self._folder.move(f"new/{slot.name}", f"bad/{secrets.token_hex(4)}-{slot.name}")
+                    self._set_aside(slot)
         self._emit(MailQuarantined(self._name, slot.name, reason))
         return None
+
+    def _set_aside(self, slot: _Slot) -> None:
+        """Keep it for somebody to look at, and drop the oldest of what was set aside before."""
+        kept = [name for name in self._bad.names() if _ASIDE.fullmatch(name)]
+        last = max((int(name[:12]) for name in kept), default=0)
+        # The random part: a name that an agent could guess could be taken.
+        name = f"{min(last + 1, _LAST_NUMBER):012}-{secrets.token_hex(4)}-{slot.name}"
+        self._folder.move(f"new/{slot.name}", f"bad/{name}")
+        size_bytes = 0
+        for count, old in enumerate((name, *reversed(kept)), start=1):
+            size_bytes += self._size_aside(old)
+            if count > self._settings.aside or size_bytes > self._settings.aside_bytes:
+                # Not where it is a folder, which an agent can make as well: that is left alone.
+                with suppress(FileMissing, NotRegular, AccessDenied):
+                    self._bad.remove(old)
+
+    def _size_aside(self, name: str) -> int:
+        try:
+            entry = self._bad.entry(name)
+        except (NotRegular, AccessDenied):
+            return 0
+        return entry.size_bytes if entry else 0
 
     def _seal(self, mail: Mail) -> bytes:
         fields = {
@@ -242,6 +278,7 @@ class _Slot:
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _NAME = re.compile(rf"(\d{{12}})-(\d{{1,9}})-({_ID.pattern})\.json", re.ASCII)
+_ASIDE = re.compile(rf"\d{{12}}-[0-9a-f]{{8}}-{_NAME.pattern}", re.ASCII)
 _LAST_NUMBER = 10**12 - 1
 
 
