@@ -114,8 +114,9 @@ class Simulator:
     ) -> None:
         """Forget everything, caches and ledger included, and go on with another brain on the same port."""
         file = self._world.ledger.file
+        arrivals = self._world.arrivals
         self._world = self._make_world(_as_brain(brain), choices, clock or VirtualClock())
-        self._world.ledger.file = file
+        self._world.ledger.file, self._world.arrivals = file, arrivals
 
     @property
     def url(self) -> str:

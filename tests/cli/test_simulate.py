@@ -69,6 +69,44 @@ def test_it_serves_until_it_is_interrupted_and_sums_up(tmp_path: Path) -> None:
     assert running.complained == ""
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_follows_the_first_line_at_once_ends_it_in_order(how: signal.Signals) -> None:
+    command = [sys.executable, "-u", "-m", "sevenfold", "simulate"]
+    for _ in range(3):
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "NO_COLOR": "1"},
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline().startswith("export ANTHROPIC_BASE_URL=")
+                process.send_signal(how)
+                said, complained = process.communicate(timeout=60)
+            finally:
+                process.kill()
+        assert (process.returncode, complained) == (0, "")
+        assert said.splitlines()[-1].startswith("0 requests, 0 refused")
+
+
+def test_a_model_of_ones_own_without_a_price_is_told_at_once_and_at_each_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / ".sevenfold"
+    home.mkdir()
+    (home / "settings.toml").write_text('[models."my-model"]\nwindow_tokens = 100_000\n', encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with simulating() as running:
+        assert running.process.stdout is not None
+        warned = running.process.stdout.readline()
+        assert running.ask(model="my-model").status_code == 200
+        assert running.stop() == 0
+    assert warned == "# no price is known for my-model: what it costs is not counted\n"
+    assert "unpriced  no price is known for my-model" in running.said
+
+
 def test_it_can_be_asked_to_end_and_to_be_quiet() -> None:
     with simulating("--quiet", "--no-strict") as running:
         assert running.ask(unknown=1).status_code == 200
@@ -104,7 +142,9 @@ def test_a_script_that_was_not_kept_to_ends_in_an_error(
         (["--brain", "parrot"], "brain 'parrot' is unknown"),
         (["--brain", "nowhere.yaml"], "nowhere.yaml"),
         (["--ledger", "nowhere/bills.jsonl"], "nowhere/bills.jsonl"),
-        (["--port", "70000"], "cannot listen on 127.0.0.1 port 70000"),
+        (["--port", "99999"], "argument --port: '99999' is no port; expected 0 (any free one) to 65535"),
+        (["--port", "-1"], "argument --port: '-1' is no port"),
+        (["--port", "http"], "argument --port: 'http' is no port"),
         (["--account-age", "young"], "invalid choice: 'young'"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -160,3 +160,25 @@ def plain(value: Json) -> object:
     if isinstance(value, JsonObject):
         return {key: plain(item) for key, item in value.items()}
     return [plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def stream(ask: Asker, *said: object, **fields: object) -> list[JsonObject]:
+    """The events of a streamed request, after a check of their names."""
+    body = {"model": MODEL, "max_tokens": 1000, "stream": True, **fields}
+    betas = body.pop("betas", "")
+    headers = {"x-api-key": "k", "anthropic-version": NEWER}
+    headers |= {"anthropic-beta": str(betas)} if betas else {}
+    messages = [{"role": "user", "content": item} if isinstance(item, str) else item for item in said]
+    url = f"{ask.sim.url}/v1/messages"
+    with ask.http.stream("POST", url, json={**body, "messages": messages}, headers=headers) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        response.read()
+        return list(_events(response.text))
+
+
+def _events(text: str) -> Iterator[JsonObject]:
+    for chunk in text.removesuffix("\n\n").split("\n\n"):
+        name, _, data = chunk.partition("\n")
+        event = read_object(data.removeprefix("data: "))
+        assert name == f"event: {event['type']}"
+        yield event

@@ -233,3 +233,32 @@ def test_a_block_counts_the_same_wherever_it_stands(ask: Asker) -> None:
     assert count("Hello there.", "And what now?") == count("And what now?", "Hello there.") == one + two
     assert count(user(text("Hello there.", cache_control=MARK))) == one
     assert count("Hello there.", model="claude-haiku-4-5") < one
+
+
+@pytest.mark.rule("choices-13")
+def test_fast_mode_can_be_let_pass_without_a_price(ask: Asker) -> None:
+    ask.sim.reset(choices=Choices(fast_unpriced=True))
+    assert ask.create("Hi", speed="fast").status == 200
+    assert ask.sim.last.cost is None
+
+
+@pytest.mark.rule("choices-14")
+def test_what_is_not_simulated_can_be_ignored(ask: Asker) -> None:
+    ask.sim.reset(choices=Choices(unsimulated="ignore"))
+    assert ask.create("Hi", mcp_servers=[{"name": "x"}], container="c").status == 200
+
+
+@pytest.mark.rule("choices-15")
+def test_a_tool_request_that_does_not_fit_can_be_returned_empty(ask: Asker) -> None:
+    ask.sim.reset(lambda _: Reply((call_tool("look", {"at": PROSE}),)), choices=Choices(cut_tools="empty"))
+    answer = ask.create("Hi", tools=[tool()], max_tokens=200)
+    assert (answer.kinds, answer.at("stop_reason")) == (["tool_use"], "max_tokens")
+    assert (answer.at("content", 0, "input"), answer.usage.output) == (JsonObject(), 200)
+
+
+@pytest.mark.rule("choices-19")
+def test_empty_text_can_be_refused(ask: Asker) -> None:
+    assert ask.create(user("", "Hi")).status == 200
+    ask.sim.reset(choices=Choices(empty_text=False))
+    refused = ask.create(user("", "Hi"))
+    assert (refused.status, refused.message) == (400, "messages: text content blocks must be non-empty")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.simulator.clock import VirtualClock
+from sevenfold.simulator.clock import LATEST, VirtualClock
 from sevenfold.simulator.faults import Fault, FaultPlan, read_fault
 from sevenfold.testing import DropFault, SlowFault, StatusFault, StreamFault
 from tests.simulator.asking import MARK, PROSE, Asker, text, user
@@ -129,3 +129,17 @@ def test_a_virtual_clock_follows_the_one_under_it() -> None:
     before = clock.now()
     under.pass_time(timedelta(minutes=1))
     assert clock.now() - before == timedelta(minutes=1)
+
+
+@pytest.mark.parametrize("seconds", [10**12, 1e300, 10**700])
+def test_a_clock_has_an_end_and_says_so(ask: Asker, seconds: float) -> None:
+    before = ask.sim.now()
+    refused = ask.post(CLOCK, {"advance_seconds": seconds}, {})
+    assert (refused.status, refused.at("error", "type")) == (400, "invalid_request_error")
+    most = int((LATEST - before).total_seconds())
+    assert refused.message.startswith(f"advance_seconds must be from 0 to {most}, not 1")
+    assert ask.sim.now() == before
+    assert ask.post(CLOCK, {"advance_seconds": most}, {}).status == 200
+    assert ask.create(user(text(PROSE, cache_control=MARK))).status == 200
+    with pytest.raises(InputError, match="at most"):
+        ask.sim.advance(timedelta(days=1))

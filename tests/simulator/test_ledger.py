@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.catalog import CATALOG
+from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import FileMissing, SimulatorError, StoreError
+from sevenfold.core.events import ModelUnknown, PriceUnknown
 from sevenfold.core.json import JsonObject, read_object
 from sevenfold.core.prices import cost
 from sevenfold.testing import Simulator, StatusFault, script
@@ -207,3 +208,50 @@ def test_an_empty_ledger_has_no_last_entry(sim: Simulator) -> None:
     totals = sim.ledger.to_json()["totals"]
     assert isinstance(totals, JsonObject)
     assert totals["requests"] == 0
+
+
+def test_a_conversation_that_comes_back_to_a_model_goes_on_from_there(ask: Asker) -> None:
+    other = "claude-opus-4-8"
+    said: list[object] = list(SAID)
+    for model in (MODEL, other, other, MODEL):
+        ask.create(*said, model=model)
+        said += [assistant("So."), "More?"]
+    entries = ask.sim.ledger.entries
+    assert [entry.previous for entry in entries] == [None, 1, 2, 1]
+    assert [entry.difference and entry.difference.cause for entry in entries] == [None, "model", None, None]
+    assert entries[3].usage.read > 0
+
+
+def test_another_conversation_on_the_model_is_not_mistaken_for_this_one(ask: Asker) -> None:
+    reminder = "Be brief."
+    ask.create(user(reminder, "Tell me of fish."))
+    said: list[object] = [user(reminder, "Tell me of birds."), *SAID[1:], assistant("So."), "More?"]
+    ask.create(*said, model="claude-opus-4-8")
+    ask.create(*said)
+    assert (ask.sim.last.previous, ask.sim.last.difference and ask.sim.last.difference.cause) == (2, "model")
+
+
+@pytest.mark.parametrize("fields", [{"model": "claude-haiku-4-5"}, {"system": "Be long."}])
+def test_no_more_is_missed_than_was_paid_for(ask: Asker, fields: dict[str, object]) -> None:
+    ask.create(*SAID, PROSE, PROSE, system="Be brief.")
+    ask.create(*SAID[:1], "And?", **{"system": "Be brief.", **fields})
+    entry = ask.sim.last
+    assert entry.difference is not None
+    assert 0 < entry.difference.missed_tokens <= entry.usage.prompt - entry.usage.read
+
+
+def test_a_model_without_a_price_is_told(tmp_path: Path) -> None:
+    catalog = CATALOG.with_overrides({"my-model": ModelSettings()})
+    path = tmp_path / "ledger.jsonl"
+    with Simulator(catalog=catalog, ledger_path=path) as sim:
+        sim.client().messages.create(
+            model="my-model", max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
+        )
+        assert (sim.last.events, sim.last.cost) == ((PriceUnknown("my-model"),), None)
+    told = read_object(path.read_bytes())["events"]
+    assert told == (JsonObject({"event": "PriceUnknown", "model": "my-model"}),)
+
+
+def test_a_model_that_nobody_knows_is_told(ask: Asker) -> None:
+    assert ask.create("Hi", model="nobody").status == 404
+    assert ask.sim.last.events == (ModelUnknown("nobody", 200_000),)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sevenfold.core.cache_choices import Level
 from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Text
 from sevenfold.core.models import Model
-from sevenfold.testing import Simulator, say
-from tests.simulator.asking import MARK, PROSE, Asker, text, user
+from sevenfold.core.usage import read_usage
+from sevenfold.simulator.brain import FunctionBrain
+from sevenfold.simulator.choices import CutTools
+from sevenfold.simulator.exchange import Exchange
+from sevenfold.simulator.world import World
+from sevenfold.testing import Choices, Reply, Simulator, say
+from tests.simulator.asking import MARK, MODEL, NEWER, PROSE, Asker, text, tool, user
+
+HEADERS = {"x-api-key": "k", "anthropic-version": NEWER}
 
 WORDS = "word " * 400
 
@@ -82,3 +94,50 @@ def test_what_was_refused_is_neither_billed_nor_cached(ask: Asker) -> None:
     entry = ask.sim.last
     assert (entry.status, entry.usage.prompt, entry.cost, entry.error) == (400, 0, None, refused.message)
     assert ask.create(said).usage.read == 0
+
+
+TEXTS = st.text(st.sampled_from("ab cé\n"), max_size=400)
+
+
+def spoken(think: str, said: str, asked: str) -> Reply:
+    return say(said, think=think, calls={"look": {"at": asked}} if asked else None)
+
+
+SPOKEN = st.builds(spoken, TEXTS, TEXTS, TEXTS)
+
+
+@pytest.mark.rule("overflow-3")
+@pytest.mark.parametrize("cut_tools", ["drop", "empty"])
+def test_output_never_exceeds_max_tokens_and_is_all_of_it_when_cut(cut_tools: CutTools) -> None:
+    world = World(FunctionBrain(lambda _: "unset"), Choices(cut_tools=cut_tools))
+
+    @given(SPOKEN, st.integers(1, 300), st.sampled_from([MODEL, "claude-opus-5-5", "claude-haiku-4-5"]))
+    def check(reply: Reply, most: int, model: str) -> None:
+        world.brain = FunctionBrain(lambda _: reply)
+        body = {
+            "model": model,
+            "max_tokens": most,
+            "messages": [{"role": "user", "content": "Hi"}],
+            "tools": [tool()],
+        }
+        served = asyncio.run(Exchange(world).serve("messages", HEADERS, json.dumps(body).encode()))
+        assert served.status == 200
+        usage = read_usage(served.body["usage"])
+        assert 1 <= usage.output <= most
+        assert usage.thinking <= usage.output
+        if served.body["stop_reason"] == "max_tokens":
+            assert usage.output == most
+
+    check()
+
+
+def test_an_answer_cut_while_thinking_is_billed_as_thinking(ask: Asker) -> None:
+    ask.sim.reset(lambda _: say("So.", think=PROSE))
+    answer = ask.create("Hi", max_tokens=20, model="claude-opus-5-5")
+    assert (answer.content, answer.at("stop_reason")) == ((), "max_tokens")
+    assert (answer.usage.output, answer.usage.thinking) == (20, 20)
+
+
+def test_a_scripted_max_tokens_is_billed_whole(ask: Asker) -> None:
+    ask.sim.reset(lambda _: Reply((Text("And then"),), "max_tokens"))
+    assert ask.create("Hi", max_tokens=77).usage.output == 77

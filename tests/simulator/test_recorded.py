@@ -93,7 +93,66 @@ def test_a_recording_summarises(ask: Asker, recording: Path) -> None:
 def test_a_file_without_answers_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.jsonl"
     path.write_text('{"role": "user", "content": "Hi"}\nnot json\n[]\n', encoding="utf-8")
-    with pytest.raises(ScriptError, match="holds no assistant message"):
+    with pytest.raises(
+        ScriptError, match="holds no answer of a model; expected a transcript of Claude Code, a Codex"
+    ):
         load_brain(str(path))
     with pytest.raises(FileMissing):
         load_brain(str(tmp_path / "nowhere.jsonl"))
+
+
+CLAUDE: list[object] = [
+    {"type": "user", "sessionId": "s", "uuid": "1", "message": {"role": "user", "content": "Look."}},
+    *(
+        {
+            "type": "assistant",
+            "sessionId": "s",
+            "uuid": f"2{at}",
+            "message": {"id": "msg_1", "model": "claude-opus-5", **assistant(block)},
+        }
+        # One line a block; a resumed session repeats lines.
+        for at, block in ((0, "I look."), (1, use("toolu_a")), (1, use("toolu_a")))
+    ),
+    {"type": "user", "sessionId": "s", "uuid": "3", "message": user(result("toolu_a", "Nothing."))},
+    {
+        "type": "assistant",
+        "sessionId": "s",
+        "uuid": "4",
+        "message": {"id": "msg_2", "model": "claude-opus-5", **assistant("Nothing there.")},
+    },
+]
+CODEX: list[object] = [
+    {"type": "session_meta", "payload": {"id": "s", "cwd": "/srv"}},
+    *(
+        {"type": "response_item", "payload": payload}
+        for payload in (
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Look."}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+            {"type": "function_call", "name": "look", "arguments": "{}", "call_id": "toolu_a"},
+        )
+    ),
+    *(
+        {"type": "response_item", "payload": payload}
+        for payload in (
+            {"type": "function_call_output", "call_id": "toolu_a", "output": "Nothing."},
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "output_text", "text": "Nothing there."}],
+            },
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("lines", [CLAUDE, CODEX], ids=["claude code", "codex"])
+def test_the_transcripts_of_other_agents_are_given_again(
+    ask: Asker, tmp_path: Path, lines: list[object]
+) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n", encoding="utf-8")
+    ask.sim.reset(load_brain(str(path)))
+    first = ask.create("Look.", tools=[tool()])
+    assert first.kinds == ["text", "tool_use"]
+    second = ask.create("Look.", reply(first), user(result("toolu_a", "Nothing.")), tools=[tool()])
+    assert [second.at("content", at, "text") for at in (0, 1)] == ["Nothing there.", None]

@@ -178,6 +178,15 @@ def test_a_script_is_read_from_yaml() -> None:
         ("- {text: a, usage: {output_tokens: -1}}", "step 1.usage.output_tokens: expected a count"),
         ("- {text: a, times: 0}", "step 1.times: expected 1 or more, or any"),
         ("- text: a\n- text: 2026-01-01", "not YAML that can be read: a date"),
+        ("- {text: a, stop_reason: done}", "step 1: stop_reason 'done' is unknown; expected one of end_turn"),
+        ("- text: a\n  text: b", "the key 'text' stands twice in the fields that begin on line 1"),
+        (
+            "- text: a\n- tools:\n  - {name: x, name: y}",
+            "the key 'name' stands twice in the fields that begin",
+        ),
+        ("- text: a\n- {text: b, match: {pattern: (}}", "step 2.match.pattern '(' is no regular expression"),
+        ("- {}", "step 1: answers nothing; give it some of think, redacted, text, tools, stop_reason"),
+        ("- {name: x, match: {text: a}}", "step 1: answers nothing"),
     ],
 )
 def test_a_mistake_in_a_script_names_its_place(text: str, told: str) -> None:
@@ -208,3 +217,20 @@ def test_a_script_that_is_not_there_is_told(tmp_path: Path) -> None:
 def test_an_unknown_brain_is_told(name: str) -> None:
     with pytest.raises(ScriptError, match="expected echo, a script"):
         load_brain(name)
+
+
+def test_a_script_that_is_not_utf8_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    path.write_bytes("- text: Yes.\n- text: Café.\n".encode("latin-1"))
+    with pytest.raises(ScriptError, match=r"talk\.yaml: line 2 is not UTF-8 \(byte 0xe9\); save the file"):
+        read_script(path)
+    path.write_bytes("\ufeff- text: Café.\n".encode())
+    assert read_script(path).steps[0].reply.text == "Café."
+
+
+def test_a_stop_reason_that_no_answer_has_is_refused() -> None:
+    with pytest.raises(
+        ScriptError, match=r"step 2 \(end\): stop_reason 'done' is unknown; expected one of end"
+    ):
+        script("Yes.", Step(Reply((), "done"), name="end"))
+    assert parse_script("- stop_reason: refusal").steps[0].reply == Reply((), "refusal")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import timedelta
 
 import anthropic
@@ -17,7 +16,7 @@ from sevenfold.core.json import Json, JsonObject, freeze, read_json, read_object
 from sevenfold.core.messages import Text, Thinking
 from sevenfold.simulator.stream import stream_events, to_sse
 from sevenfold.testing import DropFault, Reply, Simulator, SlowFault, StreamFault, call_tool
-from tests.simulator.asking import MARK, MODEL, NEWER, PROSE, Asker, text, user
+from tests.simulator.asking import MARK, MODEL, PROSE, Asker, stream, text, user
 
 RICH = Reply(
     (
@@ -27,28 +26,6 @@ RICH = Reply(
     )
 )
 BINDING = "thinking-binding-controls-2026-08-01"
-
-
-def stream(ask: Asker, *said: object, **fields: object) -> list[JsonObject]:
-    """The events of a streamed request, after a check of their names."""
-    body = {"model": MODEL, "max_tokens": 1000, "stream": True, **fields}
-    betas = body.pop("betas", "")
-    headers = {"x-api-key": "k", "anthropic-version": NEWER}
-    headers |= {"anthropic-beta": str(betas)} if betas else {}
-    messages = [{"role": "user", "content": item} if isinstance(item, str) else item for item in said]
-    url = f"{ask.sim.url}/v1/messages"
-    with ask.http.stream("POST", url, json={**body, "messages": messages}, headers=headers) as response:
-        assert response.headers["content-type"].startswith("text/event-stream")
-        response.read()
-        return list(_events(response.text))
-
-
-def _events(text: str) -> Iterator[JsonObject]:
-    for chunk in text.removesuffix("\n\n").split("\n\n"):
-        name, _, data = chunk.partition("\n")
-        event = read_object(data.removeprefix("data: "))
-        assert name == f"event: {event['type']}"
-        yield event
 
 
 def inside(event: JsonObject, *path: str) -> Json:

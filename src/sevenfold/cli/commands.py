@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace, RawDescriptionHelpFormatter
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    BooleanOptionalAction,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +18,8 @@ from sevenfold import __version__
 from sevenfold.cli.render import Screen
 
 Command: TypeAlias = Callable[[Namespace, Screen], int]
+
+MAX_PORT = 65_535
 
 _EXAMPLES = """\
 examples:
@@ -65,12 +73,14 @@ examples:
 """
 
 _SIMULATE = """\
-Serves the Messages API on this machine, with a prompt cache and bills as documented: point any
-agent at it and see what each request would cost, and which block broke the cache. Offline, no key.
+Serves the Messages API on this machine, with a prompt cache and bills as
+documented: point any agent at it and see what each request would cost, and
+which block broke the cache. Offline, no key.
 
-A brain answers: echo says back what it hears; a script.yaml lists requests and answers, and
-ends with an error if one was unexpected or never came; a session.jsonl (plain Messages JSONL)
-gives a recorded session's answers again. docs/simulator.md has the rest.
+A brain answers: echo says back what it hears; a script.yaml lists requests and
+answers, and ends with an error if one was unexpected or never came; a
+session.jsonl (of Claude Code, Codex or plain Messages JSONL) gives a recorded
+session's answers again. docs/simulator.md has the rest.
 """
 
 _SIMULATE_EXAMPLES = """\
@@ -146,7 +156,9 @@ def _add_replay_options(replay: ArgumentParser) -> None:
 
 
 def _add_simulate_options(simulate: ArgumentParser) -> None:
-    simulate.add_argument("--port", type=int, default=0, metavar="N", help="where to listen (any free port)")
+    simulate.add_argument(
+        "--port", type=_port, default=0, metavar="N", help="where to listen (any free port)"
+    )
     simulate.add_argument(
         "--brain", default="echo", metavar="BRAIN", help="echo, a script.yaml or a session.jsonl (echo)"
     )
@@ -164,6 +176,12 @@ def _add_simulate_options(simulate: ArgumentParser) -> None:
     simulate.add_argument(
         "--cache-edits", action="store_true", help="allow an extension that no public provider offers"
     )
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= MAX_PORT):
+        raise ArgumentTypeError(f"{text!r} is no port; expected 0 (any free one) to {MAX_PORT}")
+    return int(text)
 
 
 def find_command(name: str) -> Command:

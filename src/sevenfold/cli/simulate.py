@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
-import threading
 from argparse import Namespace
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import NoReturn
 
 from sevenfold.cli.render import Screen, Tone
+from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
 from sevenfold.core.clock import SystemClock
+from sevenfold.core.events import Emit, Event, PriceUnknown, SettingRefused, describe
 from sevenfold.core.prices import Cost, add_costs
 from sevenfold.core.usage import add_up
 from sevenfold.simulator.brains.load import load_brain
@@ -22,6 +25,10 @@ from sevenfold.simulator.clock import VirtualClock
 from sevenfold.simulator.ledger import Entry, Ledger, LedgerFile
 from sevenfold.simulator.server import Host
 from sevenfold.simulator.world import World
+from sevenfold.store.settings_files import find_checkout, read_settings
+
+ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
+"""Ctrl-C, and what a supervisor sends."""
 
 LONG_AGO = date.min
 """When an account of `--account-age old` was made: any day before the check was."""
@@ -34,21 +41,25 @@ def run(options: Namespace, screen: Screen) -> int:
         cache_edits=options.cache_edits,
         foreign_signatures="keep" if options.keep_signatures else "refuse",
     )
-    brain = load_brain(options.brain)
+    brain, told = load_brain(options.brain), list[Event]()
+    catalog = _read_catalog(told.append)
     file = LedgerFile(Path(options.ledger)) if options.ledger else None
     watch = None if options.quiet else _Watch(screen).show
     world = World(
         brain,
         choices,
         VirtualClock(SystemClock()),
+        catalog=catalog,
         ledger=Ledger(file, watch=watch),
         salt=secrets.token_hex(3),
     )
     host = Host(lambda: world, port=options.port)
-    host.start()
     try:
-        _introduce(screen, host.url)
-        _wait_for_interrupt()
+        # From here on a signal waits its turn: one that answers our very first line ends us as any other.
+        with _signals_held():
+            host.start()
+            _introduce(screen, host.url, told)
+            signal.sigwait(ENDING)
     finally:
         host.stop()
         if file is not None:
@@ -60,26 +71,44 @@ def run(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def _introduce(screen: Screen, url: str) -> None:
+def _read_catalog(emit: Emit) -> Catalog:
+    """The table with the user's own models over it; those without a price are told at once."""
+    settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ, emit=emit)
+    own = settings.each(ModelSettings)
+    catalog = CATALOG.with_overrides(own)
+    for name in own:
+        catalog.find(name, emit)
+    return catalog
+
+
+def _introduce(screen: Screen, url: str, told: Iterable[Event]) -> None:
     screen.show_line(f"export ANTHROPIC_BASE_URL={url}")
     screen.show_line("export ANTHROPIC_API_KEY=simulated")
     screen.show_line(f"# the ledger: {url}/_sevenfold/ledger · Ctrl-C ends it", "faint")
+    for event in told:
+        screen.show_line(f"# {_described(event)}", "warning")
     screen.flush()
 
 
-def _wait_for_interrupt() -> None:
-    """Sleep until Ctrl-C, or until somebody asks the process to end."""
+def _described(event: Event) -> str:
+    match event:
+        case PriceUnknown():
+            return f"no price is known for {event.model}: what it costs is not counted"
+        case SettingRefused():
+            return f"{event.key} of {event.source} is not used: {event.reason}"
+        case _:
+            return ", ".join(f"{name} {value}" for name, value in describe(event).items())
 
-    def stop(_number: int, _frame: object) -> NoReturn:
-        raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+@contextmanager
+def _signals_held() -> Generator[None]:
+    """Keep the signals that end us from interrupting anything; the threads started inside keep them too."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        return
+        yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        # A second Ctrl-C, while the simulator stops, interrupts as usual.
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +135,12 @@ def _remark(entry: Entry) -> str:
     """What a person would want to look at."""
     if entry.error is not None:
         return entry.error
+    told = [_described(event) for event in entry.events]
     if entry.difference is not None:
-        return f"{entry.difference.cause} changed at {entry.difference.path}"
-    return f"expired at {entry.expired}" if entry.expired else ""
+        told.append(f"{entry.difference.cause} changed at {entry.difference.path}")
+    elif entry.expired:
+        told.append(f"expired at {entry.expired}")
+    return "; ".join(told)
 
 
 def _sum_up(screen: Screen, ledger: Ledger) -> None:

@@ -18,7 +18,7 @@ from sevenfold.simulator.call import Call
 from sevenfold.simulator.compaction import signed_block, threshold_block
 from sevenfold.simulator.counting import count_all
 from sevenfold.simulator.edit_requests import Compacting
-from sevenfold.simulator.output import Output, Room, fit, with_ids
+from sevenfold.simulator.output import Output, Room, billed, fit, with_ids
 from sevenfold.simulator.preparing import Prepared, is_deleted, render
 from sevenfold.simulator.refusals import invalid
 from sevenfold.simulator.thinking import sign_reply
@@ -57,7 +57,7 @@ class Answering:
         if call.body.get("compaction") is not None:
             return await self._compact_on_demand()
         if wants_nothing(call):
-            spent = Spent("message", self._begin(self._look_up(prepared.seen)), 0)
+            spent = Spent("message", await self._begin(self._look_up(prepared.seen)), 0)
             return Answered((), "max_tokens", None, (spent,), prepared.seen, {})
         compacting = prepared.compacting
         if compacting is not None and prepared.tokens >= compacting.trigger_tokens:
@@ -72,11 +72,13 @@ class Answering:
         bill = self._look_up(seen)
         reply = await self._ask(seen)
         room = Room(_max_tokens(call), call.model.window_tokens - seen.tokens)
-        output = fit(reply, room, _stops(call), prepared.count)
-        self._begin(bill)
+        keeps_tools = self._world.choices.cut_tools == "empty"
+        output = fit(reply, room, _stops(call), prepared.count, keeps_tools=keeps_tools)
+        await self._begin(bill)
         said = self._sign(output, opening)
         thoughts = [block for block in said if block.get("type") in {"thinking", "redacted_thinking"}]
-        spent = Spent("message", bill, max(1, self._count(said)), self._count(thoughts))
+        tokens = billed(output, room, self._count(said), self._count(thoughts))
+        spent = Spent("message", bill, tokens.output, tokens.thinking)
         content = (*opening, *said)
         return Answered(
             content, output.stop_reason, output.stop_sequence, (*before, spent), seen, reply.usage
@@ -113,7 +115,7 @@ class Answering:
         reply = await self._ask(seen, instructions, is_summary=True)
         request = JsonObject({"type": "text", "text": instructions or SUMMARY_REQUEST})
         asked = self._world.tokenizer(model, "messages", request)
-        self._begin(bill)
+        await self._begin(bill)
         said = JsonObject({"type": "text", "text": reply.text})
         spent = Spent("compaction", replace(bill, fresh=bill.fresh + asked), self._count([said]))
         return _Summary(reply, spent)
@@ -158,9 +160,12 @@ class Answering:
         call = self._call
         return self._world.cache.look_up(Scope(call.envelope.workspace), call.model, seen.parts, call.started)
 
-    def _begin(self, bill: Bill) -> Bill:
-        """The answer begins now: whoever asks from here on can read what this request wrote."""
-        self._world.cache.begin_response(bill, self._world.clock.now())
+    async def _begin(self, bill: Bill) -> Bill:
+        """The answer begins: whoever comes from here on can read what this request wrote."""
+        world = self._world
+        if bill.writes:
+            await world.arrivals.settle(world.choices.first_token)
+        world.cache.begin_response(bill, world.clock.now())
         return bill
 
     def _count(self, blocks: list[JsonObject] | tuple[JsonObject, ...]) -> int:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import EMPTY, Json, JsonObject, read_object, write_json
 from sevenfold.simulator.call import Endpoint, read_envelope
 from sevenfold.simulator.catalogue import find_model, list_models
+from sevenfold.simulator.clock import LATEST
 from sevenfold.simulator.exchange import Exchange, Served
 from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, read_fault
+from sevenfold.simulator.openai_front import OpenAIFront
 from sevenfold.simulator.refusals import Problem, Refusal
 from sevenfold.simulator.stream import stream_events, to_sse
 from sevenfold.simulator.world import World
@@ -41,13 +44,14 @@ def make_app(find_world: FindWorld) -> Starlette:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    front = Front(find_world)
+    front, openai = Front(find_world), OpenAIFront(find_world)
     return Starlette(
         routes=[
+            *openai.routes(),
             Route("/v1/messages", front.create, methods=["POST"]),
             Route("/v1/messages/count_tokens", front.count, methods=["POST"]),
-            Route("/v1/models", front.models, methods=["GET"]),
-            Route("/v1/models/{name:path}", front.model, methods=["GET"]),
+            Route("/v1/models", openai.models_or(front.models), methods=["GET"]),
+            Route("/v1/models/{name:path}", openai.models_or(front.model), methods=["GET"]),
             Route("/_sevenfold/ledger", front.ledger, methods=["GET"]),
             Route("/_sevenfold/clock", front.clock, methods=["GET", "POST"]),
             Route("/_sevenfold/faults", front.faults, methods=["GET", "POST", "DELETE"]),
@@ -87,9 +91,12 @@ class Front:
 
         def advance(wire: JsonObject) -> None:
             seconds = wire.get("advance_seconds")
-            if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+            if isinstance(seconds, bool) or not isinstance(seconds, (int, float, Decimal)):
                 raise InputError(f"advance_seconds must be a number, not {seconds!r}")
-            clock.advance(timedelta(seconds=seconds))
+            most = (LATEST - clock.now()) // timedelta(seconds=1)
+            if not 0 <= seconds <= most:
+                raise InputError(f"advance_seconds must be from 0 to {most}, not {seconds}")
+            clock.advance(timedelta(seconds=float(seconds)))
 
         return await self._controlled(request, advance, lambda: {"now": clock.now().isoformat()})
 
@@ -117,6 +124,7 @@ class Front:
         world = self._find_world()
         data = await _read_body(request, world.choices.request_limit_bytes)
         served = await Exchange(world).serve(endpoint, _headers(request), data)
+        world.arrivals.looked_up()
         if isinstance(served.fault, SlowFault):
             await asyncio.sleep(served.fault.first.total_seconds())
         if served.streams:
@@ -193,14 +201,11 @@ async def _events(served: Served, *, pings: bool) -> AsyncIterator[bytes]:
     """The stream, with what its fault does to it."""
     fault = served.fault
     for at, event in enumerate(stream_events(served.body, pings=pings)):
-        match fault:
-            case StreamFault() if at == fault.after_events:
+        if at == served.breaks_after:
+            if isinstance(fault, StreamFault):
                 yield to_sse(Problem(fault.status, fault.message).body(served.headers["request-id"]))
                 return
-            case DropFault() if at == fault.after_events:
-                raise ConnectionDropped
-            case SlowFault():
-                await asyncio.sleep(fault.each.total_seconds())
-            case _:
-                pass
+            raise ConnectionDropped
+        if isinstance(fault, SlowFault):
+            await asyncio.sleep(fault.each.total_seconds())
         yield to_sse(event)

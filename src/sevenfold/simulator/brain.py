@@ -15,6 +15,12 @@ from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, 
 
 Purpose: TypeAlias = Literal["reply", "summary"]
 
+STOP_REASONS = (
+    *("end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"),
+    *("model_context_window_exceeded", "compaction"),
+)
+"""What an answer may say of why it ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.canonical import digest
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import WireError
+from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, read_json
 from sevenfold.core.models import Model
 from sevenfold.simulator import betas
@@ -81,7 +82,7 @@ def read_envelope(headers: Mapping[str, str], choices: Choices) -> Envelope:
 
 
 def read_call(
-    endpoint: Endpoint, envelope: Envelope, data: bytes, catalog: Catalog, started: datetime
+    endpoint: Endpoint, envelope: Envelope, data: bytes, catalog: Catalog, started: datetime, emit: Emit
 ) -> Call:
     """Decode the body and find the model; what else the body holds is checked by `validate`."""
     try:
@@ -90,7 +91,7 @@ def read_call(
         raise invalid(f"The request body is not valid JSON: {error}") from error
     body = as_object("body", value)
     name = as_text("model", require("", body, "model"))
-    model = catalog.find(name)
+    model = catalog.find(name, emit)
     if not model.is_known:
         raise Refusal(Problem(404, f"model: {name}"))
     return Call(endpoint, envelope, body, model, started)

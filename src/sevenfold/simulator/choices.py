@@ -6,7 +6,7 @@ docs/simulator-contract.md lists them and says why.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
 from sevenfold.core.cache_choices import CHOICES, CacheChoices
@@ -16,6 +16,8 @@ PREFIX_CHECK_SINCE = date(2026, 8, 31)
 """Accounts made from this day on have their thinking checked on every model that signs it."""
 
 Foreign: TypeAlias = Literal["refuse", "keep"]
+CutTools: TypeAlias = Literal["drop", "empty"]
+Unsimulated: TypeAlias = Literal["refuse", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,25 @@ class Choices:
 
     opens_with_user: bool = True
     """The first message must be the user's, a compaction block apart."""
+
+    first_token: timedelta = timedelta()
+    """Real time before an answer begins that writes to the cache. Without any, it begins when every request
+    that came with it has been looked up; with some, clients that are further apart all miss as well."""
+
+    cut_tools: CutTools = "drop"
+    """A tool request that `max_tokens` cuts off: left out, or returned with an empty input."""
+
+    unsimulated: Unsimulated = "refuse"
+    """Fields that ask for what is not simulated, such as `mcp_servers`: a 400, or ignored."""
+
+    fast_unpriced: bool = False
+    """Let `speed: "fast"` pass on models for which no fast price is known; their cost is then unknown."""
+
+    empty_text: bool = True
+    """Take empty text blocks: the cache has rules for them. Public reports have a 400 for some."""
+
+    bills_unsent: bool = False
+    """Whether an answer whose stream breaks is billed whole, or only what was sent of it."""
 
     pings: bool = True
     """One `ping` after `message_start`. How often they really come is not documented."""

@@ -6,17 +6,20 @@ Knows no HTTP beyond headers and status.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from sevenfold.core.cache_model import Prompt, first_difference
+from sevenfold.core.cache_model import Difference, Prompt, first_difference
 from sevenfold.core.errors import WireError
+from sevenfold.core.events import Event
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import cost, cost_without_caching
 from sevenfold.core.usage import Usage
 from sevenfold.simulator.answering import Answered, Answering
 from sevenfold.simulator.billing import usage_of, usage_wire
+from sevenfold.simulator.breaking import bill_sent, breaking_point
 from sevenfold.simulator.call import Call, Endpoint, read_call, read_envelope
-from sevenfold.simulator.faults import Fault, StatusFault
+from sevenfold.simulator.faults import Fault, StatusFault, StreamFault
 from sevenfold.simulator.ledger import Entry
 from sevenfold.simulator.preparing import Prepared, prepare
 from sevenfold.simulator.records import NO_TRACE, Record, Trace
@@ -39,6 +42,12 @@ class Served:
     streams: bool = False
     fault: Fault | None = None
     """One that happens while it is sent."""
+    breaks_after: int | None = None
+    """The events of a stream that are sent before its fault; None: all of them."""
+
+
+class _FaultMet(Refusal):
+    """The request is refused because a fault says so."""
 
 
 @dataclass(slots=True)
@@ -48,10 +57,13 @@ class _Visit:
     endpoint: Endpoint
     suffix: str
     entry: Entry
+    fault: Fault | None
+    """The one it meets, until it turns out that it cannot."""
     meter_key: str = ""
     trace: Trace = NO_TRACE
     previous: Record | None = None
     """The last request of the same conversation."""
+    events: list[Event] = field(default_factory=list[Event])
 
 
 class Exchange:
@@ -64,23 +76,22 @@ class Exchange:
         """Answer a request; whatever goes wrong is an answer too."""
         world = self.world
         suffix = world.next_request()
-        visit = _Visit(endpoint, suffix, self._first_entry(endpoint, suffix))
-        fault = world.faults.take()
+        visit = _Visit(endpoint, suffix, self._first_entry(endpoint, suffix), world.faults.take())
         try:
-            return await self._serve(visit, headers, data, fault)
+            return await self._serve(visit, headers, data)
+        except _FaultMet as met:
+            return self._refused(visit, met.problem, meets=True)
         except Refusal as refusal:
-            return self._refused(visit, refusal.problem, fault)
+            return self._refused(visit, refusal.problem)
         except WireError as error:
-            return self._refused(visit, Problem(400, str(error)), fault)
+            return self._refused(visit, Problem(400, str(error)))
         except Exception as error:
             # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
             world.failures.append(error)
             told = f"{type(error).__name__}: {error}"
-            return self._refused(visit, Problem(500, told, should_retry=False), fault)
+            return self._refused(visit, Problem(500, told, should_retry=False))
 
-    async def _serve(
-        self, visit: _Visit, headers: Mapping[str, str], data: bytes, fault: Fault | None
-    ) -> Served:
+    async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> Served:
         world = self.world
         now = world.clock.now()
         if len(data) > world.choices.request_limit_bytes:
@@ -88,35 +99,35 @@ class Exchange:
             raise Refusal(Problem(413, f"Request exceeds the maximum size of {limit} bytes"))
         envelope = read_envelope(headers, world.choices)
         visit.entry = replace(visit.entry, workspace=envelope.workspace)
-        if isinstance(fault, StatusFault):
-            raise Refusal(fault.problem)
+        if isinstance(visit.fault, StatusFault):
+            raise _FaultMet(visit.fault.problem)
         # Counting has a limit of its own, and so a window of its own.
         visit.meter_key = (
             envelope.workspace if visit.endpoint == "messages" else f"{envelope.workspace} counts"
         )
         world.meter.admit(visit.meter_key, now)
-        call = read_call(visit.endpoint, envelope, data, world.catalog, now)
+        call = read_call(visit.endpoint, envelope, data, world.catalog, now, visit.events.append)
         visit.entry = replace(visit.entry, model=call.model_name)
         validate(call, world.choices)
+        if isinstance(visit.fault, StreamFault) and not call.streams:
+            raise _FaultMet(Problem(visit.fault.status, visit.fault.message))
         visit.trace = Trace.of(call)
-        visit.previous = world.records.predecessor(visit.trace)
+        visit.previous = world.records.predecessor(visit.trace, call.model_name)
         prepared = prepare(call, world, visit.previous.sent if visit.previous else None)
         if visit.endpoint == "count_tokens":
-            return self._counted(visit, call, prepared, fault)
+            return self._counted(visit, call, prepared)
         answered = await Answering(call, prepared, world, visit.suffix).answer()
-        return self._answered(visit, call, prepared, answered, fault)
+        return self._answered(visit, call, prepared, answered)
 
-    def _counted(self, visit: _Visit, call: Call, prepared: Prepared, fault: Fault | None) -> Served:
+    def _counted(self, visit: _Visit, call: Call, prepared: Prepared) -> Served:
         body: dict[str, Json] = {"input_tokens": prepared.tokens}
         if call.body.get("context_management") is not None:
             original = JsonObject({"original_input_tokens": prepared.sent.tokens})
             body["context_management"] = original
-        self._note(visit.entry, fault)
-        return Served(200, JsonObject(body), self._headers(visit), fault=fault)
+        self._note(visit, visit.entry)
+        return Served(200, JsonObject(body), self._headers(visit), fault=visit.fault)
 
-    def _answered(
-        self, visit: _Visit, call: Call, prepared: Prepared, answered: Answered, fault: Fault | None
-    ) -> Served:
+    def _answered(self, visit: _Visit, call: Call, prepared: Prepared, answered: Answered) -> Served:
         world = self.world
         usage = usage_of(call, answered.runs, answered.overrides)
         record = Record.of(call, world.ledger.next_number, visit.trace, prepared.sent, answered.seen)
@@ -124,43 +135,52 @@ class Exchange:
         body = _message(message_id, call, prepared, answered, usage)
         if call.body.get("diagnostics") is not None:
             body = JsonObject({**body, "diagnostics": world.records.diagnose(call, record)})
+        pings = world.choices.pings
+        breaks_after = breaking_point(body, visit.fault, pings=pings) if call.streams else None
+        if breaks_after is not None and not world.choices.bills_unsent:
+            count = partial(world.tokenizer, call.model, "messages")
+            usage = bill_sent(body, usage, breaks_after, count, pings=pings)
         previous = visit.previous
         world.records.add(message_id, record)
         world.meter.charge(visit.meter_key, usage, world.clock.now())
         self._note(
+            visit,
             replace(
                 visit.entry,
                 message_id=message_id,
-                stop_reason=answered.stop_reason,
+                stop_reason=answered.stop_reason if breaks_after is None else None,
                 usage=usage,
                 cost=cost(usage, call.model, when=call.started, catalog=world.catalog),
                 cost_without_caching=cost_without_caching(
                     usage, call.model, when=call.started, catalog=world.catalog
                 ),
                 previous=previous.number if previous else None,
-                difference=first_difference(previous.seen, record.seen) if previous else None,
+                difference=_difference(previous, record, answered) if previous else None,
                 expired=_expired(answered),
                 applied_edits=prepared.applied,
                 dropped_thinking=tuple(
                     item.path for item in prepared.transformations if item.fate == "thinking_dropped"
                 ),
             ),
-            fault,
         )
-        return Served(200, body, self._headers(visit), call.streams, fault)
+        return Served(200, body, self._headers(visit), call.streams, visit.fault, breaks_after)
 
-    def _refused(self, visit: _Visit, problem: Problem, fault: Fault | None) -> Served:
-        self._note(replace(visit.entry, status=problem.status, error=problem.message), fault)
+    def _refused(self, visit: _Visit, problem: Problem, *, meets: bool = False) -> Served:
+        if visit.fault is not None and not meets:
+            # There was no answer for it to happen to: the next request meets it.
+            self.world.faults.put_back(visit.fault)
+            visit.fault = None
+        self._note(visit, replace(visit.entry, status=problem.status, error=problem.message))
         headers = {**self._headers(visit), **problem.headers()}
         return Served(problem.status, problem.body(visit.entry.request_id), headers)
 
     def _first_entry(self, endpoint: Endpoint, suffix: str) -> Entry:
         return Entry(0, self.world.clock.now(), endpoint, f"req_{suffix}", "", "")
 
-    def _note(self, entry: Entry, fault: Fault | None) -> None:
+    def _note(self, visit: _Visit, entry: Entry) -> None:
         ledger = self.world.ledger
-        met = None if fault is None else type(fault).__name__
-        ledger.add(replace(entry, number=ledger.next_number, fault=met))
+        met = None if visit.fault is None else type(visit.fault).__name__
+        ledger.add(replace(entry, number=ledger.next_number, fault=met, events=tuple(visit.events)))
 
     def _headers(self, visit: _Visit) -> dict[str, str]:
         entry = visit.entry
@@ -194,6 +214,15 @@ def _stop_details(stop_reason: str) -> Json:
     if stop_reason != "refusal":
         return None
     return JsonObject({"type": "refusal", "category": None, "explanation": None})
+
+
+def _difference(previous: Record, record: Record, answered: Answered) -> Difference | None:
+    """Where a prompt leaves its predecessor's. Missed is never more than it then had to pay for."""
+    found = first_difference(previous.seen, record.seen)
+    if found is None:
+        return None
+    bill = answered.runs[-1].bill
+    return replace(found, missed_tokens=min(found.missed_tokens, bill.total - bill.read))
 
 
 def _expired(answered: Answered) -> str | None:

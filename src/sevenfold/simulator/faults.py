@@ -32,7 +32,10 @@ class StatusFault:
 
 @dataclass(frozen=True, slots=True)
 class StreamFault:
-    """A stream ends in an `error` event. The request is served, billed and cached all the same."""
+    """A stream ends in an `error` event; the request was served, and is billed and cached.
+
+    A request that does not stream is refused with the status instead, before anything is done for it.
+    """
 
     after_events: int = 3
     status: int = 529
@@ -74,6 +77,10 @@ class FaultPlan:
     def take(self) -> Fault | None:
         """The fault that the next request meets."""
         return self._waiting.popleft() if self._waiting else None
+
+    def put_back(self, fault: Fault) -> None:
+        """The request that took it could not meet it: the next one will."""
+        self._waiting.appendleft(fault)
 
     def clear(self) -> None:
         self._waiting.clear()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sevenfold.core.cache_model import Difference
+from sevenfold.core.events import Event, describe
 from sevenfold.core.json import Json, JsonObject, write_json
 from sevenfold.core.prices import Cost, add_costs
 from sevenfold.core.usage import Usage, add_up
@@ -46,6 +47,8 @@ class Entry:
     dropped_thinking: tuple[str, ...] = ()
     error: str | None = None
     fault: str | None = None
+    events: tuple[Event, ...] = ()
+    """What a person may want to know of: a model that nobody knows, or has no price."""
 
     def to_json(self) -> JsonObject:
         """The line that is written; absent where there is nothing to say."""
@@ -76,6 +79,7 @@ class Entry:
             "dropped_thinking": self.dropped_thinking or None,
             "error": self.error,
             "fault": self.fault,
+            "events": tuple(JsonObject(describe(event)) for event in self.events) or None,
         }
         return JsonObject({key: value for key, value in fields.items() if value is not None})
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sevenfold.core.cache_model import CountPart
-from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
+from sevenfold.core.json import EMPTY
+from sevenfold.core.messages import Block, RedactedThinking, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.simulator.brain import Reply
 from sevenfold.simulator.thinking import to_wire
 
@@ -36,9 +37,38 @@ class Output:
     blocks: tuple[Block, ...]
     stop_reason: str
     stop_sequence: str | None = None
+    is_cut_thinking: bool = False
+    """It ended while the model was still thinking."""
 
 
-def fit(reply: Reply, room: Room, stops: Sequence[str], count: CountPart) -> Output:
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What an answer is billed as."""
+
+    output: int
+    thinking: int
+    """Of the output."""
+
+
+CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+"""Reasons that mean: the model would have gone on, and used all the room it had."""
+
+
+def billed(output: Output, room: Room, said: int, thought: int) -> Tokens:
+    """An answer that ran out of room is billed all of it, however little of it could be returned.
+
+    `said` are the tokens of what is returned, `thought` those of the thinking in it.
+    """
+    if output.stop_reason not in CUT:
+        tokens = min(max(1, said), room.tokens)
+        return Tokens(tokens, min(thought, tokens))
+    spoken = min(said - thought, room.tokens)
+    return Tokens(room.tokens, room.tokens - spoken if output.is_cut_thinking else min(thought, room.tokens))
+
+
+def fit(
+    reply: Reply, room: Room, stops: Sequence[str], count: CountPart, *, keeps_tools: bool = False
+) -> Output:
     """The part of a reply that comes before the first reason to stop."""
     natural = "tool_use" if any(isinstance(block, ToolUse) for block in reply.blocks) else "end_turn"
     output = _at_stop(Output(reply.blocks, reply.stop_reason or natural), stops)
@@ -47,8 +77,9 @@ def fit(reply: Reply, room: Room, stops: Sequence[str], count: CountPart) -> Out
     for block in output.blocks:
         cost = count("messages", to_wire(block))
         if cost > left:
-            part = _cut(block, left, count)
-            return Output((*kept, part) if part else tuple(kept), room.reason)
+            part = _cut(block, left, count, keeps_tools=keeps_tools)
+            is_thinking = isinstance(block, (Thinking, RedactedThinking))
+            return Output((*kept, part) if part else tuple(kept), room.reason, is_cut_thinking=is_thinking)
         left -= cost
         kept.append(block)
     return output
@@ -76,8 +107,13 @@ def _at_stop(output: Output, stops: Sequence[str]) -> Output:
     return output
 
 
-def _cut(block: Block, tokens: int, count: CountPart) -> Block | None:
-    """As much of a text as fits; of anything else nothing, since half a tool request is none."""
+def _cut(block: Block, tokens: int, count: CountPart, *, keeps_tools: bool) -> Block | None:
+    """As much of a text as fits; of anything else nothing, since half a tool request is none.
+
+    Where tool requests are kept, what was asked is lost, and the tool's name is left.
+    """
+    if isinstance(block, ToolUse) and keeps_tools:
+        return replace(block, input=EMPTY)
     if not isinstance(block, Text):
         return None
     low, high = 0, len(block.text)

@@ -69,6 +69,23 @@ class Record:
         return replace(self, sent=replace(self.sent, blocks=()), seen=replace(self.seen, blocks=()))
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An earlier request, and how much of it a new one has."""
+
+    record: Record
+    shared: int
+    opening: int
+
+    def rank(self) -> tuple[int, int, int]:
+        return (self.shared, self.opening, self.record.number)
+
+    def is_akin(self, best: _Candidate) -> bool:
+        """Whether it is of the same conversation as the most alike: all of it is there, or half as much."""
+        is_whole = 0 < self.opening == len(self.record.trace.blocks)
+        return is_whole or 2 * self.shared >= best.shared
+
+
 class Records:
     """The last requests, by the id of their answer."""
 
@@ -87,16 +104,20 @@ class Records:
         if len(self._by_id) > KEPT:
             self._by_id.popitem(last=False)
 
-    def predecessor(self, trace: Trace) -> Record | None:
+    def predecessor(self, trace: Trace, model: str) -> Record | None:
         """The last request of the same conversation: no id tells, so it is that with most blocks in common.
 
         Of several alike the one that begins most alike, and then the latest. Where nothing is shared, a new
-        conversation has begun.
+        conversation has begun. A conversation that comes back to a model goes on from its last request there,
+        since each model has a cache of its own.
         """
         recent = [item for item in self._by_id.values() if item.trace.workspace == trace.workspace]
-        ranked = [(trace.likeness(item.trace), item.number, item) for item in recent[-COMPARED:]]
-        best = max(ranked, key=lambda row: row[:2], default=None)
-        return best[2] if best is not None and best[0][0] else None
+        rows = [_Candidate(item, *trace.likeness(item.trace)) for item in recent[-COMPARED:]]
+        best = max(rows, key=_Candidate.rank, default=None)
+        if best is None or not best.shared:
+            return None
+        own = (row for row in rows if row.record.sent.model == model and row.is_akin(best))
+        return max(own, key=_Candidate.rank, default=best).record
 
     def diagnose(self, call: Call, record: Record) -> Json:
         """The `diagnostics` of an answer: null when nothing diverged (API.md §1.6)."""

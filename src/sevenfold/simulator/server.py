@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import InputError, SimulatorError
 from sevenfold.simulator.app import FindWorld, make_app
 
 if TYPE_CHECKING:
     from uvicorn import Server
+
+    from sevenfold.simulator.arrivals import App
 
 LOOPBACK = "127.0.0.1"
 EXTRA = "the simulator needs starlette and uvicorn: install sevenfold[simulator]"
@@ -84,12 +86,15 @@ def _make_server(find_world: FindWorld) -> Server:
     try:
         import uvicorn
 
-        app = make_app(find_world)
+        from sevenfold.simulator.connections import watched_protocol
+
+        arrivals = find_world().arrivals
+        app = arrivals.watch(cast("App", make_app(find_world)))
     except ImportError as error:
         raise SimulatorError(f"{EXTRA} ({error})") from error
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=watched_protocol(arrivals),
         ws="none",
         lifespan="off",
         log_config=None,  # logging belongs to whoever embeds us

@@ -9,6 +9,7 @@ from sevenfold.simulator import betas
 from sevenfold.simulator.call import NEWER, Call
 from sevenfold.simulator.refusals import invalid
 from sevenfold.simulator.shape import as_object, as_text, require
+from sevenfold.simulator.validate_sources import check_fields
 
 SERVER_RESULTS = frozenset(
     {
@@ -30,15 +31,6 @@ SYSTEM = frozenset({"text", "tool_addition", "tool_removal"})
 BLOCKS_OF: Mapping[str, frozenset[str]] = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
 KNOWN = USER | ASSISTANT | SYSTEM
 
-FIELDS: Mapping[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "thinking": ("thinking", "signature"),
-    "redacted_thinking": ("data",),
-    "tool_use": ("id", "name"),
-    "tool_result": ("tool_use_id",),
-}
-"""Text fields that a block of each type must have."""
-
 
 def check_block(call: Call, role: str, path: str, block: JsonObject) -> None:
     kind = as_text(f"{path}.type", require(path, block, "type"))
@@ -49,33 +41,17 @@ def check_block(call: Call, role: str, path: str, block: JsonObject) -> None:
     if kind not in BLOCKS_OF[role]:
         code = "compaction_block_misplaced" if kind == "compaction" else None
         raise invalid(f"{path}: `{kind}` blocks are not allowed in {role} messages", code)
-    _check_fields(path, kind, block)
+    check_fields(path, kind, block)
+    if kind in SERVER_RESULTS:
+        own = f"{path}.{kind}"
+        as_text(f"{own}.tool_use_id", require(own, block, "tool_use_id"))
+        require(own, block, "content")
     if call.envelope.version == NEWER:
         _check_newer(role, path, kind, block)
     if kind == "compaction":
         _check_compaction(call, path, block)
     if role == "system":
         _check_tool_change(call, path, kind, block)
-
-
-def _check_fields(path: str, kind: str, block: JsonObject) -> None:
-    for key in FIELDS.get(kind, ()):
-        as_text(f"{path}.{kind}.{key}", require(f"{path}.{kind}", block, key))
-    if kind == "tool_use":
-        as_object(f"{path}.tool_use.input", require(f"{path}.tool_use", block, "input"))
-    if kind in {"image", "document"}:
-        as_object(f"{path}.{kind}.source", require(f"{path}.{kind}", block, "source"))
-    if kind == "tool_result":
-        _check_result(f"{path}.tool_result.content", block.get("content"))
-
-
-def _check_result(path: str, content: Json) -> None:
-    if content is None or isinstance(content, str):
-        return
-    if not isinstance(content, tuple):
-        raise invalid(f"{path}: Input should be a valid string or list")
-    for index, item in enumerate(content):
-        require(f"{path}.{index}", as_object(f"{path}.{index}", item), "type")
 
 
 def _check_newer(role: str, path: str, kind: str, block: JsonObject) -> None:

@@ -83,6 +83,8 @@ def _check_message(call: Call, choices: Choices, index: int, message: JsonObject
         raise invalid(f"{path}: messages must have non-empty content")
     for at, block in enumerate(blocks):
         check_block(call, role, f"{path}.content.{at}", block)
+        if not choices.empty_text and block.get("text") == "" and block["type"] == "text":
+            raise invalid("messages: text content blocks must be non-empty")
 
 
 def _may_be_empty(role: str, message: JsonObject) -> bool:

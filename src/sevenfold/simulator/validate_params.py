@@ -73,7 +73,8 @@ def check_params(call: Call, choices: Choices) -> None:
             check(key, value)
     _check_thinking(call)
     _check_output(call)
-    if call.body.get("speed") == "fast" and call.model.fast_factor is None:
+    is_unpriced = call.body.get("speed") == "fast" and call.model.fast_factor is None
+    if is_unpriced and not choices.fast_unpriced:
         raise invalid(f"speed: 'fast' is not supported on {call.model_name}")
 
 
@@ -89,7 +90,7 @@ def is_forced(call: Call) -> bool:
 
 def _check_names(call: Call, choices: Choices) -> None:
     for key, value in call.body.items():
-        if key in NOT_SIMULATED and value is not None:
+        if key in NOT_SIMULATED and value is not None and choices.unsimulated == "refuse":
             raise invalid(f"{key}: this field is not simulated; leave it out")
         if key in NOT_SIMULATED or key in PLAIN:
             continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sevenfold.core.cache_model import PromptCache
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.messages import ToolUseId
+from sevenfold.simulator.arrivals import Arrivals
 from sevenfold.simulator.brain import Brain
 from sevenfold.simulator.choices import DEFAULT, Choices
 from sevenfold.simulator.clock import VirtualClock
@@ -15,6 +16,7 @@ from sevenfold.simulator.counting import Tokenizer, estimate_tokens
 from sevenfold.simulator.faults import FaultPlan
 from sevenfold.simulator.ledger import Ledger
 from sevenfold.simulator.limits import RateMeter
+from sevenfold.simulator.openai_cache import PrefixCache
 from sevenfold.simulator.records import Records
 
 
@@ -34,10 +36,14 @@ class World:
     failures: list[Exception] = field(default_factory=list[Exception])
     """What the brain, or a bug, raised while a request was served."""
     records: Records = field(default_factory=Records)
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    """Of the server, so that a world that takes another's place takes this over."""
     cleared: defaultdict[str, frozenset[ToolUseId]] = field(
         default_factory=lambda: defaultdict(frozenset[ToolUseId])
     )
     """Tool results that each workspace has had cleared, where clearing is sticky."""
+    prefixes: PrefixCache = field(default_factory=PrefixCache)
+    """What the OpenAI-shaped endpoints have cached."""
     cache: PromptCache = field(init=False)
     meter: RateMeter = field(init=False)
     _served: int = 0

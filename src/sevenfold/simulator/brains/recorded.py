@@ -1,18 +1,20 @@
-"""A brain that gives again the answers of a recorded session: plain Messages JSONL, one message a line."""
+"""A brain that gives again the answers of a recorded session, whoever recorded it: Claude Code, Codex, or
+anything that writes plain Messages JSONL."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sevenfold.core.canonical import Digest, block_bytes, digest
-from sevenfold.core.errors import CallUnexpected, ScriptError, WireError
-from sevenfold.core.json import JsonObject, read_object
-from sevenfold.core.messages import Message, RedactedThinking, Thinking
-from sevenfold.core.wire import read_message, write_block
+from sevenfold.core.errors import CallUnexpected, ScriptError
+from sevenfold.core.messages import Block, Message, RedactedThinking, Thinking
+from sevenfold.core.wire import write_block
 from sevenfold.simulator.brain import Prompt, Reply, say
-from sevenfold.store.disk import mapped_errors
+from sevenfold.store.foreign.detect import detect
+from sevenfold.store.foreign.entries import Agent, Answered, LineKey, Said
+from sevenfold.store.foreign.transcripts import LineTally, read_transcript
 
 
 @dataclass(slots=True)
@@ -59,28 +61,32 @@ class RecordedBrain:
 
 def read_recording(path: Path) -> RecordedBrain:
     """The answers in a file. Lines that are no messages are passed over; a file without any is refused."""
-    with mapped_errors(f"read the recording {path}"):
-        lines = path.read_bytes().splitlines()
-    answers = tuple(_answers(lines))
+    agent = detect(path)
+    answers = _answers(path, agent) if agent else ()
     if not answers:
         raise ScriptError(
-            f"{path} holds no assistant message; expected plain Messages JSONL, one message with role and "
-            "content a line"
+            f"{path} holds no answer of a model; expected a transcript of Claude Code, a Codex rollout, or "
+            "plain Messages JSONL: one message with role and content a line"
         )
     return RecordedBrain(answers)
 
 
-def _answers(lines: Iterable[bytes]) -> Iterable[Message]:
-    for line in lines:
-        try:
-            row = read_object(line)
-            inner = row.get("message")
-            wire = inner if "role" not in row and isinstance(inner, JsonObject) else row
-            message = read_message(JsonObject({"role": wire.get("role"), "content": wire.get("content")}))
-        except WireError:
+def _answers(path: Path, agent: Agent) -> tuple[Message, ...]:
+    """One message a model call, in the order in which the calls began; sub-agents' among the others."""
+    found: dict[object, list[Block]] = {}
+    seen: set[LineKey] = set()
+    spoken = 0
+    for at, entry in enumerate(read_transcript(path, agent, LineTally())):
+        spoken += isinstance(entry, Said)
+        # A session that was resumed repeats lines, and so do sub-agents' in their parent's file.
+        if not isinstance(entry, Answered) or (entry.key and entry.key in seen):
             continue
-        if message.role == "assistant" and message.blocks:
-            yield message
+        seen.add(entry.key)
+        # Only Anthropic's calls have ids of their own; the others' are counted, where the log has counts. So
+        # there what was said in between parts them too. A line without any id is an answer by itself.
+        part = spoken if entry.dialect == "openai" else 0
+        found.setdefault((entry.lane, entry.call, part) if entry.call else at, []).extend(entry.blocks)
+    return tuple(Message("assistant", tuple(blocks)) for blocks in found.values() if blocks)
 
 
 def _key(message: Message) -> Digest:

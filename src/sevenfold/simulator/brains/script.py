@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sevenfold.core.errors import CallUnexpected, ScriptError, StepsUnused
 from sevenfold.core.messages import Text, ToolResult, ToolUse
-from sevenfold.simulator.brain import Prompt, Purpose, Reply, say
+from sevenfold.simulator.brain import STOP_REASONS, Prompt, Purpose, Reply, say
 
 ANY_TIMES = 0
 """`times` of a step that may be asked for again and again, and need not be asked for at all."""
@@ -79,6 +79,8 @@ class Script:
         for at, step in enumerate(self.steps):
             if step.times < 0:
                 raise ScriptError(f"{_named(at, step)}: times must be 0 (any) or more, not {step.times}")
+            if step.reply.stop_reason not in {None, *STOP_REASONS}:
+                raise ScriptError(f"{_named(at, step)}: {unknown_reason(step.reply.stop_reason)}")
 
     async def reply(self, prompt: Prompt) -> Reply:
         refused: list[str] = []
@@ -118,6 +120,11 @@ def as_step(item: Reply | str | Step) -> Step:
     if isinstance(item, Step):
         return item
     return Step(say(item) if isinstance(item, str) else item)
+
+
+def unknown_reason(reason: str | None) -> str:
+    """What is said of a stop reason that no answer has."""
+    return f"stop_reason {reason!r} is unknown; expected one of {', '.join(STOP_REASONS)}"
 
 
 def _text(result: ToolResult) -> str:

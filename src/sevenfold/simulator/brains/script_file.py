@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import ScriptError, WireError
 from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.messages import Block, RedactedThinking, Text, Thinking
 from sevenfold.simulator.billing import OVERRIDES
-from sevenfold.simulator.brain import Purpose, Reply, call_tool
-from sevenfold.simulator.brains.script import ANY_TIMES, Match, Script, Step
+from sevenfold.simulator.brain import STOP_REASONS, Purpose, Reply, call_tool
+from sevenfold.simulator.brains.script import ANY_TIMES, Match, Script, Step, unknown_reason
 from sevenfold.store.disk import mapped_errors
 
+if TYPE_CHECKING:
+    from yaml.nodes import Node
+
 STEP_KEYS = ("name", "match", "think", "redacted", "text", "tools", "stop_reason", "usage", "times")
+SAID_KEYS = ("think", "redacted", "text", "tools", "stop_reason")
+"""A step has one of these at least; a stop reason alone is an answer without content."""
 MATCH_KEYS = ("text", "pattern", "result", "tool", "system", "model", "purpose")
 TOOL_KEYS = ("name", "input", "id")
 PURPOSES: Mapping[str, Purpose] = {"reply": "reply", "summary": "summary"}
@@ -23,8 +28,14 @@ PURPOSES: Mapping[str, Purpose] = {"reply": "reply", "summary": "summary"}
 def read_script(path: Path) -> Script:
     """The script in a file; every mistake in it is a `ScriptError`."""
     with mapped_errors(f"read the script {path}"):
-        text = path.read_text(encoding="utf-8", errors="replace")
-    return parse_script(text, str(path))
+        data = path.read_bytes()
+    try:
+        return parse_script(data.decode("utf-8-sig"), str(path))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ScriptError(
+            f"{path}: line {line} is not UTF-8 (byte 0x{data[error.start]:02x}); save the file as UTF-8"
+        ) from error
 
 
 def parse_script(text: str, where: str = "script") -> Script:
@@ -32,6 +43,7 @@ def parse_script(text: str, where: str = "script") -> Script:
     import yaml
 
     try:
+        _refuse_twins(cast("Node | None", yaml.compose(text, yaml.SafeLoader)))  # pyright: ignore[reportUnknownMemberType]
         loaded: object = yaml.safe_load(text)
         top = freeze(loaded)
     except (yaml.YAMLError, WireError) as error:
@@ -48,6 +60,30 @@ def parse_script(text: str, where: str = "script") -> Script:
     return Script(steps, is_ordered=ordered)
 
 
+def _refuse_twins(top: Node | None) -> None:
+    """YAML lets a later key overwrite an earlier one without a word; in a script that is a mistake."""
+    import yaml
+
+    waiting = [top] if top is not None else []
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            for key in keys:
+                if keys.count(key) > 1:
+                    line = node.start_mark.line + 1
+                    raise yaml.YAMLError(
+                        f"the key {key!r} stands twice in the fields that begin on line {line}"
+                    )
+            waiting += [value for _, value in node.value]
+
+
 def _step(where: str, value: Json) -> Step:
     step = _object(where, value)
     _known(where, step, STEP_KEYS)
@@ -60,6 +96,10 @@ def _step(where: str, value: Json) -> Step:
         blocks.append(Text(_text(where, step, "text")))
     blocks += [_tool(f"{where}.tools.{at}", item) for at, item in enumerate(_list(where, step, "tools"))]
     reason = _text(where, step, "stop_reason") if "stop_reason" in step else None
+    if reason not in {None, *STOP_REASONS}:
+        raise ScriptError(f"{where}: {unknown_reason(reason)}")
+    if not any(key in step for key in SAID_KEYS):
+        raise ScriptError(f"{where}: answers nothing; give it some of {', '.join(SAID_KEYS)}")
     reply = Reply(tuple(blocks), reason, _usage(f"{where}.usage", step.get("usage")))
     name = _text(where, step, "name") if "name" in step else ""
     return Step(reply, _match(f"{where}.match", step.get("match")), _times(where, step.get("times", 1)), name)
@@ -82,7 +122,10 @@ def _match(where: str, value: Json) -> Match:
     if purpose is None:
         raise ScriptError(f"{where}.purpose: {match.get('purpose')!r} is unknown; expected reply or summary")
     texts = {key: _text(where, match, key) for key in match if key != "purpose"}
-    return Match(purpose=purpose, **texts)
+    try:
+        return Match(purpose=purpose, **texts)
+    except ScriptError as error:
+        raise ScriptError(f"{where}.{error}") from error
 
 
 def _usage(where: str, value: Json) -> Mapping[str, int]:

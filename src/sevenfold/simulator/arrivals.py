@@ -1,0 +1,117 @@
+"""Who is on the way: an answer begins only when every request that came with it has been looked up.
+
+Our answers take no time, a model's first token takes hundreds of milliseconds. Requests that a client sends
+side by side would all miss the cache there, so here the first of them waits for the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from datetime import timedelta
+from typing import TypeAlias
+
+Scope: TypeAlias = MutableMapping[str, object]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, object]]]
+Send: TypeAlias = Callable[[MutableMapping[str, object]], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Peer: TypeAlias = object
+"""What a connection is known by: the client's address."""
+
+QUIET_PASSES = 8
+"""Turns of the loop without anybody new: more than a connection takes from the kernel to its first line."""
+GRACE_SECONDS = 0.02
+"""Quiet that is waited for where others may follow: between threads that share an interpreter, a request may
+be several milliseconds behind."""
+HOLD_SECONDS = 1.0
+"""However many come, nobody waits longer; a connection that has said nothing by then is given up."""
+POLL_SECONDS = 0.001
+
+
+class Arrivals:
+    """Belongs to the loop that serves."""
+
+    __slots__ = ("_arrived", "_at", "_busy", "_fresh", "_looking", "_newcomers", "_partners")
+
+    def __init__(self) -> None:
+        self._fresh: set[Peer] = set()
+        """Connections that have sent nothing yet."""
+        self._busy: dict[object, Peer] = {}
+        """The connection of each request that is being served, by its task."""
+        self._looking: set[object] = set()
+        """Requests that are not looked up yet."""
+        self._newcomers: set[object] = set()
+        """Requests that are the first of their connection."""
+        self._partners: set[Peer] = set()
+        """Connections of clients that have had several requests open at once."""
+        self._arrived = 0
+        self._at = float("-inf")
+
+    def connect(self, peer: Peer) -> None:
+        self._fresh.add(peer)
+        self._mark()
+
+    def disconnect(self, peer: Peer) -> None:
+        self._fresh.discard(peer)
+        self._partners.discard(peer)
+
+    def looked_up(self) -> None:
+        """The request of the running task has seen the cache, or never will."""
+        self._looking.discard(asyncio.current_task())
+
+    async def settle(self, first_token: timedelta) -> None:
+        """Wait until nobody is on the way, and at least this long."""
+        self.looked_up()
+        loop = asyncio.get_running_loop()
+        start = loop.time()
+        grace = GRACE_SECONDS if self._may_have_company() else 0.0
+        passes = 0
+        while loop.time() < start + HOLD_SECONDS:
+            before = self._arrived
+            await asyncio.sleep(POLL_SECONDS if grace or self._is_expecting() else 0)
+            passes = 0 if self._is_expecting() or self._arrived != before else passes + 1
+            is_quiet = loop.time() >= self._at + grace
+            if passes >= QUIET_PASSES and is_quiet:
+                break
+        else:
+            self._fresh.clear()
+        await asyncio.sleep(max(0.0, first_token.total_seconds() - (loop.time() - start)))
+
+    def watch(self, app: App) -> App:
+        """The application, its requests counted as they come and go."""
+
+        async def watched(scope: Scope, receive: Receive, send: Send) -> None:
+            task = asyncio.current_task()
+            self._enter(task, scope.get("client"))
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._busy.pop(task, None)
+                self._looking.discard(task)
+                self._newcomers.discard(task)
+
+        return watched
+
+    def _enter(self, task: object, peer: Peer) -> None:
+        if peer in self._fresh:
+            self._fresh.discard(peer)
+            self._newcomers.add(task)
+        self._busy[task] = peer
+        self._looking.add(task)
+        if len(self._busy) > 1:
+            self._partners.update(self._busy.values())
+        self._mark()
+
+    def _may_have_company(self) -> bool:
+        """Whether the client is one that may send more at once: a new one, or one that has done so before."""
+        task = asyncio.current_task()
+        if task in self._newcomers:
+            return True
+        return self._busy.get(task) in self._partners and not self._partners <= set(self._busy.values())
+
+    def _is_expecting(self) -> bool:
+        return bool(self._fresh or self._looking)
+
+    def _mark(self) -> None:
+        self._arrived += 1
+        self._at = asyncio.get_running_loop().time()

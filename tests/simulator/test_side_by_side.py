@@ -1,0 +1,116 @@
+"""Requests side by side: what one of them writes can be read once its answer begins, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import httpx2
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from anthropic.types import MessageParam, Usage
+
+from sevenfold.simulator import arrivals as waiting
+from sevenfold.simulator.arrivals import Arrivals
+from sevenfold.testing import Choices, Simulator
+from tests.simulator.asking import MODEL, PROSE
+
+SIDE = 8
+
+
+def said(tag: str) -> list[MessageParam]:
+    text = f"{tag} {PROSE}"
+    return [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}],
+        }
+    ]
+
+
+async def together(client: AsyncAnthropic, tag: str) -> list[Usage]:
+    asked = (client.messages.create(model=MODEL, max_tokens=50, messages=said(tag)) for _ in range(SIDE))
+    return [message.usage for message in await asyncio.gather(*asked)]
+
+
+@pytest.mark.rule("cache-48")
+def test_identical_requests_side_by_side_all_miss_and_all_pay() -> None:
+    async def main() -> None:
+        async with Simulator() as sim, sim.async_client() as client:
+            # Once over connections that are new, once over those that were kept.
+            for tag in ("new", "kept"):
+                bills = await together(client, tag)
+                assert [bill.cache_read_input_tokens for bill in bills] == [0] * SIDE
+                assert len({bill.cache_creation_input_tokens for bill in bills}) == 1
+                after = await client.messages.create(model=MODEL, max_tokens=50, messages=said(tag))
+                assert after.usage.cache_read_input_tokens == bills[0].cache_creation_input_tokens
+
+    asyncio.run(main())
+
+
+@pytest.mark.rule("cache-48")
+def test_threads_side_by_side_all_miss(sim: Simulator) -> None:
+    with sim.client() as client, ThreadPoolExecutor(SIDE) as pool:
+
+        def ask(_: int) -> int | None:
+            message = client.messages.create(model=MODEL, max_tokens=50, messages=said("threads"))
+            return message.usage.cache_read_input_tokens
+
+        assert list(pool.map(ask, range(SIDE))) == [0] * SIDE
+
+
+@pytest.mark.rule("cache-48")
+def test_a_request_after_the_first_byte_of_an_answer_reads_what_it_wrote(
+    sim: Simulator, client: Anthropic
+) -> None:
+    with client.messages.stream(model=MODEL, max_tokens=500, messages=said("stream")) as streaming:
+        first = next(iter(streaming))
+        assert first.type == "message_start"
+        second = client.messages.create(model=MODEL, max_tokens=50, messages=said("stream"))
+        written = streaming.get_final_message().usage.cache_creation_input_tokens
+    assert second.usage.cache_read_input_tokens == written
+
+
+def test_a_connection_that_says_nothing_is_waited_for_once(
+    sim: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "HOLD_SECONDS", 0.05)
+    address = httpx2.URL(sim.url)
+
+    async def main() -> list[int]:
+        _, writer = await asyncio.open_connection(address.host, address.port)
+        async with sim.async_client() as client:
+            asked = [
+                await client.messages.create(model=MODEL, max_tokens=50, messages=said("silent"))
+                for _ in range(2)
+            ]
+        writer.close()
+        return [message.usage.cache_read_input_tokens or 0 for message in asked]
+
+    first, second = asyncio.run(main())
+    assert first == 0
+    assert second > 0
+
+
+@pytest.mark.rule("choices-17")
+@pytest.mark.parametrize(("hold", "looks"), [(timedelta(), 1), (timedelta(seconds=0.05), 2)])
+def test_an_answer_can_be_made_to_begin_later(hold: timedelta, looks: int) -> None:
+    assert Choices().first_token == timedelta()
+
+    async def main() -> list[str]:
+        arrivals, order = Arrivals(), list[str]()
+
+        async def late() -> None:
+            # Far behind: no pass of the loop would have waited for it.
+            for _ in range(10 * waiting.QUIET_PASSES):
+                await asyncio.sleep(0)
+            order.append("late looked")
+
+        other = asyncio.create_task(late())
+        await arrivals.settle(hold)
+        order.append("begun")
+        await other
+        return order
+
+    assert asyncio.run(main()).index("begun") == looks - 1
