@@ -19,11 +19,17 @@ from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import PromptTooLong, WindowFull
 from sevenfold.core.events import Emit, ignore
-from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.requests import Frame, ModelRequest, Reply
+from sevenfold.layers.structural_notes import StructuralNotes
 from sevenfold.providers.provider import Provider
+from sevenfold.request.cache_watch import CacheWatch
+from sevenfold.request.compacting import Compacting, Noted
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
 from sevenfold.request.opening import Opened, Wanted
+from sevenfold.request.overflow import Overflow
+from sevenfold.request.overflow_job import Compacted, Part
+from sevenfold.request.overflow_state import StateFile
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.resume import rebuild
 from sevenfold.request.view import View
@@ -38,10 +44,24 @@ class Session:
         self._opened, self._around, self._provider = opened, opened.around, provider
         self._path = RequestPath(frame, self._capabilities(frame), opened.around)
         self._follower = Follower(self._path)
+        settings, emit = opened.around.settings, opened.around.emit
+        self._watch = CacheWatch(emit, opened.around.catalog)
+        overflow = Overflow(
+            provider,
+            settings.compact,
+            notes=settings.notes,
+            state=StateFile(opened.folder, emit=emit),
+            catalog=opened.around.catalog,
+            clock=opened.around.clock,
+            emit=emit,
+        )
+        self._compacting = Compacting(self._path, overflow)
+        self._structural = StructuralNotes()
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
         self.history = History()
-        self._is_followed = False
+        self._is_followed = self._is_recovering = False
+        self._sent: ModelRequest | None = None
         if opened.resumed is not None:
             self.history = History(rebuild(self._path, opened.resumed))
             self._follower.has_taken(self.history)
@@ -101,15 +121,30 @@ class Session:
             own = self.history if history is None else history
             self._is_followed = not isinstance(own, History)
             await self._follower.follow(own)
-            if not self._path.is_ready:
-                view = self._path.view()
-                self._refuse_if_full(view)
-                await self._around.journal.flush()
-            return self._path.view()
+            if self._path.is_ready:
+                return self._path.view()
+            if self._compacting.is_due:
+                await self._compacting.run("auto", self._noted())
+            return await self._hand_out()
+
+    async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
+        """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
+        async with self._one_at_a_time:
+            done = await self._compacting.run("manual", self._noted(), instructions=instructions, part=part)
+            await self._around.journal.flush()
+            return done
 
     async def recover(self, error: PromptTooLong) -> View | None:
-        """The provider found the last view too long: a shorter one, or None where none can be made."""
-        raise NotImplementedError
+        """The provider found the last view too long: a shorter one to send; None where there is none.
+
+        Asked twice without an answer in between, there is none: then compaction does not help.
+        """
+        async with self._one_at_a_time:
+            if not self._around.settings.compact.enabled or self._is_recovering:
+                return None
+            self._is_recovering = True
+            await self._compacting.run("reactive", self._noted(), error=error)
+            return await self._hand_out()
 
     async def record(self, reply: Reply) -> None:
         """A model's answer to the last view. The same answer twice counts once."""
@@ -117,6 +152,9 @@ class Session:
             if reply.id and reply.id == self._recorded:
                 return
             self._recorded = reply.id
+            self._is_recovering = False
+            if self._sent is not None:
+                self._watch.settle(self._sent, reply, self._around.clock.now())
             self._path.bill(reply)
             self._follower.answered(reply, None if self._is_followed else self.history)
             await self._around.journal.flush()
@@ -132,6 +170,20 @@ class Session:
                 # A result that no request has carried yet is part of what happened all the same.
                 await self._follower.follow(self.history)
             await self._opened.close()
+
+    async def _hand_out(self) -> View:
+        view = self._path.view()
+        self._refuse_if_full(view)
+        await self._around.journal.flush()
+        view = self._path.hand_out()
+        self._sent = view.request
+        self._watch.check(view.request, self._around.clock.now(), view.cuts)
+        return view
+
+    def _noted(self) -> Noted:
+        for entry in self._path.entries[self._structural.covered :]:
+            self._structural.add(entry.message, entry.origin)
+        return Noted(structural=self._structural.render(self._around.settings.notes))
 
     def _capabilities(self, frame: Frame) -> Capabilities:
         model = self._around.catalog.find(frame.model)

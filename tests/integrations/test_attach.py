@@ -13,7 +13,7 @@ import pytest
 from anthropic import beta_tool
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.events import HistoryChanged, ResultSpilled
+from sevenfold.core.events import CutRegistered, HistoryChanged, ResultSpilled
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
 from tests.engine.talk import Listener
@@ -177,7 +177,7 @@ def test_a_message_changed_in_place_is_noticed(sim: Simulator, listener: Listene
         messages[0]["content"] = "other"
         messages.append({"role": "user", "content": "more"})
         create(client, messages)
-    assert [type(event) for event in listener.events] == [HistoryChanged]
+    assert [type(event) for event in listener.events] == [HistoryChanged, CutRegistered]
 
 
 def test_two_conversations_of_one_client_are_kept_apart(sim: Simulator, listener: Listener) -> None:

@@ -85,6 +85,7 @@ class Tally:
         "_ledger",
         "_model",
         "_thinking",
+        "_total",
         "_weigher",
     )
 
@@ -101,6 +102,7 @@ class Tally:
     def _start(self) -> None:
         self._billed: int | None = None
         self._added = NOTHING
+        self._total = NOTHING
         self._thinking = 0.0
         self._ledger = Ledger()
 
@@ -151,8 +153,9 @@ class Tally:
         factors = self._calibration.factors.values
         return round(weight * self._scale * sum(factors) / len(factors))
 
-    def bill(self, usage: Usage, reply: Message, *, is_output_known: bool = True) -> None:
-        """A response came: its usage is the new ground, and what it says of the estimate is learnt.
+    def bill(self, usage: Usage, reply: Message, *, is_output_known: bool = True) -> float:
+        """A response came: its usage is the new ground, and what it says of the estimate is learnt. Returns
+        what the reply weighs, as `add` does.
 
         Transcripts often hold the output count of a stream's start; with `is_output_known=False` only the
         prompt is taken from the bill and the reply is estimated.
@@ -164,9 +167,10 @@ class Tally:
                 scaled = self._added.times(self._scale)
                 self._calibration = self._calibration.learn(scaled, last.prompt - self._billed)
             self._billed, self._added = last.prompt, NOTHING
-        self.add(reply)
+        weight = self.add(reply)
         if last is not None and is_output_known:
             self._billed, self._added = last.prompt + last.output, NOTHING
+        return weight
 
     def cut(self, view: Iterable[Message | Sourced]) -> None:
         """The context was rewritten: from here on it is this. Results that stayed are not weighed again.
@@ -178,6 +182,26 @@ class Tally:
         for item in view:
             sourced = item if isinstance(item, Sourced) else Sourced(item)
             self.add(sourced.message, sourced.origin)
+
+    def rewrite(self, view: Iterable[Message | Sourced]) -> list[float]:
+        """The context was rewritten by ourselves: what was billed stays the ground, less what left, plus what
+        came. Returns what each message weighs.
+
+        Without a bill there is no ground, and all is estimated as after a `cut`.
+        """
+        billed, added, before = self._billed, self._added, self._total
+        self._weigher.start_over()
+        self._start()
+        sourced = (item if isinstance(item, Sourced) else Sourced(item) for item in view)
+        weights = [self.add(item.message, item.origin) for item in sourced]
+        if billed is not None:
+            self._billed, self._added = billed, added + before.times(-1) + self._total
+        return weights
+
+    def take_ground(self, tokens: int) -> None:
+        """The context as it is now was known to have this many: what was written down when it was last known
+        better than it can be estimated."""
+        self._billed, self._added = tokens, NOTHING
 
     def switch_model(self, model: Model) -> None:
         """The next request goes to another model, whose tokenizer may count the same context differently."""
@@ -206,7 +230,9 @@ class Tally:
         return self._calibration.estimate(mix) * self._scale
 
     def _put(self, portion: Portion) -> None:
-        self._added += portion.mix
+        mix = portion.mix
+        self._added += mix
+        self._total += mix
         self._ledger.add(portion)
         if portion.kind == "thinking":
             self._thinking += portion.tokens

@@ -14,6 +14,7 @@ from sevenfold.core.events import Emit
 from sevenfold.core.settings import Section, Settings
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.journal import DiskJournal, NoJournal
 from sevenfold.request.path_settings import PathSettings
@@ -32,6 +33,7 @@ SECTIONS: tuple[type[Section], ...] = (
     CompactSettings,
     WindowSettings,
     CacheSettings,
+    NotesSettings,
     PlaceSettings,
     ModelSettings,
 )
@@ -98,6 +100,7 @@ def path_settings(settings: Settings) -> PathSettings:
         settings.of(CompactSettings),
         settings.of(WindowSettings),
         settings.of(CacheSettings),
+        settings.of(NotesSettings),
     )
 
 

@@ -7,9 +7,10 @@ What was sent once is sent again byte for byte; a layer that has to change it an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import Catalog
@@ -29,6 +30,8 @@ from sevenfold.request.spilling import Spilling
 from sevenfold.request.view import OWN, Cut, Item, Shown, View, with_results
 from sevenfold.store.records import CutRecord, DecisionRecord, MessageRecord, UsageRecord
 from sevenfold.store.spill import Spills
+
+Detail: TypeAlias = Callable[[], JsonObject]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class RequestPath:
         self.frame, self.capabilities = frame, capabilities
         self.model = around.catalog.find(frame.model, around.emit)
         self.entries: list[Entry] = []
+        self.base = 0
+        """Messages of the history before the first entry: those that a resumed session did not read."""
         self.shown = Shown()
         self.tools: dict[ToolUseId, ToolUse] = {}
         self.cleared: dict[ToolUseId, str] = {}
@@ -60,6 +65,8 @@ class RequestPath:
         self.rounds = 0
         self.last_call: datetime | None = None
         """When the last answer came: after a time-to-live, what it left in the cache is gone."""
+        self.betas: tuple[str, ...] = ()
+        """Headers that what stands in the view needs, such as a compaction block."""
         self.marks: tuple[Mark, ...] = ()
         """The caller's own cache markers, by message of the history."""
         self._marking = Marking(around.settings.cache)
@@ -109,17 +116,14 @@ class RequestPath:
             return
         gone = self.entries[-count:]
         del self.entries[-count:]
-        self.shown.start_over(self.shown.items[:-count])
-        self.tally.cut(Sourced(item.message, item.origin) for item in self.shown)
-        self._view = None
+        self._start_over(self.shown.items[:-count])
         dropped = _object({"dropped": [entry.id for entry in gone]})
         self.around.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
 
-    def cut(self, cut: Cut, items: Sequence[Item]) -> None:
-        """Announce a change, and show these messages from now on."""
-        self.shown.start_over(items)
-        self.tally.cut(Sourced(item.message, item.origin) for item in items)
-        self.register(cut)
+    def cut(self, cut: Cut, items: Sequence[Item], detail: Detail | None = None) -> None:
+        """Announce a change, and show these messages from now on. `detail` is asked once they are shown."""
+        self._start_over(items)
+        self.register(replace(cut, detail=detail()) if detail else cut)
 
     def register(self, cut: Cut) -> None:
         """Write down a change of the view that was made."""
@@ -148,9 +152,8 @@ class RequestPath:
         )
         self.rounds += 1
         self.last_call = self.around.clock.now()
-        self.tally.bill(reply.usage, reply.message)
         self._marking.answered()
-        self._remember(reply.message, "human", 0.0)
+        self._remember(reply.message, "human", self.tally.bill(reply.usage, reply.message))
 
     def use(self, frame: Frame, capabilities: Capabilities) -> None:
         """Another frame from now on: the caller's choice, and a break of the prefix that is theirs."""
@@ -178,11 +181,24 @@ class RequestPath:
         if self._view is None:
             count = self.tally.count().tokens
             messages = self.shown.messages()
-            request = ModelRequest(self.frame, messages, self._marking.plan(messages, self._caller_marks()))
+            marks = self._marking.plan(messages, self._caller_marks())
+            request = ModelRequest(self._sent_frame(), messages, marks)
             level, left = self.thresholds.level(count), self.thresholds.percent_left(count)
             self._view = View(request, count, level, left, tuple(self._cuts))
-            self._cuts.clear()
         return self._view
+
+    def hand_out(self) -> View:
+        """The view to be sent: its cuts are announced with it, and no more with the next."""
+        view = self.view()
+        self._cuts.clear()
+        return view
+
+    def _start_over(self, items: Sequence[Item]) -> None:
+        self._view = None
+        weights = self.tally.rewrite(Sourced(item.message, item.origin) for item in items)
+        self.shown.start_over(
+            replace(item, weight=weight) for item, weight in zip(items, weights, strict=True)
+        )
 
     def _show(self, message: Message, origin: Origin) -> None:
         rendered = self.spilling.rendered(message)
@@ -196,6 +212,11 @@ class RequestPath:
         entry = Entry(message, self.around.journal.add(MessageRecord(stored or message)), origin)
         self.entries.append(entry)
         self.shown.append(Item(message, weight, len(self.entries) - 1, origin))
+
+    def _sent_frame(self) -> Frame:
+        """The caller's, with the headers that something in the view needs."""
+        missing = tuple(beta for beta in self.betas if beta not in self.frame.betas)
+        return replace(self.frame, betas=(*self.frame.betas, *missing)) if missing else self.frame
 
     def _mark_frame(self) -> None:
         filled = self.tally.breakdown()
@@ -216,8 +237,9 @@ class RequestPath:
 
     def _plan_thresholds(self) -> Thresholds:
         settings = self.around.settings
+        self.window_tokens = choose_window(self.frame.model, self.model, self.frame.betas, settings.window)
         facts = WindowFacts(
-            choose_window(self.frame.model, self.model, self.frame.betas, settings.window),
+            self.window_tokens,
             self.model.max_output_tokens,
             settings.compact.is_automatic,
             settings.compact.auto_compact_pct,

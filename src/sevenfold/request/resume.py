@@ -26,8 +26,10 @@ from sevenfold.store.records import (
 from sevenfold.store.transcript_reader import Resumed, Stored
 
 CLEARED, DROPPED, THOUGHTLESS = "cleared", "dropped", "thoughtless"
-"""Keys of a cut's detail: results that gave way to markers, records that are no longer part of the history,
-and whether the messages kept by a boundary lost their thinking."""
+TOKENS, BETAS, COVERS = "tokens", "betas", "covers"
+"""Keys of a cut's detail: results that gave way to markers; records that are no longer part of the history;
+whether the messages kept by a boundary lost their thinking; how large the view was after it; the headers
+that it needs; and how many messages the history had then."""
 
 
 @dataclass(slots=True)
@@ -37,6 +39,8 @@ class _Facts:
     dropped: set[RecordId] = field(default_factory=set[RecordId])
     cleared: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
     is_thoughtless: bool = False
+    betas: tuple[str, ...] = ()
+    covers: int = 0
 
     def read(self, record: Record) -> None:
         if not isinstance(record.body, CutRecord):
@@ -48,6 +52,11 @@ class _Facts:
         if isinstance(texts, JsonObject):
             self.cleared.update({ToolUseId(use): str(text) for use, text in texts.items()})
         self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS) is True
+        betas, covers = detail.get(BETAS), detail.get(COVERS)
+        if isinstance(covers, int):
+            self.covers = covers
+        if isinstance(betas, tuple):
+            self.betas = tuple(str(beta) for beta in betas)
 
 
 def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
@@ -56,6 +65,9 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
     for stored in (*resumed.kept, *resumed.records):
         facts.read(stored.record)
     path.cleared.update(facts.cleared)
+    path.betas = facts.betas
+    kept_messages = [stored for stored in resumed.kept if isinstance(stored.record.body, MessageRecord)]
+    path.base = max(0, facts.covers - len(kept_messages))
     head = tuple(_head(resumed.records))
     kept = {stored.record.id for stored in resumed.kept}
     billed: Usage | None = None
@@ -63,10 +75,13 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
         record = stored.record
         if record.id in facts.dropped:
             continue
+        is_kept = record.id in kept
         match record.body:
             case DecisionRecord():
                 path.spilling.decisions[record.body.decision.tool_use_id] = record.body.decision
-            case UsageRecord() if record.body.who == "main":
+            case CutRecord() if not is_kept:
+                _take_ground(path, record.body)
+            case UsageRecord() if record.body.who == "main" and not is_kept:
                 billed = _usage(record.body)
                 path.rounds += 1
                 path.last_call = record.at
@@ -74,7 +89,7 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
                 _show(path, record.id, record.body.message, _origin(record.body), None, is_own=True)
             case MessageRecord():
                 message = record.body.message
-                if facts.is_thoughtless and record.id in kept:
+                if facts.is_thoughtless and is_kept:
                     message = without_thinking(message)
                 _show(path, record.id, message, "human", billed if message.role == "assistant" else None)
                 billed = None
@@ -104,14 +119,16 @@ def _show(
         if isinstance(block, ToolUse):
             path.tools[block.id] = block
     visible = with_results(message, path.cleared) if path.cleared else message
-    weight = 0.0
-    if usage is None:
-        weight = path.tally.add(visible, origin)
-    else:
-        path.tally.bill(usage, visible)
+    weight = path.tally.add(visible, origin) if usage is None else path.tally.bill(usage, visible)
     if not is_own:
         path.entries.append(Entry(message, id, origin))
     path.shown.append(Item(visible, weight, OWN if is_own else len(path.entries) - 1, origin))
+
+
+def _take_ground(path: RequestPath, cut: CutRecord) -> None:
+    tokens = cut.detail.get(TOKENS)
+    if isinstance(tokens, int):
+        path.tally.take_ground(tokens)
 
 
 def _origin(body: AsideRecord) -> Origin:

@@ -70,6 +70,10 @@ class Spills:
         preview = render_preview(content.text, path, size, self._settings)
         return Decision(result.tool_use_id, preview, f"{FOLDER}/{name}", digest(content.data), size)
 
+    def path_of(self, decision: Decision) -> str | None:
+        """Where its file is; None where the result was left in the context."""
+        return None if decision.spill is None else f"{self._folder.path}/{_name_of(decision)}"
+
     def read(self, decision: Decision) -> bytes:
         """The whole result again, checked against what was stored."""
         name = _name_of(decision)

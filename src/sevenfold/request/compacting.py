@@ -1,0 +1,194 @@
+"""Layer 4 at work on a session's view: when it is due, with which facts, and what becomes of its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+
+from sevenfold.core.errors import PromptTooLong
+from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.messages import Message, ToolResult, ToolUseId
+from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.request.overflow import Overflow
+from sevenfold.request.overflow_job import NO_NOTES, Compacted, CompactJob, NotesText, Part
+from sevenfold.request.pipeline import RequestPath, without_thinking
+from sevenfold.request.resume import BETAS, COVERS, THOUGHTLESS, TOKENS
+from sevenfold.request.view import OWN, Cut, Item
+from sevenfold.store.records import (
+    AsideRecord,
+    BoundaryRecord,
+    MessageRecord,
+    RecordId,
+    Segment,
+    UsageRecord,
+    new_id,
+)
+
+SUMMARY = "summary"
+"""Whose calls a compaction's are, on the bill."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the writers left for a compaction to use."""
+
+    notes: NotesText = NO_NOTES
+    structural: str = ""
+    extras: tuple[Extra, ...] = ()
+
+
+@dataclass(slots=True)
+class Compacting:
+    """The compactions of one conversation."""
+
+    path: RequestPath
+    overflow: Overflow
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the view has grown to where it is cut down by itself."""
+        return (
+            self.path.thresholds.is_compact_due(self.path.tally.count().tokens)
+            and not self.overflow.is_stopped
+        )
+
+    async def run(
+        self,
+        trigger: Trigger,
+        noted: Noted,
+        *,
+        instructions: str = "",
+        part: Part | None = None,
+        error: PromptTooLong | None = None,
+    ) -> Compacted:
+        """Cut the view down and show what came of it from now on."""
+        done = await self.overflow.compact(self._job(trigger, noted, instructions, part, error))
+        self._adopt(done)
+        return done
+
+    def _job(
+        self,
+        trigger: Trigger,
+        noted: Noted,
+        instructions: str,
+        part: Part | None,
+        error: PromptTooLong | None,
+    ) -> CompactJob:
+        path = self.path
+        items = path.shown.items
+        view = path.view()
+        return CompactJob(
+            request=view.request,
+            tokens_before=view.tokens,
+            target=path.thresholds.auto_compact,
+            counts=[path.tally.estimate_of(item.weight) for item in items],
+            capabilities=path.capabilities,
+            trigger=trigger,
+            overshoot=_overshoot(error),
+            window_tokens=path.window_tokens,
+            instructions=instructions,
+            part=part,
+            notes=noted.notes,
+            structural=noted.structural,
+            is_warm=self.is_warm,
+            round_number=path.rounds,
+            attachments=frozenset(index for index, item in enumerate(items) if _is_aside(item)),
+            transcript=path.around.journal.path,
+            spill=self._spill,
+            extras=noted.extras,
+        )
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the provider's cache still holds what the last request marked."""
+        last, now = self.path.last_call, self.path.around.clock.now()
+        # A clock that was set back says nothing: taken for cold, a summary is paid once too dearly at worst.
+        return last is not None and timedelta() <= now - last <= self.path.around.settings.cache.lifetime
+
+    def _spill(self, name: str, text: str) -> str | None:
+        spills = self.path.around.spills
+        if spills is None:
+            return None
+        return spills.path_of(spills.store(ToolResult(ToolUseId(name), text)))
+
+    def _adopt(self, done: Compacted) -> None:
+        path, journal = self.path, self.path.around.journal
+        before = path.shown.items
+        kept = before[done.kept_from :]
+        is_thoughtless = any(new is not item.message for new, item in zip(done.kept, kept, strict=True))
+        is_whole = all(
+            new == (without_thinking(item.message) if is_thoughtless else item.message) and item.entry != OWN
+            for new, item in zip(done.kept, kept, strict=True)
+        )
+        ids = [new_id() for _ in done.head]
+        segment = self._segment(kept, ids) if is_whole and kept and ids else None
+        last = next((item.entry for item in reversed(before) if item.entry != OWN), OWN)
+        journal.add(
+            BoundaryRecord(
+                "manual" if done.trigger == "manual" else "auto",
+                done.tokens_before,
+                path.entries[last].id if last != OWN else None,
+                kept=segment,
+            )
+        )
+        for name, message in zip(ids, done.head, strict=True):
+            journal.add(AsideRecord(message, _head_origin(message, name == ids[0])), name)
+        if segment is None:
+            self._write_again(done.kept, kept)
+        for reply in done.replies:
+            journal.add(
+                UsageRecord(reply.model or path.frame.model, SUMMARY, reply.usage_wire, reply.dialect)
+            )
+        items = [Item(message, 0.0, OWN, "attachment") for message in done.head]
+        items += [
+            Item(new, item.weight, item.entry, item.origin) for new, item in zip(done.kept, kept, strict=True)
+        ]
+        path.betas = done.betas
+
+        def detail() -> JsonObject:
+            tokens = path.tally.count().tokens
+            return _object(
+                {
+                    TOKENS: tokens,
+                    THOUGHTLESS: is_thoughtless,
+                    BETAS: list(done.betas),
+                    COVERS: path.base + len(path.entries),
+                }
+            )
+
+        path.cut(Cut(4, f"compaction by {done.rung}", 0), items, detail)
+
+    def _segment(self, kept: list[Item], head: list[RecordId]) -> Segment:
+        entries, journal = self.path.entries, self.path.around.journal
+        first, final = entries[kept[0].entry].id, entries[kept[-1].entry].id
+        return Segment(first, head[-1], final, journal.offset(first))
+
+    def _write_again(self, messages: tuple[Message, ...], items: list[Item]) -> None:
+        """Kept messages that are no longer what the transcript has are written as they are now."""
+        for message, item in zip(messages, items, strict=True):
+            if item.entry == OWN:
+                self.path.around.journal.add(AsideRecord(message, "attachment"))
+            else:
+                self.path.around.journal.add(MessageRecord(message))
+
+
+def _overshoot(error: PromptTooLong | None) -> int | None:
+    if error is None or error.tokens is None or error.limit is None:
+        return None
+    return max(0, error.tokens - error.limit)
+
+
+def _is_aside(item: Item) -> bool:
+    return item.message.role != "assistant" and (item.entry == OWN or item.origin != "human")
+
+
+def _head_origin(message: Message, is_first: bool) -> Literal["attachment", "summary"]:
+    return "summary" if is_first or message.role == "assistant" else "attachment"
+
+
+def _object(value: object) -> JsonObject:
+    frozen = freeze(value)
+    assert isinstance(frozen, JsonObject)
+    return frozen
