@@ -1,0 +1,378 @@
+"""A compaction, rung by rung."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sevenfold.core.errors import InputError, PromptTooLong
+from sevenfold.core.events import CompactionStarted, HistoryCompacted, RungFailed, RungSkipped
+from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.messages import (
+    Compaction,
+    Image,
+    Message,
+    Text,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.usage import NO_USAGE
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.compact_said import collect_said
+from sevenfold.layers.compact_summary import is_head
+from sevenfold.layers.forks import FORK_MARK
+from sevenfold.layers.session_notes import NotesSettings
+from sevenfold.request.overflow import Overflow
+from sevenfold.request.overflow_ask import BLOCK_BETA
+from sevenfold.request.overflow_job import NotesText, Part
+from tests.request.overflows import (
+    FRAME_TOKENS,
+    GOOD,
+    NEWER,
+    STRUCTURAL,
+    SUMMARY,
+    TRANSCRIPT,
+    Rig,
+    count,
+    has_thinking,
+    job,
+    talk,
+    texts,
+)
+
+TEMPLATE = "# Title\n_nothing yet_\n"
+BLOCK = Compaction("All that happened so far, in the provider's words.", JsonObject({"signature": "s"}))
+
+
+def block_reply(block: Compaction = BLOCK) -> Reply:
+    return Reply(Message("assistant", (block,)), NO_USAGE, EMPTY, "compaction")
+
+
+def test_a_summary_is_written_on_the_unchanged_prefix() -> None:
+    rig, messages = Rig([GOOD]), talk()
+    result = rig.compact(job(messages))
+    (sent,) = rig.provider.requests
+    assert sent.who == "summary"
+    assert all(one is other for one, other in zip(sent.messages, messages, strict=False))
+    assert texts(sent.messages[-1:]).startswith(FORK_MARK)
+    assert sent.breakpoints == job(messages).request.breakpoints
+    assert result.rung == "summary"
+    assert result.summary == SUMMARY.strip()
+    assert [reply.text for reply in result.replies] == [GOOD]
+
+
+def test_the_new_view_holds_summary_words_transcript_and_the_newest_rounds_unchanged() -> None:
+    messages = talk()
+    result = Rig([GOOD]).compact(job(messages))
+    (head,) = result.head
+    assert is_head(head)
+    for part in (SUMMARY.strip(), "Please mend the parser, and keep its tests.", TRANSCRIPT):
+        assert part in texts(result.head)
+    assert "Please mend the parser" not in texts(result.kept), "what is kept need not be carried twice"
+    assert result.kept == tuple(messages[result.kept_from :])
+    assert all(one is other for one, other in zip(result.kept, messages[result.kept_from :], strict=True))
+    assert result.kept_from < len(messages)
+    assert result.tokens_after < result.tokens_before / 4
+    assert result.tokens_after == pytest.approx(FRAME_TOKENS + sum(count(result.view)), rel=0.01)
+
+
+def test_events_tell_what_was_skipped_and_what_served() -> None:
+    rig = Rig([GOOD])
+    result = rig.compact(job(talk(), round_number=20))
+    assert isinstance(rig.heard[0], CompactionStarted)
+    assert [event.rung for event in rig.heard if isinstance(event, RungSkipped)] == ["notes", "block"]
+    done = rig.heard[-1]
+    assert isinstance(done, HistoryCompacted)
+    assert (done.rung, done.trigger, done.calls) == ("summary", "auto", 1)
+    assert (done.tokens_before, done.tokens_after) == (result.tokens_before, result.tokens_after)
+    assert done.kept_messages == len(result.kept)
+
+
+def test_an_unanswered_question_stays_the_last_word() -> None:
+    messages = [*talk(), Message("assistant", "Done."), Message("user", "And now the printer?")]
+    result = Rig([GOOD]).compact(job(messages))
+    assert result.view[-1] is messages[-1]
+    assert "And now the printer?" not in texts(result.head)
+
+
+def test_kept_messages_lose_their_thinking_where_it_is_signed() -> None:
+    messages = talk()
+    assert has_thinking(Rig([GOOD]).compact(job(messages)).kept)
+    assert not has_thinking(Rig([block_reply()]).compact(job(messages, NEWER)).view)
+    no_blocks = Rig([GOOD], CompactSettings(blocks_enabled=False))
+    result = no_blocks.compact(job(messages, NEWER))
+    assert result.rung == "summary"
+    assert result.kept
+    assert not has_thinking(result.view)
+
+
+def test_notes_serve_before_any_model_is_asked() -> None:
+    messages = talk()
+    notes = NotesText("# Title\nMending the parser.\n", noted=len(messages) - 3, template=TEMPLATE)
+    settings = NotesSettings(keep_tokens=3_000, keep_messages=1)
+    rig = Rig(notes=settings)
+    result = rig.compact(job(messages, notes=notes))
+    assert (result.rung, rig.calls) == ("notes", 0)
+    assert "Mending the parser." in texts(result.head)
+    assert "Please mend the parser, and keep its tests." in texts(result.head)
+    assert result.kept_from <= len(messages) - 2
+    assert result.kept[-1] is messages[-1]
+
+
+@pytest.mark.parametrize(
+    ("notes", "reason"),
+    [
+        (NotesText(), "no notes were written yet"),
+        (NotesText(TEMPLATE, 30, TEMPLATE), "the notes are still the empty template"),
+        (NotesText("# Title\nx", None, TEMPLATE), "the last noted message is not in the view"),
+        (NotesText("# Title\n" + "x " * 60_000, 30, TEMPLATE), "the result would still be over the limit"),
+    ],
+    ids=["none", "blank", "lost place", "too large"],
+)
+def test_notes_that_cannot_serve_are_passed_over_with_the_reason(notes: NotesText, reason: str) -> None:
+    rig = Rig([GOOD])
+    assert rig.compact(job(talk(), notes=notes)).rung == "summary"
+    assert RungSkipped("notes", reason) in rig.heard
+
+
+def test_an_instruction_goes_past_the_notes_into_the_directive() -> None:
+    notes = NotesText("# Title\nMending.", noted=38, template=TEMPLATE)
+    rig = Rig([GOOD])
+    wanted = job(talk(), notes=notes, trigger="manual", instructions="Focus on the tests.")
+    assert rig.compact(wanted).rung == "summary"
+    assert "Focus on the tests." in texts(rig.provider.requests[0].messages[-1:])
+
+
+def test_a_block_of_the_providers_is_adopted_as_it_came() -> None:
+    rig, messages = Rig([block_reply()]), talk()
+    result = rig.compact(job(messages, NEWER))
+    (sent,) = rig.provider.requests
+    assert sent.frame.params["compaction"]
+    assert BLOCK_BETA in sent.frame.betas
+    assert sent.messages == tuple(messages)
+    assert result.rung == "block"
+    assert result.head[0] == Message("assistant", (BLOCK,))
+    assert is_head(result.head[1])
+    assert "Please mend the parser" in texts(result.head[1:])
+    assert result.betas == (BLOCK_BETA,)
+
+
+def test_context_management_is_left_out_of_a_request_for_a_block() -> None:
+    rig, wanted = Rig([block_reply()]), job(talk(), NEWER)
+    params = JsonObject({"context_management": JsonObject({"edits": ()}), "metadata": EMPTY})
+    frame = replace(wanted.request.frame, params=params)
+    rig.compact(replace(wanted, request=replace(wanted.request, frame=frame)))
+    assert set(rig.provider.requests[0].frame.params) == {"metadata", "compaction"}
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"stop_sequences": ("x",)}, "stop_sequences"),
+        ({"thread": JsonObject({"type": "create"})}, "thread"),
+        ({"tool_choice": JsonObject({"type": "any"})}, "tool_choice"),
+        ({"output_config": JsonObject({"format": EMPTY})}, "output_config.format"),
+        ({"output_config": JsonObject({"task_budget": JsonObject({"remaining": 5})})}, "task budget"),
+    ],
+    ids=["stop", "thread", "forced", "format", "budget"],
+)
+def test_what_a_block_cannot_be_combined_with_leads_to_a_summary(
+    params: dict[str, JsonObject], reason: str
+) -> None:
+    rig, wanted = Rig([GOOD]), job(talk(), NEWER)
+    frame = Frame(NEWER, 4_000, params=JsonObject(params))
+    assert rig.compact(replace(wanted, request=replace(wanted.request, frame=frame))).rung == "summary"
+    told = [event for event in rig.heard if isinstance(event, RungSkipped) and event.rung == "block"]
+    assert reason in told[0].reason
+
+
+def test_a_block_that_did_not_come_is_followed_by_a_summary() -> None:
+    rig = Rig([block_reply(Compaction(None)), GOOD])
+    result = rig.compact(job(talk(), NEWER))
+    assert (result.rung, result.calls) == ("summary", 2)
+    assert result.betas == ()
+
+
+def test_a_cold_prefix_is_stripped_first() -> None:
+    shot = ToolResult(ToolUseId("t0"), (Image(JsonObject({"type": "url", "url": "https://example.org"})),))
+    messages = talk()
+    messages[2] = Message("user", (shot,))
+    rig = Rig([GOOD])
+    rig.compact(job(messages, is_warm=False))
+    sent = rig.provider.requests[0]
+    assert not has_thinking(sent.messages)
+    assert sent.messages[2].blocks[0] == ToolResult(ToolUseId("t0"), (Text("[image]"),))
+    assert sent.breakpoints == ()
+
+
+def test_a_cheaper_model_writes_the_summary_where_it_may() -> None:
+    settings = CompactSettings(summary_models=("claude-haiku-5-5",))
+    rig = Rig([GOOD], settings)
+    thread = JsonObject({"thinking": JsonObject({"type": "adaptive"})})
+    wanted = job(talk(), is_warm=False)
+    frame = replace(wanted.request.frame, params=thread)
+    rig.compact(replace(wanted, request=replace(wanted.request, frame=frame)))
+    sent = rig.provider.requests[0]
+    assert sent.frame.model == "claude-haiku-5-5"
+    assert sent.frame.params == EMPTY
+    assert not has_thinking(sent.messages)
+
+
+def test_the_oldest_rounds_are_dropped_to_cover_a_stated_overshoot() -> None:
+    messages = talk()
+    total = sum(count(messages))
+    rig = Rig([PromptTooLong(tokens=total, limit=total * 3 // 4), GOOD])
+    result = rig.compact(job(messages))
+    assert (result.rung, result.calls) == ("trimmed", 2)
+    first, second = rig.provider.requests
+    assert sum(count(second.messages)) < total * 3 / 4
+    assert second.messages[0].role == "user"
+    assert second.messages[-2] is not messages[0]
+    assert not has_thinking(second.messages), "thinking is signed over what is missing now"
+    assert first.frame.system == second.frame.system
+    assert "rounds did not fit" in texts(result.head)
+    assert "Please mend the parser" in texts(result.head)
+
+
+def test_without_a_figure_a_fifth_of_the_rounds_goes_each_time() -> None:
+    rig = Rig([PromptTooLong(), PromptTooLong(), GOOD])
+    assert rig.compact(job(talk())).rung == "trimmed"
+    sizes = [len(request.messages) for request in rig.provider.requests]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_when_the_provider_insists_nobody_sends_the_whole_view_again() -> None:
+    messages = talk()
+    rig = Rig([GOOD])
+    wanted = job(messages, trigger="reactive", overshoot=3_000, round_number=4)
+    assert rig.compact(wanted).rung == "trimmed"
+    assert sum(count(rig.provider.requests[0].messages)) < sum(count(messages)) - 3_000
+
+
+def test_a_view_over_the_window_is_trimmed_before_it_is_sent() -> None:
+    messages = talk()
+    rig = Rig([GOOD])
+    window = sum(count(messages)) - 4_000
+    assert rig.compact(job(messages, window_tokens=window)).rung == "trimmed"
+    assert sum(count(rig.provider.requests[0].messages)) < window
+
+
+def test_without_a_provider_the_structural_notes_serve() -> None:
+    heard = Rig()
+    overflow = Overflow(None, CompactSettings(), emit=heard.heard.append)
+    heard.overflow = overflow
+    result = heard.compact(job(talk()))
+    assert result.rung == "structural"
+    assert STRUCTURAL.strip() in texts(result.head)
+    assert result.kept
+
+
+def test_a_summary_that_leaves_too_much_is_no_compaction() -> None:
+    rig = Rig([f"<summary>{'far too many words ' * 9_000}</summary>"])
+    result = rig.compact(job(talk()))
+    assert result.rung == "structural"
+    assert [event.rung for event in rig.heard if isinstance(event, RungFailed)] == ["summary"]
+
+
+def test_a_round_that_fits_nowhere_is_clipped_with_its_results_shortened() -> None:
+    messages = talk(3, words=30_000)
+    result = Rig().compact(job(messages, structural=""))
+    assert result.rung == "clip"
+    assert result.tokens_after < 20_000
+    assert isinstance(result.kept[0].blocks[-1], ToolUse)
+    assert f"all of it is in {TRANSCRIPT}" in texts(result.kept)
+    assert "were cut to fit the window" in texts(result.head)
+
+
+def test_a_pasted_book_is_kept_as_its_beginning_and_a_file() -> None:
+    stored: dict[str, str] = {}
+
+    def spill(name: str, text: str) -> str | None:
+        stored[name] = text
+        return f"/spills/{name}"
+
+    book = "It was a bright cold day. " * 8_000
+    messages = [Message("user", book), *talk(4)[1:]]
+    result = Rig([GOOD]).compact(job(messages, spill=spill))
+    ((name, text),) = stored.items()
+    assert text == book
+    assert f"/spills/{name}" in texts(result.head)
+    assert "It was a bright cold day." in texts(result.head)
+    assert result.tokens_after < 20_000
+
+
+def test_a_view_of_one_giant_message_can_still_be_made_to_fit() -> None:
+    messages = [Message("user", "word " * 60_000)]
+    result = Rig([PromptTooLong()]).compact(job(messages, structural=""))
+    assert result.rung == "clip"
+    assert result.tokens_after < 20_000
+    assert result.kept == ()
+
+
+def test_a_second_compaction_carries_on_what_the_first_carried() -> None:
+    first = Rig([GOOD]).compact(job(talk()))
+    more = [*first.view, Message("assistant", "On it."), Message("user", "Use tabs."), *talk(12)[1:]]
+    second = Rig(["<summary>" + "A second summary of all of it. " * 5 + "</summary>"]).compact(job(more))
+    said = collect_said(second.head, is_summary=[True])
+    assert [item.text for item in said] == ["Please mend the parser, and keep its tests.", "Use tabs."]
+    assert SUMMARY.strip() not in texts(second.head), "a new summary stands for the old one"
+
+
+def test_a_clip_carries_the_last_summary_on() -> None:
+    first = Rig([GOOD]).compact(job(talk()))
+    more = [*first.view, *talk(20)[1:]]
+    second = Rig([PromptTooLong()] * 3).compact(job(more, structural=""))
+    assert second.rung == "clip"
+    assert SUMMARY.strip() in texts(second.head)
+
+
+def test_from_a_message_on_what_stands_before_it_is_unchanged() -> None:
+    messages = talk()
+    rig = Rig([GOOD])
+    result = rig.compact(job(messages, part=Part("from", 10), trigger="manual"))
+    assert result.head[:9] == tuple(messages[:9])
+    assert all(one is other for one, other in zip(result.head[:9], messages[:9], strict=True))
+    assert is_head(result.head[9])
+    assert result.kept == ()
+    assert "only of the part that begins" in texts(rig.provider.requests[0].messages[-1:])
+    assert "Please mend" not in texts(result.head[9:]), "those words are still in view"
+
+
+def test_up_to_a_message_what_follows_is_kept() -> None:
+    messages = talk()
+    rig = Rig([GOOD])
+    result = rig.compact(job(messages, part=Part("up_to", 31), trigger="manual"))
+    assert result.kept == tuple(messages[31:])
+    assert len(result.head) == 1
+    assert len(rig.provider.requests[0].messages) == 32, "only what is summarised is sent, and the directive"
+
+
+@pytest.mark.parametrize("index", [-1, 41, 99])
+def test_a_part_must_lie_in_the_view(index: int) -> None:
+    with pytest.raises(InputError, match="cannot part the view"):
+        Rig().compact(job(talk(), part=Part("from", index)))
+
+
+def test_nothing_before_the_first_round_can_be_summarised() -> None:
+    with pytest.raises(InputError, match="nothing stands before"):
+        Rig().compact(job(talk(), part=Part("up_to", 0)))
+
+
+def test_a_fork_is_never_compacted() -> None:
+    wanted = job(talk())
+    with pytest.raises(InputError, match="a notes fork cannot be compacted"):
+        Rig().compact(replace(wanted, request=replace(wanted.request, who="notes")))
+
+
+def test_a_view_with_nothing_new_is_refused() -> None:
+    first = Rig([GOOD]).compact(job(talk()))
+    with pytest.raises(InputError, match="nothing to compact"):
+        Rig().compact(job(first.head))
+
+
+def test_counts_must_fit_the_view() -> None:
+    with pytest.raises(InputError, match="3 counts for 41 messages"):
+        Rig().compact(replace(job(talk()), counts=[1, 2, 3]))

@@ -1,0 +1,176 @@
+"""What failed too often is not tried again, in this process or the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.errors import CompactionStopped, DiskFull, Overloaded, ReplyBroken
+from sevenfold.core.events import BreakerOpened, BreakerStateLost, Event, HistoryCompacted, RungSkipped
+from sevenfold.core.requests import ModelRequest
+from sevenfold.layers.compact_ladder import BreakerState
+from sevenfold.request.overflow_state import STATE, StateFile
+from sevenfold.store.folder import Folder
+from tests.request.overflows import GOOD, Rig, job, talk
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Folder]:
+    with Folder.open(tmp_path / "session", create=True) as folder:
+        yield folder
+
+
+def failing(session: Folder | None = None) -> Rig:
+    """A provider that is always busy, in a process that has just started."""
+
+    def busy(_: ModelRequest) -> Exception:
+        return Overloaded("busy")
+
+    return Rig(busy, state=StateFile(session))
+
+
+def test_three_failed_summaries_are_the_last_in_this_session() -> None:
+    rig = failing()
+    rungs = [rig.compact(job(talk(), round_number=20 * number)).rung for number in range(6)]
+    assert rungs == ["structural"] * 6
+    assert rig.calls == 3
+    assert [event for event in rig.heard if isinstance(event, BreakerOpened)] == [
+        BreakerOpened("summary", 3, "Overloaded: busy")
+    ]
+
+
+def test_a_restart_forgives_nothing(session: Folder) -> None:
+    calls = 0
+    for number in range(6):
+        rig = failing(session)
+        assert rig.compact(job(talk(), round_number=20 * number)).rung == "structural"
+        calls += rig.calls
+    assert calls == 3
+
+
+def test_broken_streams_are_retried_twice_and_then_never_again(session: Folder) -> None:
+    rig = Rig([ReplyBroken("cut")] * 3, state=StateFile(session))
+    assert rig.compact(job(talk())).rung == "structural"
+    again = Rig(state=StateFile(session))
+    assert again.compact(job(talk(), round_number=30)).rung == "structural"
+    assert (rig.calls, again.calls) == (3, 0)
+
+
+def test_a_success_forgets_the_failures(session: Folder) -> None:
+    rig = Rig([Overloaded("busy"), Overloaded("busy"), GOOD], state=StateFile(session))
+    rungs = [rig.compact(job(talk(), round_number=20 * number)).rung for number in range(3)]
+    assert rungs == ["structural", "structural", "summary"]
+    assert StateFile(session).read().failures_in_row == 0
+
+
+def test_by_hand_a_summary_is_tried_again_and_closes_the_breaker(session: Folder) -> None:
+    rig = failing(session)
+    for number in range(4):
+        rig.compact(job(talk(), round_number=20 * number))
+    healed = Rig([GOOD, GOOD], state=StateFile(session))
+    assert healed.compact(job(talk(), trigger="manual", round_number=90)).rung == "summary"
+    assert healed.compact(job(talk(), round_number=120)).rung == "summary"
+
+
+def test_a_call_is_counted_before_it_is_made(session: Folder) -> None:
+    """A process that is killed in mid-call leaves the count behind."""
+    seen: list[BreakerState] = []
+
+    def look(_: ModelRequest) -> str:
+        seen.append(StateFile(session).read())
+        return GOOD
+
+    Rig(look, state=StateFile(session)).compact(job(talk()))
+    assert seen == [BreakerState(failures_in_row=1)]
+    assert StateFile(session).read().failures_in_row == 0
+
+
+def test_a_cancelled_summary_is_no_failure(session: Folder) -> None:
+    async def run(rig: Rig, asked: asyncio.Event) -> None:
+        task = asyncio.create_task(rig.overflow.compact(job(talk())))
+        await asked.wait()
+        task.cancel()
+        await task
+
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        async def never(_: ModelRequest) -> str:
+            asked.set()
+            await asyncio.Event().wait()
+            return ""
+
+        await run(Rig(never, state=StateFile(session)), asked)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(main())
+    assert StateFile(session).read() == BreakerState()
+
+
+def test_compactions_that_help_nothing_stop_the_automatic_ones(session: Folder) -> None:
+    rig = Rig([GOOD] * 2, state=StateFile(session))
+    for number in (10, 40):
+        wanted = job(talk(), round_number=number)
+        # The frame alone is over the target: whatever is cut, the view stays too large.
+        result = rig.compact(replace(wanted, tokens_before=wanted.tokens_before + wanted.target))
+        assert result.rung == "clip"
+        assert result.tokens_after > wanted.target
+    assert rig.overflow.is_stopped
+    assert [event.breaker for event in rig.heard if isinstance(event, BreakerOpened)] == ["thrash"]
+    restarted = Rig(state=StateFile(session))
+    with pytest.raises(CompactionStopped, match="2 compactions in a row helped nothing"):
+        restarted.compact(job(talk(), round_number=50))
+
+
+def test_a_view_that_is_full_again_at_once_counts_as_no_help() -> None:
+    rig = Rig([GOOD] * 3)
+    for number in (10, 11, 12):
+        assert not rig.overflow.is_stopped
+        rig.compact(job(talk(), round_number=number))
+    assert rig.overflow.is_stopped
+
+
+def test_when_the_provider_insists_what_needs_no_model_is_still_done() -> None:
+    rig = Rig([GOOD] * 3)
+    for number in (10, 11, 12):
+        rig.compact(job(talk(), round_number=number))
+    result = rig.compact(job(talk(), trigger="reactive", round_number=13))
+    assert (result.rung, rig.calls) == ("structural", 3)
+    reasons = {event.rung: event.reason for event in rig.heard if isinstance(event, RungSkipped)}
+    assert "helped nothing" in reasons["trimmed"]
+
+
+def test_by_hand_a_compaction_that_helps_lets_automatic_ones_run_again() -> None:
+    rig = Rig([GOOD] * 5)
+    for number in (10, 11, 12):
+        rig.compact(job(talk(), round_number=number))
+    rig.compact(job(talk(), trigger="manual", round_number=13))
+    assert not rig.overflow.is_stopped
+    assert rig.compact(job(talk(), round_number=40)).rung == "summary"
+
+
+def test_a_damaged_state_is_told_and_started_anew(session: Folder) -> None:
+    session.replace(STATE, b'{"failures_in_row": "many"}')
+    heard: list[Event] = []
+    assert StateFile(session, emit=heard.append).read() == BreakerState()
+    (told,) = heard
+    assert isinstance(told, BreakerStateLost)
+    assert told.path.endswith(STATE)
+
+
+def test_a_disk_that_refuses_the_state_stops_no_compaction(
+    session: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise DiskFull("no space left")
+
+    monkeypatch.setattr(Folder, "replace", full)
+    heard: list[Event] = []
+    rig = Rig([GOOD], state=StateFile(session, emit=heard.append))
+    assert rig.compact(job(talk())).rung == "summary"
+    assert any(isinstance(event, BreakerStateLost) for event in heard)
+    assert isinstance(rig.heard[-1], HistoryCompacted)
