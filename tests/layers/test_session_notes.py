@@ -11,6 +11,9 @@ from sevenfold.layers.notes_sections import split_notes
 from sevenfold.layers.session_notes import (
     NotesFacts,
     NotesSettings,
+    NotesTask,
+    OverLimit,
+    brief,
     cut_notes,
     find_over_limit,
     needs_update,
@@ -113,3 +116,13 @@ def test_cut_notes_are_never_over_a_limit(lines: list[str]) -> None:
         round(shape_tokens(section.text)) <= SMALL.section_limit_tokens
         for section in split_notes(cut.text).sections
     )
+
+
+def test_the_model_writer_may_use_one_tool_on_one_path() -> None:
+    task = NotesTask("/s/notes.md", "# Title\n{tool} stays\n", "Edit", (OverLimit("Worklog", 2_500, 2_000),))
+    made = brief(task, "{path} by {tool}:\n{notes}\n{condense}")
+    assert [(permit.tool, permit.path) for permit in made.allow] == [("Edit", "/s/notes.md")]
+    assert made.kind == "notes"
+    assert "/s/notes.md by Edit:" in made.directive
+    assert "# Title\n{tool} stays\n" in made.directive
+    assert 'The section "Worklog" has 2,500 tokens and may have 2,000' in made.directive

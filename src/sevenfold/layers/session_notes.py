@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sevenfold.core.settings import amount, choice, limit, switch
-from sevenfold.layers.notes_sections import Counter, NoteSection, lines_of, open_fence, split_notes
+from sevenfold.layers.forks import ForkBrief, Permit
+from sevenfold.layers.notes_sections import (
+    Counter,
+    NoteSection,
+    lines_of,
+    open_fence,
+    render_fenced,
+    split_notes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +176,35 @@ def _with_notice(section: NoteSection, kept: Sequence[str], there: int) -> str:
     # An open fence would swallow every heading after it.
     closing = open_fence(kept)
     return section.heading + "".join(kept) + (f"{closing}\n" if closing else "") + notice
+
+
+@dataclass(frozen=True, slots=True)
+class NotesTask:
+    """What the model writer is to work on."""
+
+    path: str
+    """Of the notes file, as the edit tool is to be called with it."""
+    text: str
+    tool: str
+    """The edit tool that the request declares."""
+    over: tuple[OverLimit, ...] = ()
+
+
+def brief(task: NotesTask, prompt: str) -> ForkBrief:
+    """The fork that brings the notes up to date: one tool, one path, one answer (SPEC D3)."""
+    filled = {
+        "{path}": task.path,
+        "{tool}": task.tool,
+        "{condense}": "".join(f"- {_condense(item)}\n" for item in task.over),
+        # Last, so that braces in the notes stay as they are.
+        "{notes}": render_fenced(task.text),
+    }
+    directive = prompt
+    for name, value in filled.items():
+        directive = directive.replace(name, value)
+    return ForkBrief("notes", directive, (Permit(task.tool, task.path),))
+
+
+def _condense(item: OverLimit) -> str:
+    what = f'The section "{item.section}"' if item.section else "The whole file"
+    return f"{what} has {item.tokens:,} tokens and may have {item.limit_tokens:,}: condense it."

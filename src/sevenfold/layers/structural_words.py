@@ -76,6 +76,14 @@ class WordLedger:
         self.take(said, at)
         self._rule(said)
 
+    def long_requests(self, limit_tokens: float, count: Counter) -> list[RequestFacts]:
+        """Those too long to be kept whole that no file holds yet. No token is shorter than a character."""
+        return [
+            item
+            for item in self.requests.values()
+            if not item.pointer and len(item.text) > limit_tokens and _is_long(item.text, limit_tokens, count)
+        ]
+
     def first(self) -> str:
         return next((item.text for item in self.requests.values() if not item.is_machine), "")
 
@@ -118,13 +126,17 @@ class WordLedger:
 def _whole(item: RequestFacts, number: int, limit_tokens: float, count: Counter) -> str:
     again = f"(said {item.count}×) " if item.count > 1 else ""
     text = item.text
-    if len(text) > LONG_CHARS or count(text) > limit_tokens:
+    if _is_long(text, limit_tokens, count):
         where = f"; the whole is in {item.pointer}" if item.pointer else ""
         shown = render_fenced(text[:PREVIEW_CHARS])
         return f"{number}. {again}begins so, of {len(text):,} characters{where}:\n{shown}"
     if "\n" in text or text.startswith("#"):
         return f"{number}. {again}\n{render_fenced(text)}"
     return f"{number}. {again}{text}"
+
+
+def _is_long(text: str, limit_tokens: float, count: Counter) -> bool:
+    return len(text) > LONG_CHARS or count(text) > limit_tokens
 
 
 def _brief(item: RequestFacts, number: int) -> str:
