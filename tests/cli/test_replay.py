@@ -273,6 +273,15 @@ def test_the_report_fits_eighty_columns_in_any_session(
     assert [line for line in said.splitlines() if len(line) > 80] == []
 
 
+def test_the_help_fits_eighty_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = run(capsys, "--help")
+    assert "--reprice MODEL" in said
+    assert [line for line in said.splitlines() if len(line) > 80] == []
+
+
 def test_a_screen_without_unicode_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", out)

@@ -55,12 +55,13 @@ examples:
 """
 
 _REPLAY = """\
-Says what recorded sessions cost: tokens and dollars by kind and model, every cache break
-with its cause, what filled the context, the most expensive tool results. Offline, no key.
+Says what recorded sessions cost: tokens and dollars by kind and model, every
+cache break with its cause, what filled the context, the most expensive tool
+results. Offline, no key.
 
-Reads Claude Code's transcripts, Codex rollouts and plain Messages JSONL, whatever the files
-are called. Without a path it looks where Claude Code and Codex keep theirs; if nothing is
-there, it shows a sample.
+Reads Claude Code's transcripts, Codex rollouts and plain Messages JSONL,
+whatever the files are called. Without a path it looks where Claude Code and
+Codex keep theirs; if nothing is there, it shows a sample.
 """
 
 _REPLAY_EXAMPLES = """\
@@ -68,8 +69,8 @@ examples:
   sevenfold replay
   sevenfold replay ~/.claude/projects --since 2026-11-01
   sevenfold replay session.jsonl --json | jq .breaks
-  sevenfold replay --html replay.html               a page to look at, with plots
-  sevenfold replay --reprice claude-sonnet-5-5      the same calls at that model's prices
+  sevenfold replay --html replay.html            a page to look at, with plots
+  sevenfold replay --reprice claude-sonnet-5-5   all of them at its prices
 """
 
 _SIMULATE = """\
