@@ -172,6 +172,7 @@ class Session:
             await self._opened.close()
 
     async def _hand_out(self) -> View:
+        self._path.finish()
         view = self._path.view()
         self._refuse_if_full(view)
         await self._around.journal.flush()

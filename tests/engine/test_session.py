@@ -58,6 +58,7 @@ def test_a_view_is_the_history_as_long_as_nothing_is_due() -> None:
         assert view.request.messages == (Message("user", "hello"),)
         assert view.level == "fine"
         session.record(reply(Message("assistant", "hi"), 1))
+        session.history.append(Message("user", "more"))
         assert session.prepare().request.messages == tuple(session.history)
 
 

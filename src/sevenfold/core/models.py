@@ -68,6 +68,8 @@ class Model:
     takes_system_role: bool = False
     """Accepts `role: "system"` messages in mid-conversation."""
     tokenizer: Tokenizer = "newer"
+    takes_prefill: bool = False
+    """A conversation may end with the beginning of the assistant's answer."""
     drops_thinking: bool = False
     """Leaves all earlier thinking out of the prompt once a user message is more than tool results."""
     is_known: bool = True
@@ -147,11 +149,19 @@ def _older(
     tariffs: tuple[Tariff, ...],
     *,
     us: Decimal = ONE,
+    prefill: bool = False,
     drops: bool = False,
 ) -> Model:
     """Before 4.7: the older tokenizer, no mid-conversation system message; a US price from 4.6 on only."""
     return Model(
-        name, *size, cache_min_tokens, tariffs, us_factor=us, tokenizer="older", drops_thinking=drops
+        name,
+        *size,
+        cache_min_tokens,
+        tariffs,
+        us_factor=us,
+        tokenizer="older",
+        takes_prefill=prefill,
+        drops_thinking=drops,
     )
 
 
@@ -171,9 +181,9 @@ MODELS: tuple[Model, ...] = (
     _unsigned("claude-sonnet-5", 1024, _SONNET_5),
     _older("claude-opus-4-6", _LARGE, 4096, _OPUS, us=US_FACTOR),
     _older("claude-sonnet-4-6", _LARGE, 1024, _SONNET_4, us=US_FACTOR),
-    _older("claude-opus-4-5", _SMALL, 4096, _OPUS),
-    _older("claude-sonnet-4-5", _SMALL, 1024, _SONNET_4, drops=True),
-    _older("claude-haiku-4-5", _SMALL, 4096, _HAIKU_4_5, drops=True),
+    _older("claude-opus-4-5", _SMALL, 4096, _OPUS, prefill=True),
+    _older("claude-sonnet-4-5", _SMALL, 1024, _SONNET_4, prefill=True, drops=True),
+    _older("claude-haiku-4-5", _SMALL, 4096, _HAIKU_4_5, prefill=True, drops=True),
 )
 
 

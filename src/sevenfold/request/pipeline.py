@@ -16,19 +16,30 @@ from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import Emit, HistoryChanged
+from sevenfold.core.flatten import INSERTED, FlattenRules
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolUse, ToolUseId
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.tokens import Origin, Sourced, Tally
+from sevenfold.core.usage import Usage
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
 from sevenfold.request.history import Entry
 from sevenfold.request.journal import Journal
 from sevenfold.request.marking import Marking
 from sevenfold.request.mirror import Mark
 from sevenfold.request.path_settings import PathSettings
+from sevenfold.request.placement import is_markable
+from sevenfold.request.shaping import Shaping
 from sevenfold.request.spilling import Spilling
 from sevenfold.request.view import OWN, Cut, Item, Shown, View, with_results
-from sevenfold.store.records import CutRecord, DecisionRecord, MessageRecord, UsageRecord
+from sevenfold.store.records import (
+    AsideRecord,
+    CutRecord,
+    DecisionRecord,
+    MessageRecord,
+    RecordId,
+    UsageRecord,
+)
 from sevenfold.store.spill import Spills
 
 Detail: TypeAlias = Callable[[], JsonObject]
@@ -62,6 +73,7 @@ class RequestPath:
         self.tally = Tally(self.model)
         self.tally.set_frame(_system_text(frame), frame.tools)
         self.spilling = Spilling(around.settings.tool_results, around.spills, around.emit, {})
+        self._shaping = Shaping(self._rules(), around.emit)
         self.rounds = 0
         self.last_call: datetime | None = None
         """When the last answer came: after a time-to-live, what it left in the cache is gone."""
@@ -86,7 +98,7 @@ class RequestPath:
                     self.tools[block.id] = block
         decisions = await self.spilling.decide(messages, self.tools)
         for message in messages:
-            self._show(message, origin)
+            self.remember(self.spilling.rendered(message), origin)
         for decision in decisions:
             self.around.journal.add(DecisionRecord(decision))
 
@@ -153,7 +165,7 @@ class RequestPath:
         self.rounds += 1
         self.last_call = self.around.clock.now()
         self._marking.answered()
-        self._remember(reply.message, "human", self.tally.bill(reply.usage, reply.message))
+        self.remember(reply.message, "human", usage=reply.usage)
 
     def use(self, frame: Frame, capabilities: Capabilities) -> None:
         """Another frame from now on: the caller's choice, and a break of the prefix that is theirs."""
@@ -195,23 +207,52 @@ class RequestPath:
 
     def _start_over(self, items: Sequence[Item]) -> None:
         self._view = None
-        weights = self.tally.rewrite(Sourced(item.message, item.origin) for item in items)
+        self._shaping = Shaping(self._rules(), self.around.emit)
+        shaped = self._shaping.start_over([item.message for item in items], [item.entry for item in items])
+        placed = [
+            Item(one.message, 0.0, OWN, "attachment")
+            if one.source == INSERTED
+            else replace(items[one.source], message=one.message)
+            for one in shaped
+        ]
+        weights = self.tally.rewrite(Sourced(item.message, item.origin) for item in placed)
         self.shown.start_over(
-            replace(item, weight=weight) for item, weight in zip(items, weights, strict=True)
+            replace(item, weight=weight) for item, weight in zip(placed, weights, strict=True)
         )
 
-    def _show(self, message: Message, origin: Origin) -> None:
-        rendered = self.spilling.rendered(message)
-        visible = with_results(rendered, self.cleared) if self.cleared else rendered
-        self._remember(visible, origin, self.tally.add(visible, origin), stored=rendered)
-
-    def _remember(
-        self, message: Message, origin: Origin, weight: float, *, stored: Message | None = None
+    def remember(
+        self, message: Message, origin: Origin, *, name: RecordId | None = None, usage: Usage | None = None
     ) -> None:
+        """A message of the history, as it is stored. One that has a name already was read, not said now."""
+        named = name or self.around.journal.add(MessageRecord(message))
+        self.entries.append(Entry(message, named, origin))
+        self.show(message, origin, len(self.entries) - 1, usage)
+
+    def show(self, message: Message, origin: Origin, entry: int = OWN, usage: Usage | None = None) -> None:
+        """A message goes into the view, in a shape that the provider takes."""
         self._view = None
-        entry = Entry(message, self.around.journal.add(MessageRecord(stored or message)), origin)
-        self.entries.append(entry)
-        self.shown.append(Item(message, weight, len(self.entries) - 1, origin))
+        visible = with_results(message, self.cleared) if self.cleared else message
+        for one in self._shaping.add(visible, entry):
+            is_itself = one.source == self._shaping.last
+            own: Origin = origin if is_itself else self._origin(one.entry)
+            if usage is not None and is_itself:
+                weight, usage = self.tally.bill(usage, one.message), None
+            else:
+                weight = self.tally.add(one.message, own)
+            self.shown.append(Item(one.message, weight, one.entry, own))
+        if usage is not None:
+            # Nothing of an empty reply is shown, and its bill holds all the same.
+            self.tally.bill(usage, message)
+
+    def _origin(self, entry: int) -> Origin:
+        return "attachment" if entry == OWN else self.entries[entry].origin
+
+    def finish(self) -> None:
+        """What is missing for the view to be sent now is put in, and becomes part of what was said."""
+        for one in self._shaping.finish():
+            self._view = None
+            self.around.journal.add(AsideRecord(one.message, "attachment"))
+            self.shown.append(Item(one.message, self.tally.add(one.message, "attachment"), OWN, "attachment"))
 
     def _sent_frame(self) -> Frame:
         """The caller's, with the headers that something in the view needs."""
@@ -225,15 +266,20 @@ class RequestPath:
 
     def _caller_marks(self) -> tuple[Breakpoint, ...]:
         """The caller's markers where the view shows what they stand on, at most as many as there may be."""
-        if not self.marks:
+        if not self.marks or not self.capabilities.breakpoints:
             return ()
-        wanted = {mark.message: mark for mark in self.marks[-self.capabilities.breakpoints :]}
-        found = [
-            Breakpoint("messages", index, wanted[item.entry].block, wanted[item.entry].ttl)
+        wanted: dict[int, list[Mark]] = {}
+        for mark in self.marks[-self.capabilities.breakpoints :]:
+            wanted.setdefault(mark.message, []).append(mark)
+        return tuple(
+            Breakpoint("messages", index, mark.block, mark.ttl)
             for index, item in enumerate(self.shown)
-            if item.entry in wanted
-        ]
-        return tuple(found)
+            for mark in wanted.get(item.entry, ())
+            if is_markable_at(item.message, mark.block)
+        )
+
+    def _rules(self) -> FlattenRules:
+        return FlattenRules(self.capabilities.takes_system_role, self.model.takes_prefill)
 
     def _plan_thresholds(self) -> Thresholds:
         settings = self.around.settings
@@ -253,6 +299,12 @@ def without_thinking(message: Message) -> Message:
         return message
     spoken = tuple(block for block in message.content if not isinstance(block, (Thinking, RedactedThinking)))
     return message if len(spoken) == len(message.content) else replace(message, content=spoken)
+
+
+def is_markable_at(message: Message, block: int) -> bool:
+    """Whether the view still has something at this place that a marker may stand on."""
+    blocks = message.blocks
+    return block < len(blocks) and is_markable(blocks[block])
 
 
 def _system_text(frame: Frame) -> str:

@@ -11,9 +11,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
-from sevenfold.request.history import Entry
 from sevenfold.request.pipeline import RequestPath, without_thinking
-from sevenfold.request.view import OWN, Item, with_results
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -86,12 +84,14 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
                 path.rounds += 1
                 path.last_call = record.at
             case AsideRecord():
-                _show(path, record.id, record.body.message, _origin(record.body), None, is_own=True)
+                path.show(record.body.message, _origin(record.body))
             case MessageRecord():
                 message = record.body.message
                 if facts.is_thoughtless and is_kept:
                     message = without_thinking(message)
-                _show(path, record.id, message, "human", billed if message.role == "assistant" else None)
+                _know_tools(path, message)
+                usage = billed if message.role == "assistant" else None
+                path.remember(message, "human", name=record.id, usage=usage)
                 billed = None
             case _:
                 pass
@@ -106,23 +106,10 @@ def _head(records: Iterable[Stored]) -> Iterator[Stored]:
         yield stored
 
 
-def _show(
-    path: RequestPath,
-    id: RecordId,  # noqa: A002 - the record's own word
-    message: Message,
-    origin: Origin,
-    usage: Usage | None,
-    *,
-    is_own: bool = False,
-) -> None:
+def _know_tools(path: RequestPath, message: Message) -> None:
     for block in message.blocks:
         if isinstance(block, ToolUse):
             path.tools[block.id] = block
-    visible = with_results(message, path.cleared) if path.cleared else message
-    weight = path.tally.add(visible, origin) if usage is None else path.tally.bill(usage, visible)
-    if not is_own:
-        path.entries.append(Entry(message, id, origin))
-    path.shown.append(Item(visible, weight, OWN if is_own else len(path.entries) - 1, origin))
 
 
 def _take_ground(path: RequestPath, cut: CutRecord) -> None:
