@@ -1,0 +1,182 @@
+"""What is wrong with a message taken by itself, and the same message without it.
+
+The tables say what the Messages API takes in messages of each role; a type that is in none of them is newer
+than they are, and passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from sevenfold.core.json import JsonObject, freeze, write_json
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Role,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+)
+from sevenfold.core.sound import sound_block
+from sevenfold.core.wire import write_block
+
+Flaw: TypeAlias = Literal["text", "fields", "block", "empty"]
+"""Text that is no UTF-8; fields that no message has; a block that may not stand there; nothing at all."""
+
+SERVER_RESULTS = frozenset(
+    {
+        *("web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
+        *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
+        *("tool_search_tool_result", "mcp_tool_result", "advisor_tool_result"),
+    }
+)
+"""What the provider's own tools answered: it stands in the assistant's message."""
+
+_USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
+_ASSISTANT = SERVER_RESULTS | {
+    *("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "compaction"),
+    *("container_upload", "mcp_tool_use", "mcp_tool_listing", "fallback"),
+}
+_SYSTEM = frozenset({"text", "tool_addition", "tool_removal"})
+_TAKEN: Mapping[Role, frozenset[str]] = {"user": _USER, "assistant": _ASSISTANT, "system": _SYSTEM}
+_KNOWN = _USER | _ASSISTANT | _SYSTEM
+
+_READ = frozenset(
+    {
+        *("text", "thinking", "redacted_thinking", "tool_use", "tool_result"),
+        *("image", "document", "compaction"),
+    }
+)
+"""Types that are never opaque unless a field is missing or of the wrong kind."""
+
+_OWN_FIELDS: Mapping[Role, frozenset[str]] = {
+    "user": frozenset(),
+    "assistant": frozenset(),
+    "system": frozenset({"clear_at", "output_config"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    flaw: Flaw
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    message: Message
+    """The same object where nothing was wrong."""
+    found: tuple[Found, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return any(item.flaw == "empty" for item in self.found)
+
+
+def mend(message: Message) -> Mended:
+    """The message as the API takes it, but for how it stands beside others."""
+    found: list[Found] = []
+    extra = _own_fields(message, found)
+    blocks = _taken_blocks(message, found)
+    if not blocks and not (message.role == "system" and extra.get("output_config")):
+        return Mended(message, (*found, Found("empty", f"a {message.role} message with nothing in it")))
+    if not found:
+        return Mended(message)
+    return Mended(Message(message.role, blocks, extra), tuple(found))
+
+
+def kind_of(block: Block) -> str:
+    """The block's type on the wire."""
+    return block.type if isinstance(block, Opaque) else _TYPES[type(block)]
+
+
+def in_words(block: Block, why: str) -> Text:
+    """A block that cannot be sent as what it is, as text."""
+    told = write_json(freeze(write_block(block))).decode()
+    return Text(f"[{why}: {told}]")
+
+
+def spelled_out(result: ToolResult, why: str) -> Iterator[Block]:
+    """A tool's result as what a user can say: its texts, images and documents."""
+    content = result.content
+    if not isinstance(content, tuple):
+        yield Text(f"[{why}]\n{content}" if content else f"[{why}; it is empty]")
+        return
+    yield Text(f"[{why}]")
+    for block in content:
+        if isinstance(block, Text) and not block.text.strip():
+            continue
+        yield block if kind_of(block) in _USER - {"tool_result"} else in_words(block, kind_of(block))
+
+
+def _own_fields(message: Message, found: list[Found]) -> JsonObject:
+    strange = [key for key in message.extra if key not in _OWN_FIELDS[message.role]]
+    if not strange:
+        return message.extra
+    found.append(Found("fields", ", ".join(strange)))
+    return message.extra.without(*strange)
+
+
+def _taken_blocks(message: Message, found: list[Found]) -> tuple[Block, ...]:
+    kept: list[Block] = []
+    for block in message.blocks:
+        sound = sound_block(block)
+        if sound is not block:
+            found.append(Found("text", f"half a character in a {kind_of(block)} block"))
+        taken = _taken_block(sound, message.role)
+        if taken is not sound:
+            found.append(Found("block", _why(sound, message.role)))
+        if taken is not None:
+            kept.append(taken)
+    return tuple(kept)
+
+
+def _taken_block(block: Block, role: Role) -> Block | None:
+    """The block, what stands in for it, or None where nothing needs to."""
+    kind = kind_of(block)
+    if isinstance(block, Opaque) and kind in _READ:
+        return in_words(block, f"a {kind} block that cannot be read")
+    if isinstance(block, (Thinking, RedactedThinking)):
+        is_signed = isinstance(block, RedactedThinking) or block.signature is not None
+        return block if role == "assistant" and is_signed else None
+    if isinstance(block, Text):
+        return _taken_text(block, role)
+    if kind in _KNOWN and kind not in _TAKEN[role]:
+        return Text(f"[{kind}]") if isinstance(block, (Image, Document)) else in_words(block, kind)
+    return block
+
+
+def _taken_text(block: Text, role: Role) -> Text | None:
+    if not block.text.strip():
+        return None
+    # The newer version of the API refuses what it once sent itself.
+    cited = role != "assistant" and block.extra.get("citations")
+    return replace(block, extra=block.extra.without("citations")) if cited else block
+
+
+def _why(block: Block, role: Role) -> str:
+    if isinstance(block, Text):
+        return f"citations in a {role} message" if block.text.strip() else "an empty text"
+    if isinstance(block, Thinking) and role == "assistant":
+        return "thinking without a signature"
+    return f"a {kind_of(block)} block in a {role} message"
+
+
+_TYPES: Mapping[type[Block], str] = {
+    Text: "text",
+    Thinking: "thinking",
+    RedactedThinking: "redacted_thinking",
+    ToolUse: "tool_use",
+    ToolResult: "tool_result",
+    Image: "image",
+    Document: "document",
+    Compaction: "compaction",
+}

@@ -1,0 +1,95 @@
+"""Histories of every kind of wrong, and what the API says to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from sevenfold.core.flatten import FlattenRules
+from sevenfold.core.json import EMPTY, JsonObject, freeze
+from sevenfold.core.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    RedactedThinking,
+    Role,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+from sevenfold.core.models import Model
+from sevenfold.core.wire import write_message
+from sevenfold.simulator.call import NEWER, Call, Envelope
+from sevenfold.simulator.choices import Choices
+from sevenfold.simulator.gates import gates_of
+from sevenfold.simulator.refusals import Refusal
+from sevenfold.simulator.validate import validate
+from tests.core.cache_cases import START
+
+STRICT = Choices(empty_text=False)
+
+SOURCE = JsonObject({"type": "base64", "media_type": "image/png", "data": "aGk="})
+PDF = JsonObject({"type": "base64", "media_type": "application/pdf", "data": "aGk="})
+TEXTS = st.sampled_from(["Yes.", "", " ", "half \ud83d", "\ud83d\ude00 whole", "trailing "])
+IDS = st.sampled_from([ToolUseId(f"toolu_{at}") for at in range(4)])
+FIELDS = st.sampled_from([EMPTY, EMPTY, EMPTY, JsonObject({"id": "msg_1"})])
+
+INNER: st.SearchStrategy[Block] = st.one_of(
+    TEXTS.map(Text),
+    st.just(Image(SOURCE)),
+    st.just(Opaque(JsonObject({"type": "tool_reference", "tool_name": "x"}))),
+)
+RESULTS = st.builds(
+    ToolResult,
+    IDS,
+    st.one_of(st.none(), TEXTS, st.lists(INNER, max_size=3).map(tuple)),
+    st.sampled_from([None, True]),
+)
+BLOCKS: st.SearchStrategy[Block] = st.one_of(
+    TEXTS.map(Text),
+    st.just(Text("cited", JsonObject({"citations": (JsonObject({"type": "char_location"}),)}))),
+    st.builds(Thinking, TEXTS, st.sampled_from([None, "signed"])),
+    st.just(RedactedThinking("x")),
+    st.builds(ToolUse, IDS, st.just("look"), st.just(JsonObject({"at": "\udc00"}))),
+    RESULTS,
+    RESULTS,
+    st.just(Image(SOURCE)),
+    st.just(Document(PDF)),
+    st.just(Opaque(JsonObject({"type": "tool_use", "id": "bad", "name": "look", "input": "no object"}))),
+    st.just(Opaque(JsonObject({"type": "web_search_tool_result", "tool_use_id": "srv", "content": ()}))),
+)
+ROLES: st.SearchStrategy[Role] = st.sampled_from(["user", "assistant", "assistant", "system"])
+MESSAGES = st.builds(Message, ROLES, st.one_of(TEXTS, st.lists(BLOCKS, max_size=4).map(tuple)), FIELDS)
+HISTORIES = st.lists(MESSAGES, min_size=1, max_size=12)
+
+
+def rules_of(model: Model) -> FlattenRules:
+    return FlattenRules(model.takes_system_role, gates_of(model).takes_prefill)
+
+
+def refusal(messages: Sequence[Message], model: Model) -> str | None:
+    """What the API answers to these messages; None when it takes them."""
+    wires = [write_message(message) for message in messages]
+    body = freeze({"model": model.name, "max_tokens": 1_000, "messages": wires})
+    assert isinstance(body, JsonObject)
+    call = Call("messages", Envelope(NEWER, frozenset(), "here"), body, model, START)
+    try:
+        validate(call, STRICT)
+    except Refusal as error:
+        return str(error)
+    return None
+
+
+def is_encodable(message: Message) -> bool:
+    """Whether UTF-8 can hold it."""
+    try:
+        json.dumps(write_message(message), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
