@@ -57,6 +57,8 @@ class Shown:
     """The messages of the view, and where in it each tool result stands."""
 
     items: list[Item] = field(default_factory=list[Item])
+    _messages: list[Message] = field(default_factory=list[Message])
+    """The items' own, side by side: a long view is copied in microseconds."""
     _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
 
     def __len__(self) -> int:
@@ -66,7 +68,7 @@ class Shown:
         return iter(self.items)
 
     def messages(self) -> tuple[Message, ...]:
-        return tuple([item.message for item in self.items])
+        return tuple(self._messages)
 
     def place(self, use: ToolUseId) -> int | None:
         """The message that holds this tool's result."""
@@ -75,13 +77,15 @@ class Shown:
     def append(self, item: Item) -> None:
         self._note(len(self.items), item.message)
         self.items.append(item)
+        self._messages.append(item.message)
 
     def swap(self, index: int, message: Message, weight: float) -> None:
         """Another wording of the same message."""
         self.items[index] = replace(self.items[index], message=message, weight=weight)
+        self._messages[index] = message
 
     def start_over(self, items: Iterable[Item]) -> None:
-        self.items, self._places = [], {}
+        self.items, self._messages, self._places = [], [], {}
         for item in items:
             self.append(item)
 
