@@ -107,8 +107,10 @@ def _floor(disk: Disk, fd: int, boundary: _Boundary) -> int:
     lowest = max(0, boundary.offset - LOOK_BACK_BYTES)
     if not isinstance(body, BoundaryRecord) or body.last_message is None:
         return lowest
+    # It stands right before, as a rule. Looking any further for it would cost as much as it can save.
+    near = max(lowest, boundary.offset - CHUNK_BYTES)
     mark = MESSAGE_MARK + b'"id":' + write_json(body.last_message) + b","
-    lines = (place for place in _marked(disk, fd, mark, boundary.offset, lowest) if place.starts_line)
+    lines = (place for place in _marked(disk, fd, mark, boundary.offset, near) if place.starts_line)
     place = next(lines, None)
     return place.offset if place else lowest
 
