@@ -336,6 +336,7 @@ def test_from_a_message_on_what_stands_before_it_is_unchanged() -> None:
     assert result.head[:9] == tuple(messages[:9])
     assert all(one is other for one, other in zip(result.head[:9], messages[:9], strict=True))
     assert is_head(result.head[9])
+    assert result.before == 9
     assert result.kept == ()
     assert "only of the part that begins" in texts(rig.provider.requests[0].messages[-1:])
     assert "Please mend" not in texts(result.head[9:]), "those words are still in view"
@@ -367,10 +368,19 @@ def test_a_fork_is_never_compacted() -> None:
         Rig().compact(replace(wanted, request=replace(wanted.request, who="notes")))
 
 
-def test_a_view_with_nothing_new_is_refused() -> None:
+def test_by_hand_a_view_with_nothing_new_is_refused() -> None:
     first = Rig([GOOD]).compact(job(talk()))
     with pytest.raises(InputError, match="nothing to compact"):
-        Rig().compact(job(first.head))
+        Rig().compact(job(first.head, trigger="manual"))
+
+
+def test_a_head_that_is_too_large_by_itself_is_made_shorter() -> None:
+    first = Rig([f"<summary>{'many words ' * 5_000}</summary>"]).compact(job(talk(), target=30_000))
+    rig = Rig()
+    result = rig.compact(job(first.head, target=8_000, structural=""))
+    assert (result.rung, rig.calls) == ("clip", 0)
+    assert result.tokens_after < 8_000
+    assert "Please mend the parser" in texts(result.head)
 
 
 def test_counts_must_fit_the_view() -> None:

@@ -54,6 +54,8 @@ class LadderFacts:
     """Whether the whole view and the directive can be sent at all."""
     can_trim: bool = True
     """Whether there is more than the newest round to drop."""
+    has_rounds: bool = True
+    """Whether anything was said since the last compaction. Without it only the head can be made shorter."""
     is_partial: bool = False
     is_thrashing: bool = False
     """Compactions in a row have helped nothing: only what costs no model call is tried."""
@@ -115,25 +117,31 @@ def _may_call(facts: LadderFacts, settings: CompactSettings) -> bool:
 
 def _unfit(rung: Rung, facts: LadderFacts, settings: CompactSettings) -> str | None:
     """Why a rung is of no use now; None when it may be tried."""
-    if rung in MODEL_RUNGS and not facts.has_model:
-        return "no provider was given to write summaries"
-    if rung in MODEL_RUNGS and not _may_call(facts, settings):
-        return f"{settings.breaker_failures} summaries in a row have failed"
-    if rung in MODEL_RUNGS and facts.is_thrashing and facts.trigger != "manual":
-        return "compactions in a row have helped nothing"
+    if not facts.has_rounds:
+        return "nothing was said since the last compaction"
     match rung:
         case "notes":
             return _unfit_notes(facts)
         case "block":
-            return _unfit_block(facts)
+            return _unfit_model(facts, settings) or _unfit_block(facts)
         case "summary":
-            return _unfit_summary(facts)
+            return _unfit_model(facts, settings) or _unfit_summary(facts)
         case "trimmed":
-            return _unfit_trimmed(facts)
+            return _unfit_model(facts, settings) or _unfit_trimmed(facts)
         case "structural":
             return None if facts.has_structural else "there are no structural notes"
         case "clip":
             return None
+
+
+def _unfit_model(facts: LadderFacts, settings: CompactSettings) -> str | None:
+    if not facts.has_model:
+        return "no provider was given to write summaries"
+    if facts.is_thrashing and facts.trigger != "manual":
+        return "compactions in a row have helped nothing"
+    if not _may_call(facts, settings):
+        return f"{settings.breaker_failures} summaries in a row have failed"
+    return None
 
 
 def _unfit_notes(facts: LadderFacts) -> str | None:

@@ -174,6 +174,7 @@ class Overflow:
             block_missing=block_missing(climb, self._settings),
             fits_window=climb.fits_window,
             can_trim=climb.can_trim,
+            has_rounds=bool(climb.rounds),
             is_partial=job.part is not None,
             is_thrashing=self.is_stopped,
             is_directed=bool(job.instructions.strip()),
@@ -238,6 +239,7 @@ class Overflow:
             tuple(climb.replies),
             (BLOCK_BETA,) if _has_block(composed.head) else (),
             climb.calls,
+            composed.before,
         )
 
     async def _keep(self, state: BreakerState) -> None:

@@ -114,7 +114,7 @@ def start_climb(job: CompactJob, model: Model, settings: CompactSettings) -> Cli
         raise InputError(f"a {job.request.who} fork cannot be compacted; only the session's own view can")
     is_summary = tuple(is_head(message) for message in messages)
     head = head_length(messages, is_summary)
-    if head >= len(messages):
+    if head >= len(messages) and job.trigger == "manual":
         raise InputError("there is nothing to compact yet: nothing was said since the view began")
     rounds = tuple(item for item in plan_rounds(messages, job.counts) if item.start >= head)
     climb = Climb(

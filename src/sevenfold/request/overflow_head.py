@@ -32,6 +32,8 @@ class Composed:
     tokens: int
     events: tuple[Event, ...] = ()
     """What is to be told if this view is the one."""
+    before: int = 0
+    """How many messages of the head are the old view's own."""
 
 
 async def compose(draft: Draft, climb: Climb) -> Composed:
@@ -69,7 +71,8 @@ async def _compose(draft: Draft, climb: Climb) -> Composed:
         + sum(job.counts[: len(before)])
         + _kept_tokens(draft, kept, climb)
     )
-    return Composed((*before, *blocks, opening), draft.kept_from, kept, tokens, tuple(events))
+    head_messages = (*before, *blocks, opening)
+    return Composed(head_messages, draft.kept_from, kept, tokens, tuple(events), len(before))
 
 
 def _kept(draft: Draft, climb: Climb) -> tuple[Message, ...]:

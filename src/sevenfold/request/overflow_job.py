@@ -110,6 +110,8 @@ class Compacted:
     """Headers that every later request needs which carries this head."""
     calls: int = 0
     """Model calls that were made, failed ones included."""
+    before: int = 0
+    """So many messages at the beginning of `head` are the old view's own: of a part `from` a message."""
 
     @property
     def view(self) -> tuple[Message, ...]:

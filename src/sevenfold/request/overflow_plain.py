@@ -63,7 +63,7 @@ def draft_clip(climb: Climb) -> Draft:
     budget = room // KEPT_SHARE
     start = keep_from(climb.rounds, budget, length=len(climb.messages))
     draft = Draft("clip", text, start, restores=False)
-    if start == len(climb.messages):
+    if start == len(climb.messages) and climb.rounds:
         draft = _with_last_round(draft, climb, budget)
     gone = sum(job.counts[climb.head : draft.kept_from])
     remark = f"{draft.kept_from - climb.head} messages (about {gone:,} tokens) were cut to fit the window."
