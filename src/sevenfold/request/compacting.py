@@ -96,7 +96,7 @@ class Compacting:
             round_number=path.rounds,
             attachments=frozenset(index for index, item in enumerate(items) if _is_aside(item)),
             transcript=path.around.journal.path,
-            spill=self._spill,
+            spill=self.spill,
             extras=noted.extras,
         )
 
@@ -107,7 +107,8 @@ class Compacting:
         # A clock that was set back says nothing: taken for cold, a summary is paid once too dearly at worst.
         return last is not None and timedelta() <= now - last <= self.path.around.settings.cache.lifetime
 
-    def _spill(self, name: str, text: str) -> str | None:
+    def spill(self, name: str, text: str) -> str | None:
+        """Store a text of the session beside its spills; where it can be read, or None."""
         spills = self.path.around.spills
         if spills is None:
             return None
@@ -171,7 +172,8 @@ class Compacting:
             if item.entry == OWN:
                 self.path.around.journal.add(AsideRecord(message, "attachment"))
             else:
-                self.path.around.journal.add(MessageRecord(message))
+                # Under its own name: whoever reads the whole transcript counts it once.
+                self.path.around.journal.add(MessageRecord(message), self.path.entries[item.entry].id)
 
 
 def _overshoot(error: PromptTooLong | None) -> int | None:

@@ -10,6 +10,7 @@ from typing import Self
 
 from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
 from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.settings import Section, Settings
 from sevenfold.core.window import WindowSettings
@@ -40,6 +41,7 @@ SECTIONS: tuple[type[Section], ...] = (
 """What a session reads of the settings."""
 
 LATEST = "latest"
+TEMPLATES = "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Opened:
     project: Project | None
     resumed: Resumed | None
     exits: ExitStack
+    templates: Folder | None = None
+    """Prompts and templates of the user's own, in place of ours."""
 
     @classmethod
     def open(cls, wanted: Wanted, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
@@ -87,7 +91,8 @@ class Opened:
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
             around = Surroundings(path, _catalog(settings), clock, emit, journal, spills)
-            return cls(named, around, folder, project, found, exits.pop_all())
+            templates = _open_if_there(home / TEMPLATES, exits)
+            return cls(named, around, folder, project, found, exits.pop_all(), templates)
 
     async def close(self) -> None:
         await self.around.journal.close()
@@ -106,6 +111,13 @@ def path_settings(settings: Settings) -> PathSettings:
 
 def _catalog(settings: Settings) -> Catalog:
     return CATALOG.with_overrides(settings.each(ModelSettings))
+
+
+def _open_if_there(path: Path, exits: ExitStack) -> Folder | None:
+    try:
+        return exits.enter_context(Folder.open(path))
+    except FileMissing:
+        return None
 
 
 def _choose(project: Project, session: str | None) -> SessionId:

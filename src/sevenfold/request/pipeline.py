@@ -67,6 +67,8 @@ class RequestPath:
         self.entries: list[Entry] = []
         self.base = 0
         """Messages of the history before the first entry: those that a resumed session did not read."""
+        self.on_entry: Callable[[Entry], None] = _ignore
+        """Who is told of every new message of the history."""
         self.shown = Shown()
         self.tools: dict[ToolUseId, ToolUse] = {}
         self.cleared: dict[ToolUseId, str] = {}
@@ -225,7 +227,9 @@ class RequestPath:
     ) -> None:
         """A message of the history, as it is stored. One that has a name already was read, not said now."""
         named = name or self.around.journal.add(MessageRecord(message))
-        self.entries.append(Entry(message, named, origin))
+        entry = Entry(message, named, origin)
+        self.entries.append(entry)
+        self.on_entry(entry)
         self.show(message, origin, len(self.entries) - 1, usage)
 
     def show(self, message: Message, origin: Origin, entry: int = OWN, usage: Usage | None = None) -> None:
@@ -291,6 +295,9 @@ class RequestPath:
             settings.compact.auto_compact_pct,
         )
         return plan_thresholds(facts, settings.window)
+
+
+def _ignore(_: Entry) -> None: ...
 
 
 def without_thinking(message: Message) -> Message:

@@ -1,6 +1,6 @@
 """What a loop calls: `prepare` before each model call, `record` after it, `turn_ended` when the turn is over.
 
-async with await Session.open(project=".", frame=Frame("claude-opus-5-5", 8_000)) as session:
+async with await Session.open(Frame("claude-opus-5-5", 8_000), project=".") as session:
     session.history.append(Message("user", "What does this repository do?"))
     view = await session.prepare()
     reply = await provider.send(view.request)
@@ -19,11 +19,12 @@ from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import PromptTooLong, WindowFull
 from sevenfold.core.events import Emit, ignore
-from sevenfold.core.requests import Frame, ModelRequest, Reply
-from sevenfold.layers.structural_notes import StructuralNotes
+from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
+from sevenfold.engine.noting import Noting
+from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.providers.provider import Provider
 from sevenfold.request.cache_watch import CacheWatch
-from sevenfold.request.compacting import Compacting, Noted
+from sevenfold.request.compacting import Compacting
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
 from sevenfold.request.opening import Opened, Wanted
@@ -56,7 +57,7 @@ class Session:
             emit=emit,
         )
         self._compacting = Compacting(self._path, overflow)
-        self._structural = StructuralNotes()
+        self._noting = Noting(self._path, opened, provider, self._compacting.spill)
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
         self.history = History()
@@ -65,6 +66,7 @@ class Session:
         if opened.resumed is not None:
             self.history = History(rebuild(self._path, opened.resumed))
             self._follower.has_taken(self.history)
+        self._path.on_entry = self._noting.add
 
     @classmethod
     async def open(
@@ -87,7 +89,9 @@ class Session:
         wanted = Wanted(Path(project) if project is not None else None, session, settings)
         surely = environ if environ is not None else os.environ
         opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
-        return cls(frame, opened, provider)
+        found = cls(frame, opened, provider)
+        await durably(found._noting.catch_up)
+        return found
 
     async def __aenter__(self) -> Self:
         return self
@@ -124,13 +128,13 @@ class Session:
             if self._path.is_ready:
                 return self._path.view()
             if self._compacting.is_due:
-                await self._compacting.run("auto", self._noted())
+                await self._compact("auto")
             return await self._hand_out()
 
     async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
         async with self._one_at_a_time:
-            done = await self._compacting.run("manual", self._noted(), instructions=instructions, part=part)
+            done = await self._compact("manual", instructions=instructions, part=part)
             await self._around.journal.flush()
             return done
 
@@ -143,7 +147,7 @@ class Session:
             if not self._around.settings.compact.enabled or self._is_recovering:
                 return None
             self._is_recovering = True
-            await self._compacting.run("reactive", self._noted(), error=error)
+            await self._compact("reactive", error=error)
             return await self._hand_out()
 
     async def record(self, reply: Reply) -> None:
@@ -157,6 +161,8 @@ class Session:
                 self._watch.settle(self._sent, reply, self._around.clock.now())
             self._path.bill(reply)
             self._follower.answered(reply, None if self._is_followed else self.history)
+            parent = ModelRequest(self._path.frame, self._path.shown.messages(), self._breakpoints())
+            self._noting.responded(self._path.tally.count().tokens, parent)
             await self._around.journal.flush()
 
     async def turn_ended(self) -> None:
@@ -169,7 +175,12 @@ class Session:
             if not self._is_followed:
                 # A result that no request has carried yet is part of what happened all the same.
                 await self._follower.follow(self.history)
+            await self._noting.close()
             await self._opened.close()
+
+    def _breakpoints(self) -> tuple[Breakpoint, ...]:
+        """Where the last request was marked: what a fork that goes on from it can read."""
+        return self._sent.breakpoints if self._sent else ()
 
     async def _hand_out(self) -> View:
         self._path.finish()
@@ -181,10 +192,18 @@ class Session:
         self._watch.check(view.request, self._around.clock.now(), view.cuts)
         return view
 
-    def _noted(self) -> Noted:
-        for entry in self._path.entries[self._structural.covered :]:
-            self._structural.add(entry.message, entry.origin)
-        return Noted(structural=self._structural.render(self._around.settings.notes))
+    async def _compact(
+        self,
+        trigger: Trigger,
+        *,
+        instructions: str = "",
+        part: Part | None = None,
+        error: PromptTooLong | None = None,
+    ) -> Compacted:
+        noted = await self._noting.noted()
+        done = await self._compacting.run(trigger, noted, instructions=instructions, part=part, error=error)
+        self._noting.shrank(self._path.tally.count().tokens)
+        return done
 
     def _capabilities(self, frame: Frame) -> Capabilities:
         model = self._around.catalog.find(frame.model)
