@@ -28,7 +28,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.core.requests import Breakpoint, ModelRequest, Reply
 from sevenfold.providers.anthropic import AnthropicProvider, sees_bodies
-from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta, ToolDelta
+from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.testing import DropFault, Simulator, StatusFault, StreamFault, call_tool, say
 from sevenfold.testing import Reply as Said
 from tests.providers.asking import MODEL, PROSE, ask, assistant, frozen, result, tool, user
@@ -39,7 +39,7 @@ LONG = 30_000
 RICH = Said((Thinking("Hmm."), Text("Let me look."), call_tool("look", {"at": "it", "n": [1, 2.5]})))
 
 
-def talk(sim: Simulator, act: Callable[[AnthropicProvider], Coroutine[None, None, Result]]) -> Result:
+def talk(sim: Simulator, act: Callable[[Provider], Coroutine[None, None, Result]]) -> Result:
     """Run something with a provider on the official async client."""
 
     async def run() -> Result:
@@ -147,7 +147,7 @@ def test_breakpoints_are_written_where_they_stand_and_nowhere_else(sim: Simulato
 def test_a_marker_that_moves_on_leaves_the_prefix_as_it_was(sim: Simulator) -> None:
     history = [user(PROSE)]
 
-    async def run(provider: AnthropicProvider) -> list[int]:
+    async def run(provider: Provider) -> list[int]:
         read: list[int] = []
         for _ in range(4):
             mark = Breakpoint("messages", len(history) - 1)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from datetime import timedelta
+from types import SimpleNamespace
 
 import anthropic
 import httpx2
+import openai
 import pytest
 
 from sevenfold.core.errors import (
+    InputError,
     Overloaded,
     PromptTooLong,
     ProviderError,
@@ -21,6 +24,8 @@ from sevenfold.core.errors import (
 )
 from sevenfold.providers.anthropic_errors import map_error, mapped
 from sevenfold.providers.error_map import map_fault, read_fault
+from sevenfold.providers.openai_errors import map_error as map_openai
+from sevenfold.providers.openai_errors import mapped as mapped_openai
 from sevenfold.providers.too_long import Overflow, read_overflow
 
 MAXIMUM = "This model's maximum context length is"
@@ -35,7 +40,14 @@ def every(root: type[Exception]) -> list[type[Exception]]:
 def raised(kind: type[Exception], status: int = 400, body: object = None) -> Exception:
     """One of a class of errors, made as whoever raises it would, with whatever its constructor asks for."""
     response = httpx2.Response(status, request=REQUEST)
-    known: dict[str, object] = {"message": "No.", "request": REQUEST, "response": response, "body": body}
+    known: dict[str, object] = {
+        "message": "No.",
+        "request": REQUEST,
+        "response": response,
+        "body": body,
+        "completion": SimpleNamespace(usage=None),
+        "unsent_messages": [],
+    }
     wanted = list(inspect.signature(kind.__init__).parameters.values())[1:]
     if any(item.kind is inspect.Parameter.VAR_POSITIONAL for item in wanted):
         return kind("No.")
@@ -65,6 +77,26 @@ def test_every_class_of_the_sdk_has_an_error_of_ours(kind: type[anthropic.Anthro
 def test_every_class_of_http_has_an_error_of_ours(kind: type[Exception]) -> None:
     with pytest.raises((ReplyBroken, ProviderUnreachable)), mapped():
         raise raised(kind)
+
+
+@pytest.mark.parametrize("kind", every(openai.OpenAIError), ids=lambda kind: kind.__name__)
+def test_every_class_of_the_other_sdk_has_one_too(kind: type[openai.OpenAIError]) -> None:
+    status = getattr(kind, "status_code", 500)
+    error = raised(kind, status if isinstance(status, int) else 500)
+    assert isinstance(error, openai.OpenAIError)
+    told = map_openai(error)
+    assert type(told) is not ProviderError
+    assert str(told)
+
+
+def test_a_connection_that_breaks_once_an_answer_has_begun_breaks_the_answer() -> None:
+    error = openai.APIConnectionError(request=REQUEST)
+    assert type(map_openai(error)) is ProviderUnreachable
+    assert type(map_openai(error, is_answering=True)) is ReplyBroken
+    with pytest.raises(ReplyBroken), mapped_openai():
+        raise httpx2.ReadError("gone")
+    with pytest.raises(InputError), mapped_openai():
+        "\ud83d".encode()
 
 
 def test_a_mistake_of_our_own_is_not_taken_for_the_providers() -> None:

@@ -11,12 +11,12 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import CallUnexpected, Overloaded, StepsUnused
 from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.core.usage import Usage, read_usage
-from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta, ToolDelta
+from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.providers.scripted import ScriptedProvider, say
 from tests.providers.asking import MODEL, PROSE, ask, assistant, frozen, user
 
 
-def send(provider: ScriptedProvider, request: ModelRequest | None = None) -> Reply:
+def send(provider: Provider, request: ModelRequest | None = None) -> Reply:
     return asyncio.run(provider.send(request or ask()))
 
 

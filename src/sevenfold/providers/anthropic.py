@@ -9,7 +9,6 @@ import asyncio
 import json
 from dataclasses import dataclass
 from threading import Event
-from typing import ClassVar
 
 from anthropic import Anthropic, AsyncAnthropic, AsyncStream, Stream
 
@@ -21,12 +20,10 @@ from sevenfold.core.requests import Dialect, ModelRequest, Reply
 from sevenfold.providers.anthropic_body import BodyWriter
 from sevenfold.providers.anthropic_errors import mapped
 from sevenfold.providers.anthropic_reply import Assembly, read_reply
-from sevenfold.providers.provider import Delta, OnDelta
+from sevenfold.providers.provider import MOST_UNSTREAMED, Delta, OnDelta
 
 PATH = "/v1/messages"
 BETAS = "anthropic-beta"
-MOST_UNSTREAMED = 21_333
-"""Max tokens above which an answer may take more than ten minutes, and the SDK would refuse not to stream."""
 
 
 class AnthropicProvider:
@@ -36,8 +33,6 @@ class AnthropicProvider:
     say where to send and with which key.
     """
 
-    dialect: ClassVar[Dialect] = "anthropic"
-
     def __init__(
         self, client: AsyncAnthropic | Anthropic | None = None, *, cache_edits: bool = False
     ) -> None:
@@ -45,6 +40,10 @@ class AnthropicProvider:
         self._owned: AsyncAnthropic | None = None
         self._cache_edits = cache_edits
         self._writer = BodyWriter()
+
+    @property
+    def dialect(self) -> Dialect:
+        return "anthropic"
 
     def capabilities(self, model: Model) -> Capabilities:
         return choose_capabilities(model, self.dialect, cache_edits=self._cache_edits)

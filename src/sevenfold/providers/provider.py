@@ -40,6 +40,15 @@ OnDelta: TypeAlias = Callable[[Delta], None]
 """Who watches an answer being written. Called on the loop that awaits it."""
 
 
+MOST_UNSTREAMED = 21_333
+"""Max tokens above which an answer may take more than ten minutes, after which the SDKs give up waiting.
+Anthropic's refuses such a request unless it is streamed."""
+
+
+def ignore(delta: Delta) -> None:
+    """For a stream that nobody watches."""
+
+
 class Provider(Protocol):
     """Sends a request and returns the whole answer. Every failure is a `ProviderError`, whoever raised it."""
 

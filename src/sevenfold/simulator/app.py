@@ -18,6 +18,7 @@ from sevenfold.simulator.catalogue import find_model, list_models
 from sevenfold.simulator.clock import LATEST
 from sevenfold.simulator.exchange import Exchange, Served
 from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, read_fault
+from sevenfold.simulator.openai_front import OpenAIFront
 from sevenfold.simulator.refusals import Problem, Refusal
 from sevenfold.simulator.stream import stream_events, to_sse
 from sevenfold.simulator.world import World
@@ -43,13 +44,14 @@ def make_app(find_world: FindWorld) -> Starlette:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    front = Front(find_world)
+    front, openai = Front(find_world), OpenAIFront(find_world)
     return Starlette(
         routes=[
+            *openai.routes(),
             Route("/v1/messages", front.create, methods=["POST"]),
             Route("/v1/messages/count_tokens", front.count, methods=["POST"]),
-            Route("/v1/models", front.models, methods=["GET"]),
-            Route("/v1/models/{name:path}", front.model, methods=["GET"]),
+            Route("/v1/models", openai.models_or(front.models), methods=["GET"]),
+            Route("/v1/models/{name:path}", openai.models_or(front.model), methods=["GET"]),
             Route("/_sevenfold/ledger", front.ledger, methods=["GET"]),
             Route("/_sevenfold/clock", front.clock, methods=["GET", "POST"]),
             Route("/_sevenfold/faults", front.faults, methods=["GET", "POST", "DELETE"]),

@@ -16,6 +16,7 @@ from sevenfold.simulator.counting import Tokenizer, estimate_tokens
 from sevenfold.simulator.faults import FaultPlan
 from sevenfold.simulator.ledger import Ledger
 from sevenfold.simulator.limits import RateMeter
+from sevenfold.simulator.openai_cache import PrefixCache
 from sevenfold.simulator.records import Records
 
 
@@ -41,6 +42,8 @@ class World:
         default_factory=lambda: defaultdict(frozenset[ToolUseId])
     )
     """Tool results that each workspace has had cleared, where clearing is sticky."""
+    prefixes: PrefixCache = field(default_factory=PrefixCache)
+    """What the OpenAI-shaped endpoints have cached."""
     cache: PromptCache = field(init=False)
     meter: RateMeter = field(init=False)
     _served: int = 0

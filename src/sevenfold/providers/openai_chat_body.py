@@ -1,0 +1,117 @@
+"""A request as the body of a chat completion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sevenfold.core.json import Json, JsonObject, write_json
+from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
+from sevenfold.core.requests import ModelRequest
+from sevenfold.providers.memo import Memo
+from sevenfold.providers.openai_content import Media, joined, read_parts, result_parts
+from sevenfold.providers.openai_params import chat_words, system_text, write_params, write_tool
+
+REASONING = "reasoning_field"
+"""In the `extra` of thinking that came from a chat completion: the field of the message that held it."""
+
+
+class ChatWriter:
+    """Writes the bodies of one provider's requests. What was in the last request is not written again."""
+
+    def __init__(self, *, max_tokens_field: str, replays_reasoning: bool) -> None:
+        self._words = chat_words(max_tokens_field)
+        self._replays = replays_reasoning
+        self._messages = Memo[Message, bytes](self._message_bytes)
+        self._tools = Memo[JsonObject, bytes](lambda tool: write_json(write_tool(tool, self._words)))
+
+    def write(self, request: ModelRequest, *, streams: bool) -> bytes:
+        frame = request.frame
+        fields: dict[str, bytes] = {
+            "model": write_json(frame.model),
+            self._words.max_tokens: write_json(frame.max_tokens),
+        }
+        fields |= {key: write_json(item) for key, item in write_params(frame.params, self._words).items()}
+        if frame.tools:
+            fields["tools"] = b"[" + b",".join(self._tools.of(frame.tools)) + b"]"
+        system = system_text(frame)
+        opening = [write_json(_message("system", content=system))] if system else []
+        written = [*opening, *(data for data in self._messages.of(request.messages) if data)]
+        fields["messages"] = b"[" + b",".join(written) + b"]"
+        if streams:
+            fields["stream"] = b"true"
+            fields["stream_options"] = b'{"include_usage":true}'
+        return b"{" + b",".join([write_json(key) + b":" + value for key, value in fields.items()]) + b"}"
+
+    def _message_bytes(self, message: Message) -> bytes:
+        return b",".join([write_json(wire) for wire in write_chat(message, replays_reasoning=self._replays)])
+
+
+def write_chat(message: Message, *, replays_reasoning: bool = False) -> Iterator[JsonObject]:
+    """One message of ours as those of a chat: each tool result is one of its own, and stands first."""
+    if message.role == "assistant":
+        yield _assistant(message, replays_reasoning=replays_reasoning)
+        return
+    shown: list[str | Media] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResult):
+            parts = result_parts(block)
+            yield _message("tool", tool_call_id=block.tool_use_id, content=joined(parts))
+            # A tool's message holds text alone: what a tool shows is shown by the user.
+            shown += [part for part in parts if isinstance(part, Media)]
+    if isinstance(message.content, str):
+        yield _message(message.role, content=message.content)
+        return
+    said = [*shown, *read_parts(_spoken(message.content))]
+    if said:
+        yield _message(message.role, content=_content(said))
+
+
+def _assistant(message: Message, *, replays_reasoning: bool) -> JsonObject:
+    text = "".join(part for part in read_parts(_spoken(message.blocks)) if isinstance(part, str))
+    calls = tuple(_call(block) for block in message.blocks if isinstance(block, ToolUse))
+    fields: dict[str, Json] = {"content": text if text or not calls else None}
+    if replays_reasoning:
+        fields |= _reasoning(message.blocks)
+    if calls:
+        fields["tool_calls"] = calls
+    return _message("assistant", **fields)
+
+
+def _reasoning(blocks: Iterable[Block]) -> dict[str, Json]:
+    """Reasoning goes back in the field it came in. Another provider's thinking, which is signed, does not."""
+    held: dict[str, str] = {}
+    for block in blocks:
+        name = block.extra.get(REASONING) if isinstance(block, Thinking) else None
+        if isinstance(block, Thinking) and isinstance(name, str):
+            held[name] = held.get(name, "") + block.thinking
+    return dict(held)
+
+
+def _call(block: ToolUse) -> JsonObject:
+    function = JsonObject({"name": block.name, "arguments": write_json(block.input).decode()})
+    return JsonObject({"id": block.id, "type": "function", "function": function})
+
+
+def _spoken(blocks: Iterable[Block]) -> list[Block]:
+    """Empty texts, which some servers refuse, say nothing."""
+    return [block for block in blocks if not (isinstance(block, Text) and not block.text)]
+
+
+def _content(parts: list[str | Media]) -> Json:
+    """Text alone where it is; some servers take nothing else."""
+    if all(isinstance(part, str) for part in parts):
+        return "\n".join(part for part in parts if isinstance(part, str))
+    return tuple(_part(part) for part in parts)
+
+
+def _part(part: str | Media) -> JsonObject:
+    if isinstance(part, str):
+        return JsonObject({"type": "text", "text": part})
+    if part.kind == "image":
+        return JsonObject({"type": "image_url", "image_url": JsonObject({"url": part.url})})
+    file = JsonObject({"filename": part.name, "file_data": part.url})
+    return JsonObject({"type": "file", "file": file})
+
+
+def _message(role: str, **fields: Json) -> JsonObject:
+    return JsonObject({"role": role, **fields})

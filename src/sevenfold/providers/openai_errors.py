@@ -1,0 +1,50 @@
+"""What the OpenAI SDK raises, as errors of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import httpx2
+import openai
+
+from sevenfold.core.errors import InputError, ProviderError, WireError
+from sevenfold.providers import error_map
+
+
+@contextmanager
+def mapped(*, is_answering: bool = False) -> Generator[None]:
+    """What goes wrong leaves as a `ProviderError`; once an answer has begun, it is the answer that failed."""
+    try:
+        yield
+    except openai.OpenAIError as error:
+        raise map_error(error, is_answering=is_answering) from error
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
+        raise error_map.broken(error) from error
+    except httpx2.InvalidURL as error:
+        raise error_map.unreachable(error) from error
+    except (WireError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise error_map.broken(error) from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"a text cannot be sent by this client: {error}; replace the character") from error
+
+
+def map_error(error: openai.OpenAIError, *, is_answering: bool = False) -> ProviderError:
+    """The error of ours that stands for one of the SDK's."""
+    match error:
+        case openai.APIStatusError():
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            fault = error_map.read_fault(error.message, error.status_code, error.body, headers)
+            return error_map.map_fault(fault)
+        case openai.APIConnectionError():
+            return error_map.broken(error) if is_answering else error_map.unreachable(error)
+        case openai.APIResponseValidationError():
+            return error_map.broken(error)
+        case openai.APIError():
+            # An error in the middle of a stream, which has no status.
+            return error_map.map_fault(error_map.read_fault(error.message, None, error.body, {}))
+        case _ if "api_key" in str(error) or "credentials" in str(error):
+            return error_map.unsigned(error)
+        case _:
+            return error_map.unsent(error)

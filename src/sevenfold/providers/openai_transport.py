@@ -1,0 +1,136 @@
+"""Carrying bytes to OpenAI, or to a server that speaks like it, with the official SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
+
+from openai import AsyncOpenAI, AsyncStream, OpenAI, Stream
+
+from sevenfold.core.errors import ReplyBroken
+from sevenfold.core.json import Json, read_json
+from sevenfold.core.requests import Reply
+from sevenfold.providers.openai_errors import mapped
+from sevenfold.providers.provider import Delta, OnDelta
+
+LOCAL_KEY = "unused"
+"""What a server of one's own is sent for a key: it asks for none, and the SDK insists on one."""
+
+
+class Assembly(Protocol):
+    """Takes the events of a stream, and then makes a reply of them."""
+
+    def add(self, event: object) -> Iterator[Delta]: ...
+
+    def reply(self) -> Reply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A request as it goes to the SDK."""
+
+    path: str
+    data: bytes
+
+    def body(self, client: AsyncOpenAI | OpenAI) -> object | None:
+        """For a client of another class, which looks into it (Azure's does); else None."""
+        return None if type(client) in (AsyncOpenAI, OpenAI) else json.loads(self.data)
+
+    def content(self, client: AsyncOpenAI | OpenAI) -> bytes | None:
+        return self.data if type(client) in (AsyncOpenAI, OpenAI) else None
+
+
+class Transport:
+    """One client, handed in or made on first use. Only one that was made here is closed here."""
+
+    def __init__(
+        self, client: AsyncOpenAI | OpenAI | None, base_url: str | None, api_key: str | None
+    ) -> None:
+        self._client, self._base_url, self._api_key = client, base_url, api_key
+        self._owned: AsyncOpenAI | None = None
+
+    @property
+    def host(self) -> str:
+        """Where requests go, as far as it is known before the first."""
+        if self._client is not None:
+            return self._client.base_url.host
+        return self._base_url or ""
+
+    async def close(self) -> None:
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            await owned.close()
+
+    async def fetch(self, parcel: Parcel) -> Json:
+        """The whole answer, as JSON."""
+        with mapped():
+            client = self._open()
+            body, content = parcel.body(client), parcel.content(client)
+            if isinstance(client, OpenAI):
+                text = await asyncio.to_thread(
+                    client.post, parcel.path, cast_to=str, body=body, content=content
+                )
+            else:
+                text = await client.post(parcel.path, cast_to=str, body=body, content=content)
+            return read_json(text)
+
+    async def stream(self, parcel: Parcel, assembly: Assembly, on_delta: OnDelta) -> Reply:
+        """The answer as it is written."""
+        with mapped():
+            client = self._open()
+            if isinstance(client, OpenAI):
+                return await _stream_in_thread(client, parcel, assembly, on_delta)
+            stream = await client.post(
+                parcel.path,
+                cast_to=object,
+                body=parcel.body(client),
+                content=parcel.content(client),
+                stream=True,
+                stream_cls=AsyncStream[object],
+            )
+            with mapped(is_answering=True):
+                async with stream:
+                    async for event in stream:
+                        for delta in assembly.add(event):
+                            on_delta(delta)
+                return assembly.reply()
+
+    def _open(self) -> AsyncOpenAI | OpenAI:
+        if self._client is not None:
+            return self._client
+        if self._owned is None:
+            key = self._api_key or (LOCAL_KEY if self._base_url else None)
+            self._owned = AsyncOpenAI(api_key=key, base_url=self._base_url)
+        return self._owned
+
+
+async def _stream_in_thread(client: OpenAI, parcel: Parcel, assembly: Assembly, on_delta: OnDelta) -> Reply:
+    """The same with a sync client. A request that is given up on ends at its next event."""
+    loop, given_up = asyncio.get_running_loop(), Event()
+
+    def run() -> Reply:
+        stream = client.post(
+            parcel.path,
+            cast_to=object,
+            body=parcel.body(client),
+            content=parcel.content(client),
+            stream=True,
+            stream_cls=Stream[object],
+        )
+        with mapped(is_answering=True), stream:
+            for event in stream:
+                if given_up.is_set():
+                    raise ReplyBroken("the request was given up on while it was answered")
+                for delta in assembly.add(event):
+                    loop.call_soon_threadsafe(on_delta, delta)
+            return assembly.reply()
+
+    try:
+        return await asyncio.to_thread(run)
+    except asyncio.CancelledError:
+        given_up.set()
+        raise

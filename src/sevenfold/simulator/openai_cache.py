@@ -1,0 +1,58 @@
+"""OpenAI's prompt cache: automatic, by exact prefix, from 1,024 tokens on (API.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sevenfold.core.canonical import START, Digest, canonical, chain
+from sevenfold.core.json import JsonObject
+
+LEAST_TOKENS = 1_024
+STEP_TOKENS = 128
+"""Hits are counted in steps of so many tokens."""
+LIFE = timedelta(minutes=30)
+"""From the last use. It is what newer models say; older ones forget after five to ten idle minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a prompt: a tool, the system prompt, or a block of a message."""
+
+    wire: JsonObject
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    cached_tokens: int
+    digests: tuple[Digest, ...]
+    """Of each prefix of the prompt, for `keep`."""
+
+
+class PrefixCache:
+    """Prefixes, by owner and model. A difference inside a part counts from the start of the part."""
+
+    __slots__ = ("_used",)
+
+    def __init__(self) -> None:
+        self._used: dict[tuple[str, str, Digest], datetime] = {}
+
+    def look_up(self, workspace: str, model: str, parts: Sequence[Part], now: datetime) -> Hit:
+        digest, tokens, cached = START, 0, 0
+        digests: list[Digest] = []
+        for part in parts:
+            digest = chain(digest, canonical(part.wire))
+            digests.append(digest)
+            tokens += part.tokens
+            used = self._used.get((workspace, model, digest))
+            if used is not None and now - used <= LIFE:
+                cached = tokens
+        cached -= cached % STEP_TOKENS
+        return Hit(cached if cached >= LEAST_TOKENS else 0, tuple(digests))
+
+    def keep(self, workspace: str, model: str, hit: Hit, now: datetime) -> None:
+        """The answer begins: what was asked can be read from here on."""
+        for digest in hit.digests:
+            self._used[workspace, model, digest] = now
