@@ -43,6 +43,7 @@ from tests.request.overflows import (
     texts,
 )
 
+CLEARING = JsonObject({"type": "clear_tool_uses_20250919", "keep": JsonObject({"type": "tool_uses"})})
 TEMPLATE = "# Title\n_nothing yet_\n"
 BLOCK = Compaction("All that happened so far, in the provider's words.", JsonObject({"signature": "s"}))
 
@@ -162,7 +163,8 @@ def test_a_block_of_the_providers_is_adopted_as_it_came() -> None:
 
 def test_context_management_is_left_out_of_a_request_for_a_block() -> None:
     rig, wanted = Rig([block_reply()]), job(talk(), NEWER)
-    params = JsonObject({"context_management": JsonObject({"edits": ()}), "metadata": EMPTY})
+    keep_all = JsonObject({"type": "clear_thinking_20251015", "keep": "all"})
+    params = JsonObject({"context_management": JsonObject({"edits": (keep_all,)}), "metadata": EMPTY})
     frame = replace(wanted.request.frame, params=params)
     rig.compact(replace(wanted, request=replace(wanted.request, frame=frame)))
     assert set(rig.provider.requests[0].frame.params) == {"metadata", "compaction"}
@@ -172,12 +174,13 @@ def test_context_management_is_left_out_of_a_request_for_a_block() -> None:
     ("params", "reason"),
     [
         ({"stop_sequences": ("x",)}, "stop_sequences"),
+        ({"context_management": JsonObject({"edits": (CLEARING,)})}, "clearing on the provider's side"),
         ({"thread": JsonObject({"type": "create"})}, "thread"),
         ({"tool_choice": JsonObject({"type": "any"})}, "tool_choice"),
         ({"output_config": JsonObject({"format": EMPTY})}, "output_config.format"),
         ({"output_config": JsonObject({"task_budget": JsonObject({"remaining": 5})})}, "task budget"),
     ],
-    ids=["stop", "thread", "forced", "format", "budget"],
+    ids=["stop", "clearing", "thread", "forced", "format", "budget"],
 )
 def test_what_a_block_cannot_be_combined_with_leads_to_a_summary(
     params: dict[str, JsonObject], reason: str

@@ -189,6 +189,9 @@ def block_missing(climb: Climb, settings: CompactSettings) -> str:
     if not settings.blocks_enabled:
         return "compact.blocks_enabled is off"
     params = climb.job.request.frame.params
+    if _is_clearing(params):
+        # Without what is cleared the prefix would not be the cached one, and longer.
+        return "it cannot be combined with clearing on the provider's side"
     output = params.get("output_config")
     choice = params.get("tool_choice")
     budget = output.get("task_budget") if isinstance(output, JsonObject) else None
@@ -201,6 +204,16 @@ def block_missing(climb: Climb, settings: CompactSettings) -> str:
         "calls without results": bool(open_calls(climb.messages[: climb.unanswered()])),
     }
     return next((f"it cannot be combined with {name}" for name, there in barred.items() if there), "")
+
+
+def _is_clearing(params: JsonObject) -> bool:
+    """Whether the provider leaves anything out of this prompt by itself."""
+    management = params.get("context_management")
+    edits = management.get("edits") if isinstance(management, JsonObject) else None
+    return isinstance(edits, tuple) and any(
+        isinstance(edit, JsonObject) and edit.get("keep") not in ("all", JsonObject({"type": "all"}))
+        for edit in edits
+    )
 
 
 def _within(request: ModelRequest, end: int) -> tuple[Breakpoint, ...]:

@@ -57,6 +57,8 @@ class CompactJob:
     counts: Sequence[int]
     """Tokens of each message of the view."""
     capabilities: Capabilities
+    frame_tokens: int | None = None
+    """Of what stands before the messages; None: what `counts` leave of `tokens_before`."""
     trigger: Trigger = "auto"
     overshoot: int | None = None
     """Of a reactive compaction: by how many tokens the provider said the prompt is too long."""

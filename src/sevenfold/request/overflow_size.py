@@ -22,7 +22,8 @@ class Sizer:
     @classmethod
     def for_job(cls, job: CompactJob, model: Model) -> Sizer:
         scale = NEWER_SCALE if model.tokenizer == "newer" else 1.0
-        return cls(scale, max(0, job.tokens_before - sum(job.counts)))
+        rest = max(0, job.tokens_before - sum(job.counts))
+        return cls(scale, rest if job.frame_tokens is None else job.frame_tokens)
 
     def text(self, text: str) -> int:
         return math.ceil(CALIBRATED.weigh(Text(text)) * self.scale)
