@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import Json, JsonObject, read_object
+from sevenfold.core.json import Json, JsonObject, read_object, write_json
 from sevenfold.core.messages import (
     Compaction,
     Document,
@@ -26,6 +26,7 @@ from sevenfold.core.messages import (
 from sevenfold.core.requests import Breakpoint, ModelRequest
 from sevenfold.core.wire import read_message
 from sevenfold.providers.anthropic_body import BodyWriter
+from sevenfold.providers.json_bytes import join_object
 from sevenfold.providers.memo import Memo
 from sevenfold.providers.openai_chat_body import ChatWriter, write_chat
 from sevenfold.providers.openai_params import RESPONSES, chat_words, write_params, write_tool
@@ -127,6 +128,21 @@ def test_a_list_that_was_handed_out_is_the_callers_own() -> None:
     history = ["one", "two"]
     memo.of(history)[0] = "spoilt"
     assert memo.of(history) == ["one", "two"]
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=4),
+        st.one_of(st.integers(), st.lists(st.integers(), max_size=4).map(tuple)),
+        max_size=4,
+    )
+)
+def test_an_object_is_joined_as_it_would_be_written(fields: dict[str, int | tuple[int, ...]]) -> None:
+    parts = {
+        key: [write_json(item) for item in value] if isinstance(value, tuple) else write_json(value)
+        for key, value in fields.items()
+    }
+    assert join_object(parts) == write_json(JsonObject(fields))
 
 
 def test_an_anthropic_body_has_its_fields_and_no_empty_ones() -> None:

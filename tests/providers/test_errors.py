@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import sys
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -22,11 +24,15 @@ from sevenfold.core.errors import (
     ReplyBroken,
     SignInRefused,
 )
+from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic_errors import map_error, mapped
 from sevenfold.providers.error_map import map_fault, read_fault
+from sevenfold.providers.openai_chat import ChatProvider
 from sevenfold.providers.openai_errors import map_error as map_openai
 from sevenfold.providers.openai_errors import mapped as mapped_openai
+from sevenfold.providers.openai_responses import ResponsesProvider
 from sevenfold.providers.too_long import Overflow, read_overflow
+from tests.providers.asking import ask
 
 MAXIMUM = "This model's maximum context length is"
 REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/messages")
@@ -268,3 +274,17 @@ def test_how_long_to_wait_is_read_in_every_form(headers: dict[str, str], expecte
 def test_only_what_may_pass_says_so() -> None:
     passing = {kind for kind in every(ProviderError) if issubclass(kind, ProviderError) and kind.may_pass}
     assert passing == {RateLimited, Overloaded, ReplyBroken, ProviderUnreachable}
+
+
+@pytest.mark.parametrize(
+    ("library", "provider"),
+    [("anthropic", AnthropicProvider), ("openai", ChatProvider), ("openai", ResponsesProvider)],
+)
+def test_without_its_library_a_provider_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+    library: str,
+    provider: type[AnthropicProvider] | type[ChatProvider] | type[ResponsesProvider],
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(InputError, match=rf"install sevenfold\[{library}\]"):
+        asyncio.run(provider().send(ask()))

@@ -139,6 +139,7 @@ def test_a_conversation_with_tools_and_reasoning_comes_back_as_it_was(kind: Kind
     assert [answer.tool_use_id for answer in answers] == [call.id]
 
 
+@pytest.mark.moves_prefix(reason="a changed prefix must be missed")
 def test_the_cache_is_read_by_exact_prefix_from_1024_tokens_on(kind: Kind, sim: Simulator) -> None:
     history = [user(PROSE * 3)]
 
@@ -149,9 +150,9 @@ def test_the_cache_is_read_by_exact_prefix_from_1024_tokens_on(kind: Kind, sim: 
             history.extend([replies[-1].message, user(PROSE)])
         sim.advance(timedelta(minutes=31))
         replies.append(await provider.send(gpt(*history)))
-        replies.append(await provider.send(gpt(user(f"Other. {PROSE * 3}"), *history[1:])))
-        replies.append(await provider.send(gpt(user("Short."))))
-        replies.append(await provider.send(gpt(user("Short."))))
+        replies.append(await provider.send(gpt(user(f"Other. {PROSE * 3}"), *history[1:], who="other")))
+        replies.append(await provider.send(gpt(user("Short."), who="short")))
+        replies.append(await provider.send(gpt(user("Short."), who="short")))
         return replies
 
     sim.reset(lambda prompt: f"Answer {prompt.number}.")

@@ -9,11 +9,10 @@ import asyncio
 import json
 from dataclasses import dataclass
 from threading import Event
-
-from anthropic import Anthropic, AsyncAnthropic, AsyncStream, Stream
+from typing import TYPE_CHECKING
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
-from sevenfold.core.errors import ReplyBroken
+from sevenfold.core.errors import InputError, ReplyBroken
 from sevenfold.core.json import read_json
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Dialect, ModelRequest, Reply
@@ -22,8 +21,12 @@ from sevenfold.providers.anthropic_errors import mapped
 from sevenfold.providers.anthropic_reply import Assembly, read_reply
 from sevenfold.providers.provider import MOST_UNSTREAMED, Delta, OnDelta
 
+if TYPE_CHECKING:
+    from anthropic import Anthropic, AsyncAnthropic
+
 PATH = "/v1/messages"
 BETAS = "anthropic-beta"
+EXTRA = "AnthropicProvider needs the anthropic package: install sevenfold[anthropic]"
 
 
 class AnthropicProvider:
@@ -50,6 +53,8 @@ class AnthropicProvider:
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
         client = self._open()
+        from anthropic import Anthropic
+
         parcel = self._pack(client, request, wants_deltas=on_delta is not None)
         if isinstance(client, Anthropic):
             return await _send_in_thread(client, parcel, on_delta)
@@ -65,6 +70,10 @@ class AnthropicProvider:
         if self._client is not None:
             return self._client
         if self._owned is None:
+            try:
+                from anthropic import AsyncAnthropic
+            except ImportError as error:
+                raise InputError(EXTRA) from error
             self._owned = AsyncAnthropic()
         return self._owned
 
@@ -95,6 +104,8 @@ class _Parcel:
 def sees_bodies(client: AsyncAnthropic | Anthropic) -> bool:
     """Whether something between us and HTTP wants the body as an object: another kind of client, middleware,
     traces that record it. All others are spared parsing a long history on every request."""
+    from anthropic import Anthropic, AsyncAnthropic
+
     if type(client) not in (AsyncAnthropic, Anthropic):
         return True
     traces = getattr(client, "_otel", None)
@@ -107,6 +118,8 @@ async def _send(client: AsyncAnthropic, parcel: _Parcel, on_delta: OnDelta | Non
             PATH, cast_to=bytes, body=parcel.body, content=parcel.content, options={"headers": parcel.headers}
         )
         return read_reply(read_json(data))
+    from anthropic import AsyncStream
+
     assembly = Assembly()
     stream = await client.post(
         PATH,
@@ -151,6 +164,8 @@ def _send_blocking(client: Anthropic, parcel: _Parcel, tell: OnDelta, given_up: 
                 options={"headers": parcel.headers},
             )
             return read_reply(read_json(data))
+        from anthropic import Stream
+
         assembly = Assembly()
         with client.post(
             PATH,

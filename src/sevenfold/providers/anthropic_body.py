@@ -19,6 +19,7 @@ from sevenfold.core.messages import Message
 from sevenfold.core.prompt_blocks import THINKING
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
 from sevenfold.core.wire import write_message
+from sevenfold.providers.json_bytes import join_object
 from sevenfold.providers.memo import Memo
 
 Item = TypeVar("Item")
@@ -38,7 +39,7 @@ class BodyWriter:
         """The whole body. A breakpoint that stands nowhere is an `InputError`."""
         frame = request.frame
         _check_params(frame)
-        fields: dict[str, bytes] = {
+        fields: dict[str, bytes | list[bytes]] = {
             "model": write_json(frame.model),
             "max_tokens": write_json(frame.max_tokens),
         }
@@ -48,11 +49,11 @@ class BodyWriter:
             fields["system"] = system
         tools = self._marked_tools(frame, _at(request, "tools"))
         if tools:
-            fields["tools"] = _array(tools)
-        fields["messages"] = _array(self._marked_messages(request))
+            fields["tools"] = tools
+        fields["messages"] = self._marked_messages(request)
         if streams:
             fields["stream"] = b"true"
-        return b"{" + b",".join([write_json(key) + b":" + value for key, value in fields.items()]) + b"}"
+        return join_object(fields)
 
     def _marked_tools(self, frame: Frame, marks: Sequence[Breakpoint]) -> list[bytes]:
         written = self._tools.of(frame.tools)
@@ -134,10 +135,6 @@ def _nowhere(place: str, count: int) -> InputError:
 
 def _at(request: ModelRequest, level: str) -> list[Breakpoint]:
     return [mark for mark in request.breakpoints if mark.level == level]
-
-
-def _array(items: Sequence[bytes]) -> bytes:
-    return b"[" + b",".join(items) + b"]"
 
 
 def _check_params(frame: Frame) -> None:

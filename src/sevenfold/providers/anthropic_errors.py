@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-
-import anthropic
-import httpx2
+from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import InputError, ProviderError, WireError
 from sevenfold.providers import error_map
+
+if TYPE_CHECKING:
+    from anthropic import AnthropicError
 
 
 @contextmanager
 def mapped() -> Generator[None]:
     """Everything that goes wrong while a request is sent or an answer read leaves as a `ProviderError`."""
+    import anthropic
+    import httpx2
+
     try:
         yield
     except anthropic.AnthropicError as error:
@@ -39,8 +43,10 @@ def mapped() -> Generator[None]:
         raise error_map.unsigned(error) from error
 
 
-def map_error(error: anthropic.AnthropicError) -> ProviderError:
+def map_error(error: AnthropicError) -> ProviderError:
     """The error of ours that stands for one of the SDK's."""
+    import anthropic
+
     match error:
         case anthropic.APIStatusError():
             status = error.status_code if error.status_code >= 400 else None

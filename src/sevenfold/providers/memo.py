@@ -25,11 +25,11 @@ class Memo(Generic[Item, Made]):
             # A fork is a little longer or shorter than its parent; a cut this deep is one for good.
             del held[len(items) :], self._made[len(items) :]
         # Made first, then held: an item that cannot be written must not stand for what was made of another.
-        for at, item in enumerate(items):
-            if at == len(held):
-                self._made.append(self.make(item))
-                held.append(item)
-            elif held[at] is not item:
+        for at, (item, old) in enumerate(zip(items, held, strict=False)):
+            if item is not old:
                 self._made[at] = self.make(item)
                 held[at] = item
+        for item in items[len(held) :]:
+            self._made.append(self.make(item))
+            held.append(item)
         return self._made[: len(items)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
-from openai import AsyncOpenAI, OpenAI
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.models import Model
@@ -13,6 +11,9 @@ from sevenfold.providers.openai_chat_body import ChatWriter
 from sevenfold.providers.openai_chat_reply import ChatAssembly, read_chat
 from sevenfold.providers.openai_transport import Parcel, Transport
 from sevenfold.providers.provider import MOST_UNSTREAMED, OnDelta, ignore
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
 
 PATH = "/chat/completions"
 MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]

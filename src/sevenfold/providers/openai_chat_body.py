@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from sevenfold.core.json import Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest
+from sevenfold.providers.json_bytes import join_object
 from sevenfold.providers.memo import Memo
 from sevenfold.providers.openai_content import Media, joined, read_parts, result_parts
 from sevenfold.providers.openai_params import chat_words, system_text, write_params, write_tool
@@ -26,21 +27,20 @@ class ChatWriter:
 
     def write(self, request: ModelRequest, *, streams: bool) -> bytes:
         frame = request.frame
-        fields: dict[str, bytes] = {
+        fields: dict[str, bytes | list[bytes]] = {
             "model": write_json(frame.model),
             self._words.max_tokens: write_json(frame.max_tokens),
         }
         fields |= {key: write_json(item) for key, item in write_params(frame.params, self._words).items()}
         if frame.tools:
-            fields["tools"] = b"[" + b",".join(self._tools.of(frame.tools)) + b"]"
+            fields["tools"] = self._tools.of(frame.tools)
         system = system_text(frame)
         opening = [write_json(_message("system", content=system))] if system else []
-        written = [*opening, *(data for data in self._messages.of(request.messages) if data)]
-        fields["messages"] = b"[" + b",".join(written) + b"]"
+        fields["messages"] = [*opening, *(data for data in self._messages.of(request.messages) if data)]
         if streams:
             fields["stream"] = b"true"
             fields["stream_options"] = b'{"include_usage":true}'
-        return b"{" + b",".join([write_json(key) + b":" + value for key, value in fields.items()]) + b"}"
+        return join_object(fields)
 
     def _message_bytes(self, message: Message) -> bytes:
         return b",".join([write_json(wire) for wire in write_chat(message, replays_reasoning=self._replays)])

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-
-import httpx2
-import openai
+from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import InputError, ProviderError, WireError
 from sevenfold.providers import error_map
+
+if TYPE_CHECKING:
+    from openai import OpenAIError
 
 
 @contextmanager
 def mapped(*, is_answering: bool = False) -> Generator[None]:
     """What goes wrong leaves as a `ProviderError`; once an answer has begun, it is the answer that failed."""
+    import httpx2
+    import openai
+
     try:
         yield
     except openai.OpenAIError as error:
@@ -30,8 +34,10 @@ def mapped(*, is_answering: bool = False) -> Generator[None]:
         raise InputError(f"a text cannot be sent by this client: {error}; replace the character") from error
 
 
-def map_error(error: openai.OpenAIError, *, is_answering: bool = False) -> ProviderError:
+def map_error(error: OpenAIError, *, is_answering: bool = False) -> ProviderError:
     """The error of ours that stands for one of the SDK's."""
+    import openai
+
     match error:
         case openai.APIStatusError():
             headers = {name.lower(): value for name, value in error.response.headers.items()}

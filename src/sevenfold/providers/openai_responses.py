@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openai import AsyncOpenAI, OpenAI
+from typing import TYPE_CHECKING
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.models import Model
@@ -11,6 +11,9 @@ from sevenfold.providers.openai_responses_body import ResponsesWriter
 from sevenfold.providers.openai_responses_reply import ResponseAssembly, read_response
 from sevenfold.providers.openai_transport import Parcel, Transport
 from sevenfold.providers.provider import MOST_UNSTREAMED, OnDelta, ignore
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
 
 PATH = "/responses"
 

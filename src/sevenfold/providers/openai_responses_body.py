@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sevenfold.core.json import Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Opaque, Text, ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest
+from sevenfold.providers.json_bytes import join_object
 from sevenfold.providers.memo import Memo
 from sevenfold.providers.openai_content import Media, read_parts, result_parts
 from sevenfold.providers.openai_params import RESPONSES, system_text, write_params, write_tool
@@ -46,13 +47,11 @@ class ResponsesWriter:
             plain["instructions"] = system
         if streams:
             plain["stream"] = True
-        fields = {key: write_json(item) for key, item in plain.items()}
+        fields: dict[str, bytes | list[bytes]] = {key: write_json(item) for key, item in plain.items()}
         if frame.tools:
-            fields["tools"] = b"[" + b",".join(self._tools.of(frame.tools)) + b"]"
-        fields["input"] = (
-            b"[" + b",".join([data for data in self._messages.of(request.messages) if data]) + b"]"
-        )
-        return b"{" + b",".join([write_json(key) + b":" + value for key, value in fields.items()]) + b"}"
+            fields["tools"] = self._tools.of(frame.tools)
+        fields["input"] = [data for data in self._messages.of(request.messages) if data]
+        return join_object(fields)
 
 
 def _message_bytes(message: Message) -> bytes:

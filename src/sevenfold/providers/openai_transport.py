@@ -7,16 +7,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from openai import AsyncOpenAI, AsyncStream, OpenAI, Stream
-
-from sevenfold.core.errors import ReplyBroken
+from sevenfold.core.errors import InputError, ReplyBroken
 from sevenfold.core.json import Json, read_json
 from sevenfold.core.requests import Reply
 from sevenfold.providers.openai_errors import mapped
 from sevenfold.providers.provider import Delta, OnDelta
 
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+EXTRA = "ChatProvider and ResponsesProvider need the openai package: install sevenfold[openai]"
 LOCAL_KEY = "unused"
 """What a server of one's own is sent for a key: it asks for none, and the SDK insists on one."""
 
@@ -38,10 +40,10 @@ class Parcel:
 
     def body(self, client: AsyncOpenAI | OpenAI) -> object | None:
         """For a client of another class, which looks into it (Azure's does); else None."""
-        return None if type(client) in (AsyncOpenAI, OpenAI) else json.loads(self.data)
+        return None if _is_plain(client) else json.loads(self.data)
 
     def content(self, client: AsyncOpenAI | OpenAI) -> bytes | None:
-        return self.data if type(client) in (AsyncOpenAI, OpenAI) else None
+        return self.data if _is_plain(client) else None
 
 
 class Transport:
@@ -67,9 +69,11 @@ class Transport:
 
     async def fetch(self, parcel: Parcel) -> Json:
         """The whole answer, as JSON."""
+        client = self._open()
+        body, content = parcel.body(client), parcel.content(client)
+        from openai import OpenAI
+
         with mapped():
-            client = self._open()
-            body, content = parcel.body(client), parcel.content(client)
             if isinstance(client, OpenAI):
                 text = await asyncio.to_thread(
                     client.post, parcel.path, cast_to=str, body=body, content=content
@@ -80,8 +84,10 @@ class Transport:
 
     async def stream(self, parcel: Parcel, assembly: Assembly, on_delta: OnDelta) -> Reply:
         """The answer as it is written."""
+        client = self._open()
+        from openai import AsyncStream, OpenAI
+
         with mapped():
-            client = self._open()
             if isinstance(client, OpenAI):
                 return await _stream_in_thread(client, parcel, assembly, on_delta)
             stream = await client.post(
@@ -103,13 +109,27 @@ class Transport:
         if self._client is not None:
             return self._client
         if self._owned is None:
+            try:
+                from openai import AsyncOpenAI
+            except ImportError as error:
+                raise InputError(EXTRA) from error
             key = self._api_key or (LOCAL_KEY if self._base_url else None)
-            self._owned = AsyncOpenAI(api_key=key, base_url=self._base_url)
+            with mapped():
+                self._owned = AsyncOpenAI(api_key=key, base_url=self._base_url)
         return self._owned
+
+
+def _is_plain(client: AsyncOpenAI | OpenAI) -> bool:
+    """Whether a client is the SDK's own for OpenAI, and sends bytes as they are."""
+    from openai import AsyncOpenAI, OpenAI
+
+    return type(client) in (AsyncOpenAI, OpenAI)
 
 
 async def _stream_in_thread(client: OpenAI, parcel: Parcel, assembly: Assembly, on_delta: OnDelta) -> Reply:
     """The same with a sync client. A request that is given up on ends at its next event."""
+    from openai import Stream
+
     loop, given_up = asyncio.get_running_loop(), Event()
 
     def run() -> Reply:
