@@ -6,6 +6,7 @@ from sevenfold.core.catalog import ModelSettings
 from sevenfold.core.settings import Section
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
@@ -15,6 +16,7 @@ from sevenfold.store.places import PlaceSettings
 
 SECTIONS: tuple[type[Section], ...] = (
     ToolResultSettings,
+    ServerEditSettings,
     NotesSettings,
     CompactSettings,
     CacheSettings,

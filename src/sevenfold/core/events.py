@@ -46,6 +46,14 @@ class CacheMissed:
 
 
 @dataclass(frozen=True, slots=True)
+class ClearingRefused:
+    """A way of clearing old results that settings ask for is not to be had."""
+
+    setting: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionStarted:
     """The view is about to be cut down to a summary."""
 
@@ -259,6 +267,17 @@ class ResultSpilled:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultsCleared:
+    """Old tool results left the prompt."""
+
+    by: str
+    """Who cleared them and how: `provider`, `cache edits`, or the policy by which we did."""
+    results: int
+    tokens: int
+    """Estimated, or as the provider says; 0 where nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
 class RungFailed:
     """One way to make a summary was tried and failed."""
 
@@ -278,7 +297,7 @@ class RungSkipped:
 
 @dataclass(frozen=True, slots=True)
 class SettingRefused:
-    """A setting that its source has no right to make was ignored."""
+    """A setting was ignored: its source may not make it, or says what cannot be used and may not stop us."""
 
     source: str
     key: str
@@ -358,6 +377,7 @@ Event: TypeAlias = (
     BreakerOpened
     | BreakerStateLost
     | CacheMissed
+    | ClearingRefused
     | CompactionStarted
     | CutRegistered
     | FileRestored
@@ -380,6 +400,7 @@ Event: TypeAlias = (
     | RequestPassed
     | RestoreSkipped
     | ResultSpilled
+    | ResultsCleared
     | RungFailed
     | RungSkipped
     | SettingRefused

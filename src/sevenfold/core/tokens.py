@@ -148,6 +148,10 @@ class Tally:
             weight += portion.tokens
         return weight
 
+    def discount(self, weight: float) -> None:
+        """Results of this weight leave the prompt on the provider's side; the next bill knows better."""
+        self._put(Portion("tool_result", -weight))
+
     def estimate_of(self, weight: float) -> int:
         """Tokens of a weight that `add` or `swap` gave, by all that was learnt since; for shares and sums."""
         factors = self._calibration.factors.values

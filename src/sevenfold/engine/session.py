@@ -24,6 +24,7 @@ from sevenfold.engine.noting import Noting
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.providers.provider import Provider
 from sevenfold.request.cache_watch import CacheWatch
+from sevenfold.request.clearing import Clearing
 from sevenfold.request.compacting import Compacting
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
@@ -57,6 +58,7 @@ class Session:
             emit=emit,
         )
         self._compacting = Compacting(self._path, overflow)
+        self._clearing = Clearing(self._path)
         self._noting = Noting(self._path, opened, provider, self._compacting.spill)
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
@@ -127,6 +129,7 @@ class Session:
             await self._follower.follow(own)
             if self._path.is_ready:
                 return self._path.view()
+            await self._clearing.run()
             if self._compacting.is_due:
                 await self._compact("auto")
             return await self._hand_out()
@@ -159,6 +162,7 @@ class Session:
             self._is_recovering = False
             if self._sent is not None:
                 self._watch.settle(self._sent, reply, self._around.clock.now())
+            self._clearing.read_back(reply)
             self._path.bill(reply)
             self._follower.answered(reply, None if self._is_followed else self.history)
             parent = ModelRequest(self._path.frame, self._path.shown.messages(), self._breakpoints())

@@ -15,6 +15,7 @@ from sevenfold.core.events import Emit
 from sevenfold.core.settings import Section, Settings
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.journal import DiskJournal, NoJournal
@@ -35,6 +36,7 @@ SECTIONS: tuple[type[Section], ...] = (
     WindowSettings,
     CacheSettings,
     NotesSettings,
+    ServerEditSettings,
     PlaceSettings,
     ModelSettings,
 )
@@ -106,6 +108,7 @@ def path_settings(settings: Settings) -> PathSettings:
         settings.of(WindowSettings),
         settings.of(CacheSettings),
         settings.of(NotesSettings),
+        settings.of(ServerEditSettings),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
@@ -18,3 +19,4 @@ class PathSettings:
     window: WindowSettings = field(default_factory=WindowSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)
+    server_edits: ServerEditSettings = field(default_factory=ServerEditSettings)

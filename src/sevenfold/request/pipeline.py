@@ -23,12 +23,14 @@ from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.usage import Usage
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
+from sevenfold.layers.clearable import is_clearable
 from sevenfold.request.history import Entry
 from sevenfold.request.journal import Journal
 from sevenfold.request.marking import Marking
 from sevenfold.request.mirror import Mark
 from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.placement import is_markable
+from sevenfold.request.server_clearing import Deeper, ServerClearing
 from sevenfold.request.shaping import Shaping
 from sevenfold.request.spilling import Spilling
 from sevenfold.request.view import OWN, Cut, Item, Shown, View, with_results
@@ -41,6 +43,9 @@ from sevenfold.store.records import (
     UsageRecord,
 )
 from sevenfold.store.spill import Spills
+
+DEPTH = "depth"
+"""Of a cut's detail: how many of the oldest results the provider clears."""
 
 Detail: TypeAlias = Callable[[], JsonObject]
 
@@ -76,11 +81,13 @@ class RequestPath:
         self.tally.set_frame(_system_text(frame), frame.tools)
         self.spilling = Spilling(around.settings.tool_results, around.spills, around.emit, {})
         self._shaping = Shaping(self._rules(), around.emit)
+        self.server = ServerClearing(around.settings.server_edits, is_clearable)
         self.rounds = 0
         self.last_call: datetime | None = None
         """When the last answer came: after a time-to-live, what it left in the cache is gone."""
         self.betas: tuple[str, ...] = ()
         """Headers that what stands in the view needs, such as a compaction block."""
+        self._framed = frame
         self.marks: tuple[Mark, ...] = ()
         """The caller's own cache markers, by message of the history."""
         self._marking = Marking(around.settings.cache)
@@ -136,7 +143,7 @@ class RequestPath:
 
     def cut(self, cut: Cut, items: Sequence[Item], detail: Detail | None = None) -> None:
         """Announce a change, and show these messages from now on. `detail` is asked once they are shown."""
-        self._start_over(items)
+        self._start_over(items, keeps_beginning=cut.first > 0)
         self.register(replace(cut, detail=detail()) if detail else cut)
 
     def register(self, cut: Cut) -> None:
@@ -158,6 +165,13 @@ class RequestPath:
             self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
         if places:
             self.register(Cut(2, reason, places[0], _object({"cleared": markers})))
+
+    def clear_deeper(self, step: Deeper) -> None:
+        """The provider clears more of the oldest results from now on; ours stay as they are."""
+        self.tally.discount(step.weight)
+        place = self.shown.place(step.first)
+        reason = f"the provider clears {step.results} old results, about {step.tokens:,} tokens"
+        self.register(Cut(2, reason, place or 0, _object({DEPTH: self.server.depth})))
 
     def bill(self, reply: Reply) -> None:
         """What a model call of this conversation cost."""
@@ -207,7 +221,7 @@ class RequestPath:
         self._cuts.clear()
         return view
 
-    def _start_over(self, items: Sequence[Item]) -> None:
+    def _start_over(self, items: Sequence[Item], *, keeps_beginning: bool = True) -> None:
         self._view = None
         self._shaping = Shaping(self._rules(), self.around.emit)
         shaped = self._shaping.start_over([item.message for item in items], [item.entry for item in items])
@@ -221,6 +235,7 @@ class RequestPath:
         self.shown.start_over(
             replace(item, weight=weight) for item, weight in zip(placed, weights, strict=True)
         )
+        self.server.start_over(self.shown, keeps=keeps_beginning)
 
     def remember(
         self, message: Message, origin: Origin, *, name: RecordId | None = None, usage: Usage | None = None
@@ -243,7 +258,7 @@ class RequestPath:
                 weight, usage = self.tally.bill(usage, one.message), None
             else:
                 weight = self.tally.add(one.message, own)
-            self.shown.append(Item(one.message, weight, one.entry, own))
+            self._append(Item(one.message, weight, one.entry, own))
         if usage is not None:
             # Nothing of an empty reply is shown, and its bill holds all the same.
             self.tally.bill(usage, message)
@@ -256,12 +271,20 @@ class RequestPath:
         for one in self._shaping.finish():
             self._view = None
             self.around.journal.add(AsideRecord(one.message, "attachment"))
-            self.shown.append(Item(one.message, self.tally.add(one.message, "attachment"), OWN, "attachment"))
+            self._append(Item(one.message, self.tally.add(one.message, "attachment"), OWN, "attachment"))
+
+    def _append(self, item: Item) -> None:
+        self.shown.append(item)
+        self.server.add(item.message, item.weight)
 
     def _sent_frame(self) -> Frame:
-        """The caller's, with the headers that something in the view needs."""
+        """The caller's, with what our layers have the provider do; the same object while it is the same."""
         missing = tuple(beta for beta in self.betas if beta not in self.frame.betas)
-        return replace(self.frame, betas=(*self.frame.betas, *missing)) if missing else self.frame
+        frame = replace(self.frame, betas=(*self.frame.betas, *missing)) if missing else self.frame
+        frame = self.server.apply(frame)
+        if frame != self._framed:
+            self._framed = frame
+        return self._framed
 
     def _mark_frame(self) -> None:
         filled = self.tally.breakdown()

@@ -11,7 +11,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
-from sevenfold.request.pipeline import RequestPath, without_thinking
+from sevenfold.request.pipeline import DEPTH, RequestPath, without_thinking
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -113,6 +113,9 @@ def _know_tools(path: RequestPath, message: Message) -> None:
 
 
 def _take_ground(path: RequestPath, cut: CutRecord) -> None:
+    depth = cut.detail.get(DEPTH)
+    if isinstance(depth, int):
+        path.server.depth = depth
     tokens = cut.detail.get(TOKENS)
     if isinstance(tokens, int):
         path.tally.take_ground(tokens)

@@ -16,6 +16,7 @@ from sevenfold.core.messages import Message, RedactedThinking, Text, Thinking, T
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.usage import Usage, add_up
 from sevenfold.layers.forks import ForkBrief, deny, plan_fork, thinking_budget
+from sevenfold.layers.server_edits import with_more_kept
 from sevenfold.providers.provider import Provider
 
 ToolRunner: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
@@ -102,7 +103,11 @@ async def _run_rounds(
     frame = fork_frame(parent.frame, brief)
     for number in range(max(1, brief.max_rounds)):
         markers = fork_breakpoints(parent, messages if number else ())
-        reply = await provider.send(ModelRequest(frame, tuple(messages), markers, brief.kind))
+        # What is cleared on the provider's side is counted from the end, which has moved.
+        added = sum(len(_results(message)) for message in messages[len(parent.messages) :])
+        params = with_more_kept(frame.params, added)
+        own = frame if params is frame.params else replace(frame, params=params)
+        reply = await provider.send(ModelRequest(own, tuple(messages), markers, brief.kind))
         progress.replies.append(reply)
         if not reply.tool_uses:
             progress.outcome = "answered"
@@ -110,6 +115,10 @@ async def _run_rounds(
         results = [await _answer(use, brief, run_tool, emit, progress) for use in reply.tool_uses]
         messages += [reply.message, Message("user", tuple(results))]
     progress.outcome = "out of rounds"
+
+
+def _results(message: Message) -> list[ToolResult]:
+    return [block for block in message.blocks if isinstance(block, ToolResult)]
 
 
 def fork_frame(frame: Frame, brief: ForkBrief) -> Frame:

@@ -1,0 +1,151 @@
+"""Layer 2 on the provider's side (SPEC C4, C5): old results are cleared there, and ours stay as they are.
+
+The way for models whose thinking is signed over everything before it, where nothing may be rewritten here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import ToolUseId
+from sevenfold.core.settings import amount, choice, switch
+
+EDITS_BETA = "context-management-2025-06-27"
+CACHE_EDITS_BETA = "sevenfold-cache-edits"
+EDITS, CACHE_EDITS = "context_management", "cache_edits"
+CLEAR_USES = "clear_tool_uses_20250919"
+
+LARGE_TRIGGER_TOKENS = 180_000
+LARGE_CLEARED_TOKENS = 140_000
+"""Of a window that has room for the large trigger: what stays is about what a compaction would leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEditSettings:
+    SECTION: ClassVar[str] = "server_edits"
+
+    clear_results: str = choice("signed", "never", "signed", "always")
+    """`signed`: on models where old turns cannot be rewritten here. Elsewhere our own clearing knows the
+    price, what was superseded and what is being edited; the provider's knows only what is old."""
+
+    trigger_tokens: int = amount(LARGE_TRIGGER_TOKENS, at_least=1_000)
+    """Below most compactions in a 200,000-token window, and far below the quality limit of a larger one."""
+
+    margin_tokens: int = amount(20_000)
+    """The trigger stays this far below automatic compaction, so that clearing is tried before a summary."""
+
+    keep_results: int = amount(3, at_least=0)
+    """The provider's own default: the last few are what the model is working with."""
+
+    thinking_turns: int = amount(0)
+    """Turns of thinking to keep; 0: all, which leaves the cache whole."""
+
+    cache_edits: bool = switch(False)
+    """Off: no public provider can delete results inside a cached prefix. The simulator can, when told to."""
+
+    cached_results: int = amount(40, at_least=1)
+    """With `cache_edits`, results kept in the cached prefix before the oldest are deleted there."""
+
+    recent_results: int = amount(10, at_least=1)
+    """Of those, the newest that are never deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What clearing on the provider's side depends on."""
+
+    context_tokens: int
+    """As billed, with what is cleared already."""
+    auto_compact_tokens: int
+    depth: int
+    """Answered tool uses, from the oldest, that are cleared now."""
+    sizes: Sequence[int]
+    """Tokens of the result of each answered use in view, oldest first; 0 for a tool that is never cleared."""
+
+
+def is_used(capabilities: Capabilities, settings: ServerEditSettings) -> bool:
+    """Whether results are cleared on the provider's side at all."""
+    if not capabilities.has_server_edits or settings.clear_results == "never":
+        return False
+    return settings.clear_results == "always" or not capabilities.rewrites_history
+
+
+def trigger_tokens(auto_compact_tokens: int, settings: ServerEditSettings) -> int:
+    """The size of the context from which clearing is thought of."""
+    return max(1, min(settings.trigger_tokens, auto_compact_tokens - settings.margin_tokens))
+
+
+def choose_depth(facts: ServerFacts, settings: ServerEditSettings) -> int:
+    """How many of the oldest uses to clear from now on: as many as now, or all but the newest few.
+
+    The depth then stays until the trigger is passed again: every step of it rewrites the cache, so there are
+    few and large ones.
+    """
+    trigger = trigger_tokens(facts.auto_compact_tokens, settings)
+    if facts.context_tokens < trigger:
+        return facts.depth
+    at_least = LARGE_CLEARED_TOKENS if trigger >= LARGE_TRIGGER_TOKENS else trigger // 2
+    deepest = max(facts.depth, len(facts.sizes) - settings.keep_results)
+    freed = sum(facts.sizes[facts.depth : deepest])
+    return deepest if freed >= at_least else facts.depth
+
+
+def render_edits(
+    depth: int, uses: int, spared: Sequence[str], settings: ServerEditSettings
+) -> JsonObject | None:
+    """The `context_management` that clears just the oldest `depth` of so many answered uses; None: nothing.
+
+    The provider counts what to keep from the end, so the number grows with every use and the cleared ones
+    stay the same: whether the provider remembers what it cleared or looks at each request afresh, nothing
+    moves.
+    """
+    edits: list[JsonObject] = []
+    if settings.thinking_turns:
+        keep = JsonObject({"type": "thinking_turns", "value": settings.thinking_turns})
+        edits.append(JsonObject({"type": "clear_thinking_20251015", "keep": keep}))
+    if depth:
+        edits.append(
+            JsonObject(
+                {
+                    "type": CLEAR_USES,
+                    "trigger": JsonObject({"type": "tool_uses", "value": 1}),
+                    "keep": JsonObject({"type": "tool_uses", "value": uses - depth}),
+                    **({"exclude_tools": tuple(spared)} if spared else {}),
+                }
+            )
+        )
+    return JsonObject({"edits": tuple(edits)}) if edits else None
+
+
+def with_more_kept(params: JsonObject, uses: int) -> JsonObject:
+    """The same for a request with so many more answered uses at its end: a fork's, which clears no more."""
+    management = params.get(EDITS)
+    edits = management.get("edits") if isinstance(management, JsonObject) else None
+    if not uses or not isinstance(edits, tuple) or not isinstance(management, JsonObject):
+        return params
+    kept = tuple(_keeping(edit, uses) if isinstance(edit, JsonObject) else edit for edit in edits)
+    return JsonObject({**params, EDITS: JsonObject({**management, "edits": kept})})
+
+
+def _keeping(edit: JsonObject, uses: int) -> JsonObject:
+    keep = edit.get("keep")
+    value = keep.get("value") if isinstance(keep, JsonObject) else None
+    if edit.get("type") != CLEAR_USES or not isinstance(keep, JsonObject) or not isinstance(value, int):
+        return edit
+    return JsonObject({**edit, "keep": JsonObject({**keep, "value": value + uses})})
+
+
+def choose_cache_edits(
+    results: Sequence[ToolUseId], deleted: frozenset[ToolUseId], settings: ServerEditSettings
+) -> tuple[ToolUseId, ...]:
+    """Which results to delete from the cached prefix, in the order they came; all that were deleted before
+    stay so, for a request that left one out would bring it back."""
+    live = [use for use in results if use not in deleted]
+    if len(live) <= settings.cached_results:
+        return tuple(use for use in results if use in deleted)
+    gone = deleted.union(live[: len(live) - settings.recent_results])
+    return tuple(use for use in results if use in gone)

@@ -1,0 +1,69 @@
+"""Layer 2 at work: old results leave the prompt, by the means that the model allows (SPEC C1–C7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sevenfold.core.events import ClearingRefused, ResultsCleared
+from sevenfold.core.json import JsonObject
+from sevenfold.core.requests import Reply
+from sevenfold.layers.server_edits import is_used
+from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.view import Cut
+
+NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix; the simulator does, when told to"
+
+
+@dataclass(slots=True)
+class Clearing:
+    """The clearings of one conversation."""
+
+    path: RequestPath
+    _is_refused: bool = False
+    _told: int = 0
+    """How many results the provider said last that it cleared."""
+
+    async def run(self) -> None:
+        """Clear what is due, before a view is handed out."""
+        path = self.path
+        settings = path.around.settings.server_edits
+        if settings.cache_edits:
+            self._delete_cached()
+        if is_used(path.capabilities, settings):
+            self._clear_deeper()
+
+    def read_back(self, reply: Reply) -> None:
+        """What the provider says that it cleared, told on."""
+        management = reply.extra.get("context_management")
+        applied = management.get("applied_edits") if isinstance(management, JsonObject) else None
+        for edit in applied if isinstance(applied, tuple) else ():
+            results = _count(edit, "cleared_tool_uses")
+            if results and results != self._told:
+                self._told = results
+                self.path.around.emit(
+                    ResultsCleared("provider", results, _count(edit, "cleared_input_tokens"))
+                )
+
+    def _clear_deeper(self) -> None:
+        path = self.path
+        tokens = path.tally.count().tokens
+        step = path.server.choose(tokens, path.thresholds.auto_compact, path.tally.estimate_of)
+        if step is not None:
+            path.clear_deeper(step)
+
+    def _delete_cached(self) -> None:
+        path = self.path
+        if not path.capabilities.has_cache_edits:
+            if not self._is_refused:
+                self._is_refused = True
+                path.around.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
+            return
+        count = path.server.choose_deleted()
+        if count:
+            path.register(Cut(2, f"{count} old results were deleted in the cached prefix", len(path.shown)))
+            path.around.emit(ResultsCleared("cache edits", count, 0))
+
+
+def _count(value: object, key: str) -> int:
+    count = value.get(key) if isinstance(value, JsonObject) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else 0

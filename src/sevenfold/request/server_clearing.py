@@ -1,0 +1,111 @@
+"""Layer 2 at work on the provider's side: what it is told to clear, request after request (SPEC C4, C5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.requests import Frame
+from sevenfold.layers.server_edits import (
+    CACHE_EDITS,
+    CACHE_EDITS_BETA,
+    EDITS,
+    EDITS_BETA,
+    ServerEditSettings,
+    ServerFacts,
+    choose_cache_edits,
+    choose_depth,
+    render_edits,
+    trigger_tokens,
+)
+from sevenfold.request.view import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Deeper:
+    """A step deeper."""
+
+    first: ToolUseId
+    """The oldest use that is cleared anew."""
+    results: int
+    weight: float
+    tokens: int
+
+
+@dataclass(slots=True)
+class ServerClearing:
+    """One conversation's answered tool uses, and which of them the provider is told to clear."""
+
+    settings: ServerEditSettings
+    is_clearable: Callable[[str], bool]
+    """By a tool's name."""
+    depth: int = 0
+    """How many of the oldest uses are cleared."""
+    deleted: frozenset[ToolUseId] = frozenset()
+    """Results deleted inside the cached prefix."""
+    _uses: list[ToolUseId] = field(default_factory=list[ToolUseId])
+    _weights: list[float] = field(default_factory=list[float])
+    _tools: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
+    _spared: dict[str, None] = field(default_factory=dict[str, None])
+
+    def add(self, message: Message, weight: float) -> None:
+        """A message of the view. The results in it share its weight by length."""
+        for block in message.blocks:
+            if isinstance(block, ToolUse):
+                self._tools[block.id] = block.name
+                if not self.is_clearable(block.name):
+                    self._spared[block.name] = None
+        results = [block for block in message.blocks if isinstance(block, ToolResult)]
+        for result in results:
+            self._uses.append(result.tool_use_id)
+            is_cleared = self.is_clearable(self._tools.get(result.tool_use_id, ""))
+            self._weights.append(weight / len(results) if is_cleared else 0.0)
+
+    def start_over(self, items: Iterable[Item], *, keeps: bool) -> None:
+        """Another view: one that begins as before keeps what is cleared in it."""
+        if not keeps:
+            self.depth, self.deleted = 0, frozenset()
+        self._uses, self._weights = [], []
+        for item in items:
+            self.add(item.message, item.weight)
+        self.depth = min(self.depth, len(self._uses))
+
+    def choose(
+        self, context_tokens: int, auto_compact_tokens: int, estimate: Callable[[float], int]
+    ) -> Deeper | None:
+        """Go deeper if it is time to; None where nothing changes."""
+        if context_tokens < trigger_tokens(auto_compact_tokens, self.settings):
+            return None
+        sizes = [estimate(weight) for weight in self._weights]
+        before = self.depth
+        facts = ServerFacts(context_tokens, auto_compact_tokens, before, sizes)
+        self.depth = choose_depth(facts, self.settings)
+        if self.depth == before:
+            return None
+        gone = slice(before, self.depth)
+        return Deeper(self._uses[before], self.depth - before, sum(self._weights[gone]), sum(sizes[gone]))
+
+    def choose_deleted(self) -> int:
+        """Delete old results inside the cached prefix if there are too many; how many are new."""
+        mine = [use for use in self._uses if self.is_clearable(self._tools.get(use, ""))]
+        before = len(self.deleted)
+        self.deleted = frozenset(choose_cache_edits(mine, self.deleted, self.settings))
+        return len(self.deleted) - before
+
+    def apply(self, frame: Frame) -> Frame:
+        """The frame that says so. What the caller set stays."""
+        params, betas = dict(frame.params), list(frame.betas)
+        edits = render_edits(self.depth, len(self._uses), tuple(self._spared), self.settings)
+        if edits is not None and EDITS not in params:
+            params[EDITS] = edits
+            betas.append(EDITS_BETA)
+        if self.deleted and CACHE_EDITS not in params:
+            gone = tuple(use for use in self._uses if use in self.deleted)
+            params[CACHE_EDITS] = JsonObject({"delete_tool_results": gone})
+            betas.append(CACHE_EDITS_BETA)
+        if len(params) == len(frame.params):
+            return frame
+        named = tuple(dict.fromkeys(betas))
+        return Frame(frame.model, frame.max_tokens, frame.system, frame.tools, JsonObject(params), named)
