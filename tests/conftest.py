@@ -1,4 +1,5 @@
-"""What holds for every test: nobody's home is touched, and in CI a skipped test is a failed one."""
+"""What holds for every test: nobody's home is touched, the cached prefix is not moved unannounced, and in CI
+a skipped test is a failed one."""
 
 from __future__ import annotations
 
@@ -8,6 +9,10 @@ from typing import TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.prefix import pytest_runtest_call
+
+__all__ = ["pytest_runtest_call"]
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 

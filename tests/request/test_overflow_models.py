@@ -25,6 +25,8 @@ from sevenfold.testing import Prompt, Simulator, say
 from sevenfold.testing import Reply as Said
 from tests.request.overflows import GOOD, STRUCTURAL, count, has_thinking
 
+pytestmark = pytest.mark.moves_prefix(reason="swaps the view by hand, as a session does with a cut")
+
 ROUNDS = 5
 TOOL = JsonObject(
     {"name": "Read", "description": "Reads a file.", "input_schema": JsonObject({"type": "object"})}

@@ -1,0 +1,279 @@
+"""No test may move the cached prefix unannounced: what every test sends is compared, request after request.
+
+Views of the engine, and everything that goes through a provider, are noted while a test runs and compared
+when it is over, with the cache model alone and none of the code under test: of that, only the cuts it
+announced are asked for. Where the simulator answered, what came over the wire is compared too. A test that
+moves the prefix on purpose says so: `@pytest.mark.moves_prefix(reason="…")`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+
+import pytest
+
+from sevenfold.core.cache_model import Difference, Level, Prompt, first_difference, render_prompt
+from sevenfold.core.canonical import MARKER
+from sevenfold.core.json import Json, JsonObject, freeze
+from sevenfold.core.messages import Message
+from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.wire import write_message
+
+if TYPE_CHECKING:
+    from sevenfold.request.pipeline import RequestPath
+    from sevenfold.request.view import Cut, View
+    from sevenfold.simulator.records import Record, Records
+
+MAIN = "main"
+RECENT = 4
+"""Requests of the main conversation that a fork may have started from, while it went on."""
+
+Send: TypeAlias = Callable[..., Awaitable[Reply]]
+
+
+@dataclass(slots=True)
+class Noted:
+    """One request of a test."""
+
+    owner: int
+    """Which request path made it, or which provider was sent it."""
+    request: ModelRequest
+    cuts: tuple[Cut, ...] = ()
+    is_view: bool = False
+    reply_id: str | None = None
+    prompt: Prompt | None = None
+    view: Noted | None = None
+    """The view that was sent with it; None for what no request path made."""
+
+
+@dataclass(slots=True)
+class Lane:
+    """The requests that another one may go on from."""
+
+    tips: list[Noted] = field(default_factory=list[Noted])
+    recent: list[Noted] = field(default_factory=list[Noted])
+
+
+class PrefixGuard:
+    """Notes what one test sends, and says what moved."""
+
+    def __init__(self) -> None:
+        self.noted: list[Noted] = []
+        self.wires: dict[str, Prompt] = {}
+        self._kept: list[object] = []
+        self._written: dict[int, Json] = {}
+
+    @contextmanager
+    def installed(self) -> Generator[None]:
+        """Watch over everything that is sent meanwhile. A room that no test imports is not loaded for it."""
+        with pytest.MonkeyPatch.context() as patch:
+            if "sevenfold.request.pipeline" in sys.modules:
+                from sevenfold.request.pipeline import RequestPath
+
+                patch.setattr(RequestPath, "hand_out", self._noting_views(RequestPath.hand_out))
+            if "sevenfold.simulator.records" in sys.modules:
+                from sevenfold.simulator.records import Records
+
+                patch.setattr(Records, "add", self._noting_wires(Records.add))
+            for provider in provider_classes():
+                patch.setattr(provider, "send", self._noting_sends(provider.send))
+            yield
+
+    def _noting_views(self, hand_out: Callable[[RequestPath], View]) -> Callable[[RequestPath], View]:
+        @functools.wraps(hand_out)
+        def wrapped(path: RequestPath) -> View:
+            view = hand_out(path)
+            self._note(path, view.request, view.cuts, is_view=True)
+            return view
+
+        return wrapped
+
+    def _noting_sends(self, send: Send) -> Send:
+        @functools.wraps(send)
+        async def wrapped(provider: object, request: ModelRequest, *args: object, **named: object) -> Reply:
+            noted = self._note(provider, request)
+            reply = await send(provider, request, *args, **named)
+            noted.reply_id = reply.id
+            return reply
+
+        return wrapped
+
+    def _noting_wires(self, add: Callable[[Records, str, Record], None]) -> Callable[..., None]:
+        @functools.wraps(add)
+        def wrapped(records: Records, message_id: str, record: Record) -> None:
+            self.wires[message_id] = record.sent
+            add(records, message_id, record)
+
+        return wrapped
+
+    def _note(
+        self, owner: object, request: ModelRequest, cuts: Sequence[Cut] = (), *, is_view: bool = False
+    ) -> Noted:
+        # Kept, so that no later object gets the same id.
+        self._kept.append(owner)
+        noted = Noted(id(owner), request, tuple(cuts), is_view)
+        self.noted.append(noted)
+        return noted
+
+    def violations(self) -> list[str]:
+        """What moved, each in a line; empty when nothing did."""
+        views = [item for item in self.noted if item.is_view]
+        sent = [item for item in self.noted if not item.is_view]
+        made = {id(view.request.messages): view for view in views}
+        for item in sent:
+            item.view = made.get(id(item.request.messages))
+        return [*self._moved_views(views), *self._moved_sends(sent), *self._moved_wires(sent)]
+
+    def _moved_views(self, views: Sequence[Noted]) -> Iterator[str]:
+        """Each view must go on from the last of the same path, but for what its cuts explain."""
+        last: dict[int, Noted] = {}
+        for noted in views:
+            before = last.get(noted.owner)
+            last[noted.owner] = noted
+            found = self._difference(before, noted) if before else None
+            if found is not None and not is_announced(found, noted.cuts):
+                yield told("a view", noted.request, found)
+
+    def _moved_sends(self, sent: Sequence[Noted]) -> Iterator[str]:
+        """What no path made must go on from something that was sent before, unless it shares nothing."""
+        lanes: dict[tuple[int, str], Lane] = {}
+        for noted in sent:
+            lane = lanes.setdefault((noted.owner, noted.request.who), Lane())
+            if noted.view is None:
+                main = lanes.setdefault((noted.owner, MAIN), Lane())
+                yield from self._moved_send(noted, lane, main)
+            lane.recent = [*lane.recent, noted][-RECENT:]
+
+    def _moved_send(self, noted: Noted, lane: Lane, main: Lane) -> Iterator[str]:
+        bases = list(reversed(lane.tips))
+        if lane is not main:
+            bases = [base for base in (*bases, *reversed(main.recent)) if reads_from(noted, base)]
+        found = [(base, self._difference(base, noted)) for base in bases]
+        base = next((item for item, difference in found if difference is None), None)
+        lane.tips = [*(tip for tip in lane.tips if tip is not base), noted]
+        if base is not None:
+            yield from self._moved_wire(base, noted)
+            return
+        related = [difference for item, difference in found if difference and self._is_related(item, noted)]
+        if related:
+            yield told("a request", noted.request, max(related, key=lambda item: item.index))
+
+    def _moved_wires(self, sent: Sequence[Noted]) -> Iterator[str]:
+        """What went over the wire must go on wherever the views did."""
+        last: dict[tuple[int, int], Noted] = {}
+        for noted in sent:
+            if noted.view is None:
+                continue
+            key = (noted.view.owner, noted.owner)
+            before = last.get(key)
+            last[key] = noted
+            if before is not None and self._difference(before, noted) is None:
+                yield from self._moved_wire(before, noted)
+
+    def _moved_wire(self, before: Noted, noted: Noted) -> Iterator[str]:
+        earlier, later = self.wires.get(before.reply_id or ""), self.wires.get(noted.reply_id or "")
+        found = first_difference(earlier, later) if earlier and later else None
+        if found is not None:
+            yield told("a body on the wire", noted.request, found)
+
+    def _difference(self, before: Noted, noted: Noted) -> Difference | None:
+        return first_difference(self._prompt(before), self._prompt(noted, self._prompt(before)))
+
+    def _prompt(self, noted: Noted, after: Prompt | None = None) -> Prompt:
+        if noted.prompt is None:
+            noted.prompt = render_prompt(self._body(noted.request), _no_tokens, after=after)
+        return noted.prompt
+
+    def _body(self, request: ModelRequest) -> JsonObject:
+        frame = request.frame
+        wires = tuple(self._wire(message) for message in request.messages)
+        named = {"model": frame.model, "system": frame.system, "tools": frame.tools, "messages": wires}
+        return JsonObject({**frame.params, **named})
+
+    def _wire(self, message: Message) -> Json:
+        wire = self._written.get(id(message))
+        if wire is None:
+            wire = self._written[id(message)] = freeze(write_message(message))
+        return wire
+
+    def _is_related(self, before: Noted, noted: Noted) -> bool:
+        """Whether both have a message's block in common; where nothing is shared, a conversation began."""
+        return not _said(self._prompt(before)).isdisjoint(_said(self._prompt(noted)))
+
+
+class Sending(Protocol):
+    """A provider's class."""
+
+    send: Send
+
+
+def provider_classes() -> Iterator[type[Sending]]:
+    """Every class of `providers` that sends, once some test has imported that room at all."""
+    room = sys.modules.get("sevenfold.providers")
+    for found in pkgutil.iter_modules(room.__path__ if room else ()):
+        try:
+            module = importlib.import_module(f"sevenfold.providers.{found.name}")
+        except ImportError:
+            # Its SDK is not installed, so no test can send with it either.
+            continue
+        for thing in vars(module).values():
+            if not isinstance(thing, type) or thing.__module__ != module.__name__:
+                continue
+            if inspect.iscoroutinefunction(vars(thing).get("send")) and thing.__name__ != "Provider":
+                yield cast("type[Sending]", thing)
+
+
+def reads_from(noted: Noted, base: Noted) -> bool:
+    """Whether a fork means to read what another request wrote: it marks one of the same messages."""
+    theirs = {(mark.index, mark.block) for mark in base.request.breakpoints if mark.level == "messages"}
+    own = {(mark.index, mark.block) for mark in noted.request.breakpoints if mark.level == "messages"}
+    return not own.isdisjoint(theirs)
+
+
+def is_announced(found: Difference, cuts: Sequence[Cut]) -> bool:
+    """Whether some cut was announced at or before the message that differs."""
+    if not cuts:
+        return False
+    first = min(cut.first for cut in cuts)
+    if found.cause == "message":
+        return first <= int(found.path.split(".")[1])
+    # That a request shows or cites something follows from its messages.
+    return first < 0 or found.path in {"images", "citations"}
+
+
+def told(what: str, request: ModelRequest, found: Difference) -> str:
+    return f"{what} of {request.who!r} moved the prefix at {found.path} ({found.cause}) and no cut says so"
+
+
+def _said(prompt: Prompt) -> set[int]:
+    placed = (block for block in prompt.blocks if block.level == "messages")
+    return {hash((block.role, block.wire.without(MARKER))) for block in placed}
+
+
+def _no_tokens(level: Level, block: JsonObject) -> int:
+    return 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    marker = item.get_closest_marker("moves_prefix")
+    if marker is not None:
+        if not marker.kwargs.get("reason"):
+            pytest.fail("moves_prefix needs a reason: @pytest.mark.moves_prefix(reason=…)", pytrace=False)
+        return (yield)
+    guard = PrefixGuard()
+    with guard.installed():
+        result = yield
+    moved = guard.violations()
+    if moved:
+        way_out = "register the cut, or mark the test with moves_prefix(reason=…)"
+        pytest.fail("\n".join([*moved, way_out]), pytrace=False)
+    return result
