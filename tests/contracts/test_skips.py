@@ -25,7 +25,8 @@ def pytest_run(folder: Path, code: str, *, strict: bool) -> tuple[int, str]:
     done = run(
         [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", "."],
         cwd=folder,
-        env={"SEVENFOLD_NO_SKIP": "1" if strict else ""},
+        # The conftest that was copied imports from the tests' own folder.
+        env={"SEVENFOLD_NO_SKIP": "1" if strict else "", "PYTHONPATH": str(ROOT)},
     )
     return done.returncode, done.stdout
 
