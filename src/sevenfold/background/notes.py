@@ -161,7 +161,7 @@ class NotesWriter:
     def _structural(self, found: _Found, covered: int) -> NotesRecord:
         before, edits = NotesVersion(), NO_EDITS
         if found.text is not None:
-            base = found.record.base_of(found.text)
+            base = found.record.origin_of(found.text)
             before = replace(base, text=found.text, covered=found.record.covered_by(found.text))
             if base.writer == "structural" and base.text:
                 edits = find_edits(base.text, found.text, found.record.edits)

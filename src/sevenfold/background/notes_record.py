@@ -48,7 +48,7 @@ class NotesRecord:
             else self.before.covered
         )
 
-    def base_of(self, found: str) -> NotesVersion:
+    def origin_of(self, found: str) -> NotesVersion:
         """The version that a file's text is, or was most likely edited from."""
         return self.before if found == self.before.text else self.newest
 

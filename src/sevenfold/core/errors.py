@@ -70,11 +70,8 @@ class SettingsError(InputError):
 class WindowFull(InputError):
     """No room is left for new input, and automatic compaction is off."""
 
-    def __init__(self, tokens: int, limit: int) -> None:
-        super().__init__(
-            f"the context holds {tokens:,} tokens, past the {limit:,} at which new input is refused while "
-            "automatic compaction is off; compact by hand, or set compact.auto_compact_enabled"
-        )
+    def __init__(self, message: str, *, tokens: int = 0, limit: int = 0) -> None:
+        super().__init__(message)
         self.tokens, self.limit = tokens, limit
 
 

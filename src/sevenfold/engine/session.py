@@ -105,9 +105,9 @@ class Session:
     def id(self) -> SessionId:
         return self._opened.id
 
-    def count_common(self, messages: Sequence[object]) -> int:
+    def count_shared(self, messages: Sequence[object]) -> int:
         """How many messages this list seems to share with the one that is followed here."""
-        return self._follower.count_common(messages)
+        return self._follower.count_shared(messages)
 
     @property
     def followed(self) -> int:
@@ -217,4 +217,10 @@ class Session:
 
     def _refuse_if_full(self, view: View) -> None:
         if view.level == "blocked" and not self._path.thresholds.is_automatic:
-            raise WindowFull(view.tokens, self._path.thresholds.blocking)
+            limit = self._path.thresholds.blocking
+            raise WindowFull(
+                f"the context holds {view.tokens:,} tokens, past the {limit:,} at which new input is refused "
+                "while automatic compaction is off; compact by hand, or set compact.auto_compact_enabled",
+                tokens=view.tokens,
+                limit=limit,
+            )

@@ -13,12 +13,7 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar, cast
-
-import httpx2
-from anthropic import Anthropic, APIResponse, AsyncAnthropic, AsyncAPIResponse
-from anthropic._middleware import AsyncCallNext, CallNext, Middleware
-from anthropic._request import APIRequest
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from sevenfold.blocking import LoopThread
 from sevenfold.core.clock import Clock
@@ -27,14 +22,20 @@ from sevenfold.core.events import Emit, RequestPassed, ignore
 from sevenfold.core.json import read_json
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.engine import Session
-from sevenfold.integrations.anthropic_stream import AsyncPassing, Passing, passed_on
+from sevenfold.integrations.anthropic_stream import passed_on, passed_on_async
 from sevenfold.integrations.lanes import Lane, Lanes
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic_reply import read_reply
 from sevenfold.providers.error_map import map_fault, read_fault
 from sevenfold.request.view import View
 
-C = TypeVar("C", bound=Anthropic | AsyncAnthropic)
+if TYPE_CHECKING:
+    import httpx2
+    from anthropic import Anthropic, APIResponse, AsyncAnthropic, AsyncAPIResponse
+    from anthropic._middleware import AsyncCallNext, CallNext
+    from anthropic._request import APIRequest
+
+C = TypeVar("C", bound="Anthropic | AsyncAnthropic")
 Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
 PATH = "/v1/messages"
@@ -93,6 +94,8 @@ class Attached(Generic[C]):
         return tuple(lane.session for lane in self._lanes.lanes)
 
     def __enter__(self) -> C:
+        from anthropic import Anthropic
+
         if not isinstance(self._client, Anthropic):
             raise InputError("an async client is attached with `async with attach(client) as client`")
         return self._client.with_middleware(
@@ -104,6 +107,8 @@ class Attached(Generic[C]):
         self._loop.stop()
 
     async def __aenter__(self) -> C:
+        from anthropic import AsyncAnthropic
+
         if not isinstance(self._client, AsyncAnthropic):
             raise InputError("a blocking client is attached with `with attach(client) as client`")
         return self._client.with_middleware(AsyncLayers(self._client, _Desk(self._lanes, self._emit)))
@@ -128,7 +133,7 @@ class _Call:
         if self.view.request.frame.betas:
             headers[BETAS] = ",".join(self.view.request.frame.betas)
         changed = {"json_data": None, "content": data, "headers": headers}
-        return APIRequest(
+        return type(self.request)(
             options=self.request.options.model_copy(update=changed),
             cast_to=self.request.cast_to,
             stream=self.request.stream,
@@ -164,13 +169,15 @@ class _Desk:
         return None if view is None else _Call(call.request, call.lane, view)
 
 
-class Layers(Middleware):
+class Layers:
     """For a blocking client. Runs once an attempt: asked again, a session answers the same."""
 
     def __init__(self, client: Anthropic, desk: _Desk, run: Run) -> None:
         self._client, self._desk, self._run = client, desk, run
 
-    def handle(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
+    def __call__(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
+        from anthropic import APIResponse
+
         if not self._desk.is_ours(request):
             return call_next(request)
         if "thread" in _body(request):
@@ -185,6 +192,8 @@ class Layers(Middleware):
         return self._recorded(call, response)
 
     def _recorded(self, call: _Call, response: APIResponse[Any]) -> APIResponse[Any]:
+        from anthropic import APIResponse
+
         session, raw = call.lane.session, response.http_response
         if not raw.is_success or not call.view.request.frame.max_tokens:
             return response
@@ -193,18 +202,20 @@ class Layers(Middleware):
             def ended(reply: Reply) -> None:
                 self._run(session.record(reply))
 
-            return APIResponse(**_answered(call.request, self._client, passed_on(raw, Passing(raw, ended))))
+            return APIResponse(**_answered(call.request, self._client, passed_on(raw, ended)))
         self._run(session.record(read_reply(read_json(raw.content))))
         return response
 
 
-class AsyncLayers(Middleware):
+class AsyncLayers:
     """For an async client."""
 
     def __init__(self, client: AsyncAnthropic, desk: _Desk) -> None:
         self._client, self._desk = client, desk
 
-    async def handle_async(self, request: APIRequest, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
+    async def __call__(self, request: APIRequest, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
+        from anthropic import AsyncAPIResponse
+
         if not self._desk.is_ours(request):
             return await call_next(request)
         if "thread" in _body(request):
@@ -219,12 +230,14 @@ class AsyncLayers(Middleware):
         return await self._recorded(call, response)
 
     async def _recorded(self, call: _Call, response: AsyncAPIResponse[Any]) -> AsyncAPIResponse[Any]:
+        from anthropic import AsyncAPIResponse
+
         session, raw = call.lane.session, response.http_response
         if not raw.is_success or not call.view.request.frame.max_tokens:
             return response
         if call.request.stream:
-            stream = AsyncPassing(raw, session.record)
-            return AsyncAPIResponse(**_answered(call.request, self._client, passed_on(raw, stream)))
+            passing = passed_on_async(raw, session.record)
+            return AsyncAPIResponse(**_answered(call.request, self._client, passing))
         await session.record(read_reply(read_json(raw.content)))
         return response
 
@@ -274,6 +287,8 @@ def _read_overflow(response: httpx2.Response) -> PromptTooLong | None:
 
 
 def _refusal(request: APIRequest) -> httpx2.Response:
+    import httpx2
+
     return httpx2.Response(400, json=NO_THREADS, request=httpx2.Request("POST", request.url))
 
 

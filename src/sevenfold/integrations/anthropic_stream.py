@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-
-import httpx2
+from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.requests import Reply
 from sevenfold.providers.anthropic_reply import Assembly
+
+if TYPE_CHECKING:
+    import httpx2
 
 CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers of the bytes as they were sent; what we pass on is decoded."""
@@ -48,51 +50,54 @@ class Reader:
             return None
 
 
-class Passing(httpx2.SyncByteStream):
-    """The bytes of a response, read along; `ended` is told the answer once it is whole."""
+def passed_on(original: httpx2.Response, ended: Callable[[Reply], None]) -> httpx2.Response:
+    """The same response, read along as it passes; `ended` is told the answer once it is whole."""
+    import httpx2
 
-    def __init__(self, original: httpx2.Response, ended: Callable[[Reply], None]) -> None:
-        self._original, self._reader = original, Reader()
-        self._ended: Callable[[Reply], None] | None = ended
+    class Passing(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            reader, is_told = Reader(), False
+            for data in original.iter_bytes():
+                reader.feed(data)
+                reply = None if is_told else reader.reply()
+                if reply is not None:
+                    # Before the last bytes are handed on: whoever has them may ask for the next view at once.
+                    is_told = True
+                    ended(reply)
+                yield data
 
-    def __iter__(self) -> Iterator[bytes]:
-        for data in self._original.iter_bytes():
-            self._reader.feed(data)
-            # Before the last bytes are handed on: whoever has them may ask for the next view at once.
-            reply = self._reader.reply() if self._ended else None
-            if reply is not None and self._ended:
-                ended, self._ended = self._ended, None
-                ended(reply)
-            yield data
+        def close(self) -> None:
+            original.close()
 
-    def close(self) -> None:
-        self._original.close()
+    return _with_stream(original, Passing())
 
 
-class AsyncPassing(httpx2.AsyncByteStream):
+def passed_on_async(original: httpx2.Response, ended: Callable[[Reply], Awaitable[None]]) -> httpx2.Response:
     """The same for an async client."""
+    import httpx2
 
-    def __init__(self, original: httpx2.Response, ended: Callable[[Reply], Awaitable[None]]) -> None:
-        self._original, self._reader = original, Reader()
-        self._ended: Callable[[Reply], Awaitable[None]] | None = ended
+    class Passing(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            reader, is_told = Reader(), False
+            async for data in original.aiter_bytes():
+                reader.feed(data)
+                reply = None if is_told else reader.reply()
+                if reply is not None:
+                    is_told = True
+                    await ended(reply)
+                yield data
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for data in self._original.aiter_bytes():
-            self._reader.feed(data)
-            reply = self._reader.reply() if self._ended else None
-            if reply is not None and self._ended:
-                ended, self._ended = self._ended, None
-                await ended(reply)
-            yield data
+        async def aclose(self) -> None:
+            await original.aclose()
 
-    async def aclose(self) -> None:
-        await self._original.aclose()
+    return _with_stream(original, Passing())
 
 
-def passed_on(
+def _with_stream(
     original: httpx2.Response, stream: httpx2.SyncByteStream | httpx2.AsyncByteStream
 ) -> httpx2.Response:
-    """The same response with these bytes."""
+    import httpx2
+
     headers = [(name, value) for name, value in original.headers.multi_items() if name.lower() not in CODED]
     return httpx2.Response(
         original.status_code,

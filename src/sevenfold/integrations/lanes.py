@@ -80,7 +80,7 @@ class Lanes:
         """The lane with most in common: all of it, or where something was changed, half and more than one."""
         best, most = None, 0
         for lane in self.lanes:
-            common, known = lane.session.count_common(messages), lane.session.followed
+            common, known = lane.session.count_shared(messages), lane.session.followed
             if common > most and (common == known or common >= max(2, known / 2)):
                 best, most = lane, common
         return best

@@ -131,7 +131,7 @@ class CommandLedger:
         if action.kind in ("edit", "write"):
             for waiting in self._open.values():
                 if len(waiting.steps) < 6:
-                    waiting.steps.append(f"{action.tool} of {_base(action.subject)}")
+                    waiting.steps.append(f"{action.tool} of {_last_part(action.subject)}")
 
     def _close(self, facts: ErrorFacts, fix: str) -> None:
         facts.fix = fix
@@ -165,5 +165,5 @@ def _again(item: ErrorFacts) -> str:
     return f" ({item.count}×)" if item.count > 1 else ""
 
 
-def _base(path: str) -> str:
+def _last_part(path: str) -> str:
     return path.rstrip("/").rsplit("/", 1)[-1][:60]

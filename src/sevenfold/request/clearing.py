@@ -9,7 +9,6 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.requests import Reply
 from sevenfold.layers.server_edits import is_used
 from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.view import Cut
 
 NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix; the simulator does, when told to"
 
@@ -60,7 +59,7 @@ class Clearing:
             return
         count = path.server.choose_deleted()
         if count:
-            path.register(Cut(2, f"{count} old results were deleted in the cached prefix", len(path.shown)))
+            path.delete_cached(count)
             path.around.emit(ResultsCleared("cache edits", count, 0))
 
 

@@ -155,7 +155,7 @@ class Compacting:
                     TOKENS: tokens,
                     THOUGHTLESS: is_thoughtless,
                     BETAS: list(done.betas),
-                    COVERS: path.base + len(path.entries),
+                    COVERS: path.earlier + len(path.entries),
                 }
             )
 

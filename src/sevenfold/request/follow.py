@@ -33,9 +33,9 @@ class Follower:
         else:
             await self._follow_list(history)
 
-    def count_common(self, messages: Sequence[object]) -> int:
+    def count_shared(self, messages: Sequence[object]) -> int:
         """How much of a list seems to be what was followed so far."""
-        return self._mirror.count_common(messages)
+        return self._mirror.count_shared(messages)
 
     @property
     def followed(self) -> int:

@@ -68,7 +68,7 @@ class Mirror:
         """Messages seen."""
         return len(self._copies)
 
-    def count_common(self, messages: Sequence[object]) -> int:
+    def count_shared(self, messages: Sequence[object]) -> int:
         """How many messages of this list stand where they were seen here. Changes nothing.
 
         A list that agrees at both ends of what was seen is taken to agree between them: `sync` looks closer.

@@ -44,8 +44,8 @@ from sevenfold.store.records import (
 )
 from sevenfold.store.spill import Spills
 
-DEPTH = "depth"
-"""Of a cut's detail: how many of the oldest results the provider clears."""
+DEPTH, DELETED = "depth", "deleted"
+"""Of a cut's detail: how many of the oldest results the provider clears, and which its cache left out."""
 
 Detail: TypeAlias = Callable[[], JsonObject]
 
@@ -70,7 +70,7 @@ class RequestPath:
         self.frame, self.capabilities = frame, capabilities
         self.model = around.catalog.find(frame.model, around.emit)
         self.entries: list[Entry] = []
-        self.base = 0
+        self.earlier = 0
         """Messages of the history before the first entry: those that a resumed session did not read."""
         self.on_entry: Callable[[Entry], None] = _ignore
         """Who is told of every new message of the history."""
@@ -173,6 +173,11 @@ class RequestPath:
         reason = f"the provider clears {step.results} old results, about {step.tokens:,} tokens"
         self.register(Cut(2, reason, place or 0, _object({DEPTH: self.server.depth})))
 
+    def delete_cached(self, count: int) -> None:
+        """The provider deletes more results inside its cached prefix from now on."""
+        gone = _object({DELETED: sorted(self.server.deleted)})
+        self.register(Cut(2, f"{count} old results were deleted in the cached prefix", len(self.shown), gone))
+
     def bill(self, reply: Reply) -> None:
         """What a model call of this conversation cost."""
         self.around.journal.add(
@@ -181,7 +186,9 @@ class RequestPath:
         self.rounds += 1
         self.last_call = self.around.clock.now()
         self._marking.answered()
-        self.remember(reply.message, "human", usage=reply.usage)
+        # A compatible server may say nothing of usage: then there is no bill, and the estimate stands.
+        usage = reply.usage if reply.usage.requests else None
+        self.remember(reply.message, "human", usage=usage)
 
     def use(self, frame: Frame, capabilities: Capabilities) -> None:
         """Another frame from now on: the caller's choice, and a break of the prefix that is theirs."""

@@ -11,7 +11,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
-from sevenfold.request.pipeline import DEPTH, RequestPath, without_thinking
+from sevenfold.request.pipeline import DELETED, DEPTH, RequestPath, without_thinking
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -65,7 +65,7 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
     path.cleared.update(facts.cleared)
     path.betas = facts.betas
     kept_messages = [stored for stored in resumed.kept if isinstance(stored.record.body, MessageRecord)]
-    path.base = max(0, facts.covers - len(kept_messages))
+    path.earlier = max(0, facts.covers - len(kept_messages))
     head = tuple(_head(resumed.records))
     kept = {stored.record.id for stored in resumed.kept}
     billed: Usage | None = None
@@ -115,7 +115,10 @@ def _know_tools(path: RequestPath, message: Message) -> None:
 def _take_ground(path: RequestPath, cut: CutRecord) -> None:
     depth = cut.detail.get(DEPTH)
     if isinstance(depth, int):
-        path.server.depth = depth
+        path.tally.discount(path.server.go_to(depth))
+    deleted = cut.detail.get(DELETED)
+    if isinstance(deleted, tuple):
+        path.server.deleted = frozenset(ToolUseId(use) for use in deleted if isinstance(use, str))
     tokens = cut.detail.get(TOKENS)
     if isinstance(tokens, int):
         path.tally.take_ground(tokens)

@@ -87,6 +87,11 @@ class ServerClearing:
         gone = slice(before, self.depth)
         return Deeper(self._uses[before], self.depth - before, sum(self._weights[gone]), sum(sizes[gone]))
 
+    def go_to(self, depth: int) -> float:
+        """A depth that was chosen before the session was taken up again; the weight that is gone with it."""
+        before, self.depth = self.depth, depth
+        return sum(self._weights[before:depth])
+
     def choose_deleted(self) -> int:
         """Delete old results inside the cached prefix if there are too many; how many are new."""
         mine = [use for use in self._uses if self.is_clearable(self._tools.get(use, ""))]
