@@ -23,7 +23,10 @@ from sevenfold.request.placement import (
     plan_breakpoints,
     read_facts,
 )
-from tests.core.cache_cases import HERE, MINUTE, START
+from tests.core.cache_cases import HERE, START
+
+STEP = timedelta(seconds=5)
+"""Short enough for a whole conversation with its forks to stay within five minutes."""
 
 SYSTEM = "You are careful. " * 200
 FRAME = Frame("claude-opus-5", 1_000, SYSTEM)
@@ -98,8 +101,8 @@ class Line:
         return plan_breakpoints(self.view, facts, SETTINGS, self.state)
 
     def send(self, *, fails: bool = False) -> Bill:
-        """A minute later: plan, send, and let the answer begin unless the request fails."""
-        self.now += MINUTE
+        """A moment later: plan, send, and let the answer begin unless the request fails."""
+        self.now += STEP
         placement = self.plan()
         body = wire(self.frame, self.view, placement.breakpoints)
         self.prompt = render_prompt(body, unmarked_bytes, choices=self.choices, after=self.prompt)
