@@ -44,8 +44,9 @@ RESULT_WORDS = 1_800
 TARGET_TOKENS = 27_000
 
 SYSTEM = "You mend parsers, one file at a time, and read every line twice. " * 40
+# A tool that no layer clears, so that the view does fill up.
 TOOL = JsonObject(
-    {"name": "Read", "description": "Reads a file.", "input_schema": JsonObject({"type": "object"})}
+    {"name": "Lookup", "description": "Looks a word up.", "input_schema": JsonObject({"type": "object"})}
 )
 GOOD = f"<analysis>In order.</analysis><summary>{'The parser is being mended. ' * 8}</summary>"
 Fault = StatusFault | StreamFault | DropFault | SlowFault
@@ -78,7 +79,7 @@ FAILURES = (
     Failure("malformed", said=say("Here is what happened so far: the parser is being mended.")),
     Failure("refusal", said=Said(say("I would rather not.").blocks, "refusal")),
     Failure("cut at max_tokens", said=Said(say("<summary>The parser is").blocks, "max_tokens")),
-    Failure("tool call", said=say("I look first.", calls={"Read": {"file_path": "/a"}})),
+    Failure("tool call", said=say("I look first.", calls={"Lookup": {"word": "a"}})),
     Failure("timeout", SlowFault(timedelta(seconds=2)), settings={"summary_timeout_seconds": 1}),
 )
 
@@ -171,9 +172,7 @@ class Drive:
             good = say("The parser is being mended, file by file." if prompt.purpose == "summary" else GOOD)
             return self.failure.said or good
         think = "Where is it?" if prompt.thinks else ""
-        return say(
-            f"Step {prompt.number}.", think=think, calls={"Read": {"file_path": f"/src/{prompt.number}"}}
-        )
+        return say(f"Step {prompt.number}.", think=think, calls={"Lookup": {"word": f"{prompt.number}"}})
 
     async def go(self) -> Run:
         self.simulator.reset(self.answer)
