@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
+import httpx2
 from hypothesis import strategies as st
 
 from sevenfold.core.flatten import FlattenRules
-from sevenfold.core.json import EMPTY, JsonObject, freeze
+from sevenfold.core.json import EMPTY, JsonObject
 from sevenfold.core.messages import (
     Block,
     Document,
@@ -25,14 +28,8 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.models import Model
 from sevenfold.core.wire import write_message
-from sevenfold.simulator.call import NEWER, Call, Envelope
-from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.gates import gates_of
-from sevenfold.simulator.refusals import Refusal
-from sevenfold.simulator.validate import validate
-from tests.core.cache_cases import START
-
-STRICT = Choices(empty_text=False)
+from sevenfold.testing import Choices, Simulator
 
 SOURCE = JsonObject({"type": "base64", "media_type": "image/png", "data": "aGk="})
 PDF = JsonObject({"type": "base64", "media_type": "application/pdf", "data": "aGk="})
@@ -73,17 +70,27 @@ def rules_of(model: Model) -> FlattenRules:
     return FlattenRules(model.takes_system_role, gates_of(model).takes_prefill)
 
 
-def refusal(messages: Sequence[Message], model: Model) -> str | None:
-    """What the API answers to these messages; None when it takes them."""
-    wires = [write_message(message) for message in messages]
-    body = freeze({"model": model.name, "max_tokens": 1_000, "messages": wires})
-    assert isinstance(body, JsonObject)
-    call = Call("messages", Envelope(NEWER, frozenset(), "here"), body, model, START)
-    try:
-        validate(call, STRICT)
-    except Refusal as error:
-        return str(error)
-    return None
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The whole Messages API, with nothing forgiven but signatures that it did not make."""
+
+    simulator: Simulator
+    http: httpx2.Client
+
+    def refusal(self, messages: Sequence[Message], model: Model) -> str | None:
+        """What it answers to these messages; None when it takes them."""
+        wires = [write_message(message) for message in messages]
+        body = {"model": model.name, "max_tokens": 1_000, "messages": wires}
+        headers = {"x-api-key": "k", "anthropic-version": "2026-10-21"}
+        answer = self.http.post(f"{self.simulator.url}/v1/messages", json=body, headers=headers)
+        return None if answer.status_code == 200 else answer.text
+
+
+@contextmanager
+def open_api() -> Generator[Api]:
+    choices = Choices(empty_text=False, foreign_signatures="keep")
+    with Simulator(choices=choices) as simulator, httpx2.Client(trust_env=False, timeout=60) as http:
+        yield Api(simulator, http)
 
 
 def is_encodable(message: Message) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -37,7 +38,7 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.models import MODELS, Model
-from tests.core.histories import HISTORIES, SOURCE, is_encodable, refusal, rules_of
+from tests.core.histories import HISTORIES, SOURCE, Api, is_encodable, open_api, rules_of
 
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 TAKES = FlattenRules(takes_system_role=True)
@@ -75,12 +76,18 @@ def kinds(flattened: Flattened) -> list[str]:
     return [repair.kind for repair in flattened.repairs]
 
 
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    with open_api() as opened:
+        yield opened
+
+
 @every_model
 @settings(max_examples=20)
 @given(history=HISTORIES)
-def test_what_comes_out_is_taken_by_every_model(model: Model, history: list[Message]) -> None:
+def test_what_comes_out_is_taken_by_every_model(api: Api, model: Model, history: list[Message]) -> None:
     found = flatten(history, rules_of(model))
-    assert refusal(found.messages, model) is None
+    assert api.refusal(found.messages, model) is None
     assert all(map(is_encodable, found.messages))
     again = flatten(found.messages, rules_of(model))
     assert again.messages == found.messages
@@ -95,9 +102,14 @@ def test_what_the_api_takes_already_is_not_touched(history: list[Message], model
     assert found.sources == tuple(range(len(taken)))
 
 
-@given(HISTORIES, st.lists(st.booleans(), min_size=12, max_size=12), st.sampled_from(MODELS))
+@settings(max_examples=50)
+@given(
+    history=HISTORIES,
+    sends=st.lists(st.booleans(), min_size=12, max_size=12),
+    model=st.sampled_from(MODELS),
+)
 def test_portions_make_no_difference_and_every_request_on_the_way_is_taken(
-    history: list[Message], sends: list[bool], model: Model
+    api: Api, history: list[Message], sends: list[bool], model: Model
 ) -> None:
     whole = Flattener(rules_of(model)).add(history)
     parts = Flattener(rules_of(model))
@@ -109,7 +121,7 @@ def test_portions_make_no_difference_and_every_request_on_the_way_is_taken(
         shown += asked.add([message]).messages
         if is_sent:
             shown += asked.finish().messages
-            assert refusal(shown, model) is None
+            assert api.refusal(shown, model) is None
             assert asked.finish().messages == ()
 
 
