@@ -5,6 +5,7 @@ from __future__ import annotations
 from sevenfold.core.catalog import ModelSettings
 from sevenfold.core.settings import Section
 from sevenfold.core.window import WindowSettings
+from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
@@ -16,6 +17,7 @@ from sevenfold.store.places import PlaceSettings
 
 SECTIONS: tuple[type[Section], ...] = (
     ToolResultSettings,
+    MicrocompactSettings,
     ServerEditSettings,
     NotesSettings,
     CompactSettings,

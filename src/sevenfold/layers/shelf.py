@@ -1,0 +1,178 @@
+"""The results in view that may be cleared, and what is known of each: whose it is, how old, whether its file
+is still being worked on. Grows by what is new; only a cut touches what stands there already."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Literal, TypeAlias
+
+from sevenfold.core.json import write_json
+from sevenfold.core.messages import ToolUse, ToolUseId
+
+Kind: TypeAlias = Literal["read", "edit", "write", "list", "search", "shell"]
+
+FILE_KINDS: frozenset[Kind] = frozenset({"read", "edit", "write"})
+"""Results that show what a file holds."""
+
+_NAMES: dict[Kind, tuple[str, ...]] = {
+    "read": ("read", "readfile", "view", "viewfile", "openfile", "notebookread", "cat"),
+    "edit": ("edit", "multiedit", "notebookedit", "applypatch", "strreplace", "texteditor"),
+    "write": ("write", "writefile", "create"),
+    "list": ("glob", "find", "findfiles", "ls", "list", "listdir", "listfiles"),
+    "search": ("grep", "ripgrep", "search", "searchfiles", "websearch", "webfetch", "fetch"),
+}
+"""In lower case and without separators. Every other clearable tool runs commands."""
+_KINDS: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names}
+
+PATH_KEYS = ("file_path", "notebook_path", "path", "filename")
+SUBJECT_KEYS = (*PATH_KEYS, "command", "cmd", "pattern", "query", "url")
+MAX_SUBJECT = 60
+"""Characters of a subject that a marker repeats: the call before it holds the whole."""
+
+MARKER_TOKENS = 40
+"""What a marker with a short subject and a path weighs. A result of no more is not worth clearing."""
+BARE_MARKER = "[Old tool result content cleared]"
+
+
+@dataclass(frozen=True, slots=True)
+class Clearable:
+    """A result that may be cleared, and the call that it answers."""
+
+    id: ToolUseId
+    tool: str
+    kind: Kind
+    subject: str
+    """What the call was about, in a few words."""
+    path: str
+    """The file it shows; empty where it shows none."""
+    call: int
+    """A hash of the whole call: the same call again asks for the same result."""
+    tokens: int
+
+    @property
+    def saved_tokens(self) -> int:
+        """What the view loses in tokens when a marker takes its place."""
+        return max(0, self.tokens - MARKER_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A clearable result and where in the view it stands."""
+
+    result: Clearable
+    order: int
+    """Which clearable result of the session it is, counted from one."""
+    round: int
+    """The first request that shows it."""
+    place: int
+    """Tokens of the view before it."""
+    anchor: int
+    """Tokens up to which the cache was written before it came: what can still be read without it."""
+
+
+def read_call(use: ToolUse, tokens: int) -> Clearable:
+    """The result of a call, by what the call says."""
+    kind = _KINDS.get(use.name.replace("_", "").replace("-", "").lower(), "shell")
+    path = _first(use, PATH_KEYS) if kind in FILE_KINDS else ""
+    subject = " ".join(_first(use, SUBJECT_KEYS).split())
+    # The end of a path tells more than its beginning.
+    shown = subject[-MAX_SUBJECT:] if path else subject[:MAX_SUBJECT]
+    call = hash((use.name, write_json(use.input)))
+    return Clearable(use.id, use.name, kind, shown, path, call, tokens)
+
+
+def render_marker(result: Clearable, where: str | None) -> str:
+    """What stands in for a cleared result: whose it was and the file that holds it, or that it is gone."""
+    if where is None:
+        return BARE_MARKER
+    about = f"{result.tool} {result.subject}".rstrip()
+    return f"[{about}: output cleared, kept in {where}]"
+
+
+class Shelf:
+    """The clearable results of one conversation's view, in order. Not for sharing between threads."""
+
+    __slots__ = ("_cleared", "_latest", "_rounds", "_touched", "live")
+
+    def __init__(self) -> None:
+        self.live: list[Standing] = []
+        self._rounds: list[int] = []
+        """In which round each result came, the cleared ones too."""
+        self._touched: dict[str, int] = {}
+        """By file: the last edit of it."""
+        self._latest: dict[str, int] = {}
+        """By file: the last time that it was read or written."""
+        self._cleared: set[int] = set()
+
+    @property
+    def count(self) -> int:
+        """Clearable results so far, the cleared ones too."""
+        return len(self._rounds)
+
+    def add(self, result: Clearable, *, round_: int, place: int, anchor: int) -> bool:
+        """A result joins the view. True when it brings back what a cut had taken out."""
+        self._rounds.append(round_)
+        self.live.append(Standing(result, self.count, round_, place, anchor))
+        if result.path:
+            if result.kind in {"edit", "write"}:
+                self._touched[result.path] = self.count
+            if result.kind in {"read", "write"}:
+                self._latest[result.path] = self.count
+        is_back = result.call in self._cleared
+        if is_back:
+            self._cleared.discard(result.call)
+            self._touched[result.path] = self.count
+        return is_back
+
+    def clear(self, ids: Collection[ToolUseId]) -> None:
+        """A cut took these out: what stands behind them moves up."""
+        kept: list[Standing] = []
+        gone: list[Standing] = []
+        shift = before = passed = 0
+        for item in self.live:
+            if item.result.id in ids:
+                gone.append(item)
+                self._cleared.add(item.result.call)
+                shift += item.result.saved_tokens
+                continue
+            # Anchors rise with places, so what lies before this one also lies before the next.
+            while passed < len(gone) and gone[passed].place < item.anchor:
+                before += gone[passed].result.saved_tokens
+                passed += 1
+            moved = replace(item, place=item.place - shift, anchor=item.anchor - before) if shift else item
+            kept.append(moved)
+        self.live = kept
+
+    def start_over(self) -> None:
+        """A compaction took everything out."""
+        self.live = []
+        self._cleared.clear()
+
+    def stale(self, keep: int, before_round: int, most: int | None = None) -> list[Standing]:
+        """What a cut may take, newest first: all but the last `keep`, and none that no request has shown."""
+        last = self.count - keep
+        allowed = (item for item in reversed(self.live) if item.order <= last and item.round < before_round)
+        return list(islice(allowed, most))
+
+    def stale_rounds(self, item: Standing, keep: int, round_: int) -> int:
+        """For how many rounds it has not been among the last `keep`."""
+        follower = item.order + keep
+        return round_ - self._rounds[follower - 1] if follower <= self.count else 0
+
+    def age(self, item: Standing) -> int:
+        """Clearable results since it came, or since its file was last edited."""
+        last = item.order
+        if item.result.path:
+            last = max(last, self._touched.get(item.result.path, 0))
+        return self.count - last
+
+    def is_superseded(self, item: Standing) -> bool:
+        """Whether its file was read or written again since."""
+        result = item.result
+        return result.kind == "read" and self._latest.get(result.path, 0) > item.order
+
+
+def _first(use: ToolUse, keys: tuple[str, ...]) -> str:
+    return next((value for key in keys if isinstance(value := use.input.get(key), str)), "")
