@@ -56,16 +56,22 @@ def find_markers(body: JsonObject) -> tuple[Marker, ...]:
 
 def place_markers(body: JsonObject, blocks: Sequence[Placed]) -> tuple[Marker, ...]:
     """`find_markers` for who has the blocks already. What the provider would refuse marks nothing."""
-    explicit = {marker.path: marker for marker in _explicit(blocks)}
+    explicit = tuple(_explicit(blocks))
     automatic = _automatic(body, blocks)
-    if automatic is not None:
-        explicit.setdefault(automatic.path, automatic)
-    return tuple(explicit[block.path] for block in blocks if block.path in explicit)
+    if automatic is None or (explicit and explicit[-1].path == automatic.path):
+        return explicit
+    # It stands on the last block that can have a marker, so after all others.
+    return (*explicit, automatic)
 
 
-def marker_problems(body: JsonObject, choices: CacheChoices = CHOICES) -> tuple[MarkerProblem, ...]:
-    """Everything wrong with a request's markers; the provider names the first."""
-    blocks = list_blocks(body)
+def marker_problems(
+    body: JsonObject, choices: CacheChoices = CHOICES, *, listed: Sequence[Placed] | None = None
+) -> tuple[MarkerProblem, ...]:
+    """Everything wrong with a request's markers; the provider names the first.
+
+    `listed` are the blocks of the body, from who has them already.
+    """
+    blocks = list_blocks(body) if listed is None else listed
     found = [problem for block in blocks if (problem := _block_problem(block)) is not None]
     top = body.get(MARKER)
     if top is not None and _ttl(top) is None:
@@ -85,7 +91,8 @@ def is_cacheable(block: Placed) -> bool:
 
 def _explicit(blocks: Iterable[Placed]) -> Iterator[Marker]:
     for block in blocks:
-        ttl = _ttl(block.wire.get(MARKER))
+        marker = block.wire.get(MARKER)
+        ttl = None if marker is None else _ttl(marker)
         if ttl is not None and is_cacheable(block):
             yield Marker(block.path, ttl)
 

@@ -42,29 +42,45 @@ class Placed:
 
 def list_blocks(body: JsonObject) -> tuple[Placed, ...]:
     """Every block of the body, seen by the model or not."""
-    return (*_tools(body), *_system(body), *_messages(body))
+    return (*frame_blocks(body), *_messages(body))
+
+
+def frame_blocks(body: JsonObject) -> tuple[Placed, ...]:
+    """The tools and the system prompt."""
+    return (*_tools(body), *_system(body))
+
+
+def message_blocks(turn: int, message: JsonObject) -> Iterator[Placed]:
+    """The blocks of one message, the `turn`-th of its request."""
+    role = message.get("role")
+    if not isinstance(role, str):
+        raise WireError(f"messages.{turn}.role: expected user, assistant or system, not {role!r}")
+    clears = message.get("clear_at") == "next_user_message"
+    effort = message.get("output_config")
+    if role == "system" and isinstance(effort, JsonObject):
+        yield Placed(f"messages.{turn}.output_config", "messages", role, EFFORT, effort, turn, clears)
+    for index, block in enumerate(_blocks(f"messages.{turn}.content", message.get("content"))):
+        path = f"messages.{turn}.content.{index}"
+        yield Placed(path, "messages", role, _kind(block), block, turn, clears)
 
 
 def shown_blocks(
     body: JsonObject, blocks: Sequence[Placed], model: Model, choices: CacheChoices
 ) -> tuple[Placed, ...]:
     """The blocks that are rendered into the prompt, in that order."""
+    first = next((index for index, block in enumerate(blocks) if block.turn != _OUTSIDE), len(blocks))
+    frame = (block for block in blocks[:first] if choices.renders_deferred or not block.is_deferred)
     spoken = _last_spoken(blocks)
-    compacted = _last_compacted(blocks)
     drops_thinking = model.drops_thinking and not _edits_thinking(body)
 
-    def is_shown(index: int, block: Placed) -> bool:
-        if block.is_deferred:
-            return choices.renders_deferred
-        if block.turn == _OUTSIDE:
-            return True
-        if index < compacted or (block.clears and block.turn < spoken):
-            return False
-        return not (drops_thinking and block.kind in THINKING and block.turn < spoken)
+    def is_gone(block: Placed) -> bool:
+        return block.turn < spoken and (block.clears or (drops_thinking and block.kind in THINKING))
 
-    shown = (block for index, block in enumerate(blocks) if is_shown(index, block))
+    inside = blocks[max(first, _last_compacted(blocks)) :]
+    if drops_thinking or any(block.clears for block in inside):
+        inside = [block for block in inside if not is_gone(block)]
     # A stable sort: only the web search tool is listed at one level and rendered at another.
-    return tuple(sorted(shown, key=lambda block: LEVELS.index(block.level)))
+    return (*sorted(frame, key=lambda block: LEVELS.index(block.level)), *inside)
 
 
 def _tools(body: JsonObject) -> Iterator[Placed]:
@@ -83,16 +99,7 @@ def _system(body: JsonObject) -> Iterator[Placed]:
 
 def _messages(body: JsonObject) -> Iterator[Placed]:
     for turn, message in enumerate(_list("messages", body.get("messages"))):
-        role = message.get("role")
-        if not isinstance(role, str):
-            raise WireError(f"messages.{turn}.role: expected user, assistant or system, not {role!r}")
-        clears = message.get("clear_at") == "next_user_message"
-        effort = message.get("output_config")
-        if role == "system" and isinstance(effort, JsonObject):
-            yield Placed(f"messages.{turn}.output_config", "messages", role, EFFORT, effort, turn, clears)
-        for index, block in enumerate(_blocks(f"messages.{turn}.content", message.get("content"))):
-            path = f"messages.{turn}.content.{index}"
-            yield Placed(path, "messages", role, _kind(block), block, turn, clears)
+        yield from message_blocks(turn, message)
 
 
 def _blocks(path: str, value: Json) -> Iterable[JsonObject]:

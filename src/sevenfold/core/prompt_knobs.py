@@ -28,6 +28,10 @@ ALWAYS_THINKS = frozenset(
 """Models that think whatever they are told, so that adaptive thinking is the same as saying nothing."""
 
 
+LOOKED = frozenset({"tool_result", "image", "document", "search_result"})
+"""The types of blocks that can turn a knob by being there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Knob:
     name: str
@@ -40,7 +44,7 @@ def read_knobs(
     body: JsonObject, blocks: Iterable[Placed], model: Model, choices: CacheChoices
 ) -> tuple[Knob, ...]:
     """All knobs of a request, by level, always the same ones. `blocks` are those the model sees."""
-    looks = [_look(block.wire) for block in blocks if block.level == "messages"]
+    looks = [_look(block.wire) for block in blocks if block.kind in LOOKED and block.level == "messages"]
     output = _object(body.get("output_config"))
     knobs = (
         Knob(SPEED, "system", _unless(body.get("speed"), "standard")),
@@ -68,7 +72,8 @@ def _look(block: JsonObject) -> _Look:
     """Whether a block, or one inside it, is an image or may be cited."""
     kind = block.get("type")
     if kind == "tool_result":
-        inner = [_look(item) for item in _objects(block.get("content"))]
+        content = block.get("content")
+        inner = [_look(item) for item in _objects(content)] if isinstance(content, tuple) else []
         return _Look(any(look.cites for look in inner), any(look.shows for look in inner))
     if kind == "image":
         return _Look(shows=True)

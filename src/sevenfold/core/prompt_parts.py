@@ -7,8 +7,9 @@ of its level, so that every part from there on hashes differently.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from operator import is_
 from typing import TypeAlias
 
 from sevenfold.core.cache_choices import CHOICES, LEVELS, CacheChoices, Level
@@ -72,35 +73,56 @@ def render_prompt(
     choices: CacheChoices = CHOICES,
     catalog: Catalog = CATALOG,
     after: Prompt | None = None,
+    listed: Sequence[Placed] | None = None,
 ) -> Prompt:
     """A Messages API request as a prompt.
 
     `after` is an earlier prompt of the same conversation: what both have is neither hashed nor counted again,
-    and the result is the same as without it.
+    and the result is the same as without it. `listed` are the blocks of the body, from who has them already.
     """
     named = body.get("model")
     model = named if isinstance(named, str) else ""
     known_as = catalog.find(model)
-    listed = list_blocks(body)
-    shown = shown_blocks(body, listed, known_as, choices)
+    blocks = list_blocks(body) if listed is None else listed
+    shown = shown_blocks(body, blocks, known_as, choices)
     knobs = read_knobs(body, shown, known_as, choices)
-    ttls = {marker.path: marker.ttl for marker in place_markers(body, listed)}
-    known = _known(shown, after)
-    hashes = _chained(shown, knobs, choices, after, known)
-    tokens = (_tokens(block, known.get(index), count) for index, block in enumerate(shown))
-    parts = tuple(
-        Part(block.path, block.level, block.kind, digest, size, ttls.get(block.path))
-        for block, digest, size in zip(shown, hashes, tokens, strict=True)
+    ttls = {marker.path: marker.ttl for marker in place_markers(body, blocks)}
+    opening = _opening(shown, knobs, choices, after)
+    known = _known(shown, after, len(opening))
+    hashes = _chained(shown, knobs, choices, after, known, opening)
+    rest = range(len(opening), len(shown))
+    tokens = (_tokens(shown[index], known.get(index), count) for index in rest)
+    parts = (
+        *(part if part.ttl == (ttl := ttls.get(part.path)) else replace(part, ttl=ttl) for part in opening),
+        *(
+            Part(block.path, block.level, block.kind, digest, size, ttls.get(block.path))
+            for block, digest, size in zip(shown[len(opening) :], hashes, tokens, strict=True)
+        ),
     )
     return Prompt(model, knobs, parts, shown, choices)
 
 
-def _known(blocks: Sequence[Placed], after: Prompt | None) -> dict[int, Part]:
-    """The parts of the earlier prompt whose blocks stand unchanged at the same place."""
+def _opening(
+    blocks: Sequence[Placed], knobs: tuple[Knob, ...], choices: CacheChoices, after: Prompt | None
+) -> tuple[Part, ...]:
+    """The parts of the earlier prompt that the very same blocks begin; only automatic markers can differ."""
+    if after is None or after.choices != choices or after.knobs != knobs:
+        return ()
+    pairs = enumerate(map(is_, blocks, after.blocks))
+    length = min(len(blocks), len(after.blocks))
+    return after.parts[: next((index for index, same in pairs if not same), length)]
+
+
+def _known(blocks: Sequence[Placed], after: Prompt | None, first: int) -> dict[int, Part]:
+    """The parts of the earlier prompt whose blocks stand unchanged at the same place, from the first on."""
     if after is None:
         return {}
-    pairs = enumerate(zip(blocks, after.blocks, strict=False))
-    return {index: after.parts[index] for index, (block, before) in pairs if _is_same(block, before)}
+    pairs = zip(blocks[first:], after.blocks[first:], strict=False)
+    return {
+        index: after.parts[index]
+        for index, (block, before) in enumerate(pairs, first)
+        if _is_same(block, before)
+    }
 
 
 def _tokens(block: Placed, known: Part | None, count: CountPart) -> int:
@@ -115,12 +137,16 @@ def _chained(
     choices: CacheChoices,
     after: Prompt | None,
     known: Mapping[int, Part],
+    opening: Sequence[Part],
 ) -> Iterator[Digest]:
-    """The hash after each block. While all before it was the same, a known part's hash is taken as it is."""
+    """The hash after each block behind the opening. While all before it was the same, a known part's hash is
+    taken as it is."""
     earlier = after.parts if after and after.choices == choices and after.knobs == knobs else ()
     in_step = True
     current, level = START, 0
-    for index, block in enumerate(blocks):
+    if opening:
+        current, level = opening[-1].digest, LEVELS.index(opening[-1].level) + 1
+    for index, block in enumerate(blocks[len(opening) :], len(opening)):
         in_step = in_step and index < len(earlier)
         reached = LEVELS.index(block.level) + 1
         if in_step and index in known:

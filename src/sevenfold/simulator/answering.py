@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import is_
 
 from sevenfold.core.cache_model import Bill, Prompt, Scope
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.core.prompt_blocks import Placed
+from sevenfold.core.prompt_blocks import EFFORT, Placed
 from sevenfold.core.wire import read_message
 from sevenfold.simulator import brain as brains
 from sevenfold.simulator.billing import Spent
@@ -18,6 +19,7 @@ from sevenfold.simulator.call import Call
 from sevenfold.simulator.compaction import signed_block, threshold_block
 from sevenfold.simulator.counting import count_all
 from sevenfold.simulator.edit_requests import Compacting
+from sevenfold.simulator.knowledge import Known
 from sevenfold.simulator.output import Output, Room, billed, fit, with_ids
 from sevenfold.simulator.preparing import Prepared, is_deleted, render
 from sevenfold.simulator.refusals import invalid
@@ -139,14 +141,19 @@ class Answering:
     def _messages(self, seen: Prompt) -> tuple[Message, ...]:
         """What the model sees, as values; a result deleted from the cached prefix is a placeholder to it."""
         deleted, text = self._prepared.deleted, self._world.choices.cleared_text
-        blocks = [
-            with_wire(block, content=text) if is_deleted(block.wire, deleted) else block
-            for block in seen.blocks
-            if block.turn >= 0 and block.kind != "output_config"
-        ]
+        blocks = [block for block in seen.blocks if block.turn >= 0 and block.kind != EFFORT]
+        if deleted:
+            blocks = [
+                with_wire(block, content=text) if is_deleted(block.wire, deleted) else block
+                for block in blocks
+            ]
+        listing = self._call.listing
+        known = listing.messages
+        if not deleted and len(blocks) == len(listing.spoken) and seen is self._prepared.sent:
+            return tuple([item.value or _value(item.spoken, item) for item in known if item.spoken])
         return tuple(
-            read_message({"role": role, "content": [block.wire for block in group]})
-            for (_, role), group in groupby(blocks, key=_place)
+            _value(tuple(group), known[turn] if turn < len(known) else None)
+            for turn, group in groupby(blocks, key=_turn)
         )
 
     def _sign(self, output: Output, opening: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
@@ -203,5 +210,16 @@ def _stops(call: Call) -> tuple[str, ...]:
     return tuple(word(stop) for stop in stops) if isinstance(stops, tuple) else ()
 
 
-def _place(block: Placed) -> tuple[int, str]:
-    return (block.turn, block.role)
+def _turn(block: Placed) -> int:
+    return block.turn
+
+
+def _value(blocks: tuple[Placed, ...], known: Known | None) -> Message:
+    """What is left of a message, as a value: kept for the next request where it is the whole message."""
+    is_whole = known is not None and all(map(is_, blocks, known.spoken)) and len(blocks) == len(known.spoken)
+    if is_whole and known is not None and known.value is not None:
+        return known.value
+    value = read_message({"role": blocks[0].role, "content": [block.wire for block in blocks]})
+    if is_whole and known is not None:
+        known.value = value
+    return value

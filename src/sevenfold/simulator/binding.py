@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from sevenfold.core.canonical import START, Digest, block_bytes, canonical, chain, unmarked
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prompt_blocks import Placed
+from sevenfold.simulator.knowledge import Knowledge
 from sevenfold.simulator.seals import NO_PREDECESSOR, CompactionSeal, read_compaction_seal, signature_digest
 from sevenfold.simulator.view import is_thinking, word
 
@@ -31,18 +32,18 @@ class Binding:
     """Follows one conversation block by block. Nothing is hashed before somebody asks: most requests hold no
     thinking, and get none back."""
 
-    __slots__ = ("_body", "_deferred", "_end", "_passed", "_pending")
+    __slots__ = ("_body", "_deferred", "_end", "_knowledge", "_passed", "_pending")
 
-    def __init__(self, body: JsonObject) -> None:
-        self._body = body
+    def __init__(self, body: JsonObject, knowledge: Knowledge) -> None:
+        self._body, self._knowledge = body, knowledge
         self._passed: list[Placed] = []
         self._deferred: Mapping[str, JsonObject] = {}
         self._end: ChainEnd | None = None
         self._pending: CompactionSeal | None = None
 
-    def advance(self, block: Placed) -> None:
-        """Go past a block."""
-        self._passed.append(block)
+    def advance(self, *blocks: Placed) -> None:
+        """Go past some blocks."""
+        self._passed.extend(blocks)
 
     @property
     def end(self) -> ChainEnd:
@@ -67,12 +68,22 @@ class Binding:
             end = replace(end, prefix=seal.prefix, last_role=seal.last_role)
         if is_thinking(block):
             seen = signature_digest(signature_of(block.wire))
-            return replace(end, predecessor=seen, last_role=block.role)
+            return ChainEnd(end.frame, end.prefix, seen, block.role)
         if block.kind == "compaction":
             return self._restarted(end, block)
+        return ChainEnd(end.frame, self._linked(end.prefix, block), end.predecessor, block.role)
+
+    def _linked(self, prefix: Digest, block: Placed) -> Digest:
+        # What a tool introduces stands elsewhere in the body, so its block alone does not tell.
+        introduces = "tool" in block.wire
+        known = None if introduces else self._knowledge.link(prefix, block)
+        if known is not None:
+            return known
         data = block_bytes(block.role, _normal(block.wire))
-        prefix = chain(end.prefix, data + self._introduced(block.wire))
-        return replace(end, prefix=prefix, last_role=block.role)
+        after = chain(prefix, data + self._introduced(block.wire))
+        if not introduces:
+            self._knowledge.add_link(prefix, block, after)
+        return after
 
     def _restarted(self, end: ChainEnd, block: Placed) -> ChainEnd:
         """Nothing before a summary counts, except that a signed one can vouch for the turns kept after it."""

@@ -43,18 +43,17 @@ class Prompt:
     @property
     def last_text(self) -> str:
         """What the user said last, tool results apart."""
-        said = [
+        said = (
             "\n".join(block.text for block in message.blocks if isinstance(block, Text))
-            for message in self.messages
+            for message in reversed(self.messages)
             if message.role == "user"
-        ]
-        return next((text for text in reversed(said) if text), "")
+        )
+        return next((text for text in said if text), "")
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
         """The tool results that came last, if the conversation ends with some."""
-        spoken = [message for message in self.messages if message.role != "system"]
-        last = spoken[-1] if spoken else None
+        last = next((message for message in reversed(self.messages) if message.role != "system"), None)
         if last is None or last.role != "user":
             return ()
         return tuple(block for block in last.blocks if isinstance(block, ToolResult))

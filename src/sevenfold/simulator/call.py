@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit
-from sevenfold.core.json import Json, JsonObject, read_json
+from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.models import Model
 from sevenfold.simulator import betas
 from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.gates import Gates, gates_of
+from sevenfold.simulator.knowledge import Knowledge, Listing
 from sevenfold.simulator.refusals import Problem, Refusal, invalid
 from sevenfold.simulator.shape import as_object, as_text, require
 
@@ -44,6 +45,8 @@ class Call:
     body: JsonObject
     model: Model
     started: datetime
+    listing: Listing = field(repr=False, compare=False)
+    """The body's blocks."""
 
     @property
     def gates(self) -> Gates:
@@ -68,6 +71,13 @@ class Call:
         return self.envelope.has(beta)
 
 
+class Reader(Protocol):
+    """What of the world a body is read with."""
+
+    catalog: Catalog
+    knowledge: Knowledge
+
+
 def read_envelope(headers: Mapping[str, str], choices: Choices) -> Envelope:
     """Check who asks and how; `headers` has lower-case names."""
     key = _read_key(headers)
@@ -82,19 +92,19 @@ def read_envelope(headers: Mapping[str, str], choices: Choices) -> Envelope:
 
 
 def read_call(
-    endpoint: Endpoint, envelope: Envelope, data: bytes, catalog: Catalog, started: datetime, emit: Emit
+    endpoint: Endpoint, envelope: Envelope, data: bytes, world: Reader, started: datetime, emit: Emit
 ) -> Call:
     """Decode the body and find the model; what else the body holds is checked by `validate`."""
     try:
-        value: Json = read_json(data)
+        value: Json = world.knowledge.read(data)
     except WireError as error:
         raise invalid(f"The request body is not valid JSON: {error}") from error
     body = as_object("body", value)
     name = as_text("model", require("", body, "model"))
-    model = catalog.find(name, emit)
+    model = world.catalog.find(name, emit)
     if not model.is_known:
         raise Refusal(Problem(404, f"model: {name}"))
-    return Call(endpoint, envelope, body, model, started)
+    return Call(endpoint, envelope, body, model, started, Listing(body, world.knowledge))
 
 
 def _read_key(headers: Mapping[str, str]) -> str:

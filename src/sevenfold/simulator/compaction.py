@@ -12,22 +12,27 @@ from sevenfold.simulator.refusals import invalid
 from sevenfold.simulator.seals import CompactionSeal, fingerprint, read_compaction_seal
 from sevenfold.simulator.shape import as_one_of, as_text, optional_object, require
 from sevenfold.simulator.validate_params import is_forced
-from sevenfold.simulator.view import message_blocks, word
+from sevenfold.simulator.view import word
 
 CHANGES = frozenset({"tool_addition", "tool_removal"})
 
 
 def check_compaction(call: Call) -> None:
     """Refuse blocks that are not as they were returned, and compaction requests that the API cannot take."""
-    blocks = message_blocks(call.body)
+    blocks = call.listing.spoken
     _check_signed(blocks)
     # Counting ignores the field, so what it cannot be combined with does not matter there.
     if call.body.get("compaction") is not None and call.endpoint == "messages":
         _check_request(call, blocks)
 
 
-def current_blocks(blocks: Sequence[Placed]) -> tuple[Placed, ...]:
-    """From the last summary on; blocks of compactions that failed mean nothing and are left out."""
+def current_blocks(blocks: tuple[Placed, ...]) -> tuple[Placed, ...]:
+    """From the last summary on; blocks of compactions that failed mean nothing and are left out.
+
+    Where there was no compaction they are the very same.
+    """
+    if not any(block.kind == "compaction" for block in blocks):
+        return blocks
     summaries = [at for at, block in enumerate(blocks) if _is_summary(block)]
     first = summaries[-1] if summaries else 0
     return tuple(block for block in blocks[first:] if block.kind != "compaction" or _is_summary(block))
@@ -44,7 +49,7 @@ def threshold_block(summary: str | None) -> JsonObject:
 def signed_block(call: Call, binding: Binding, summary: str) -> JsonObject:
     """The one block that answers a compaction request."""
     end = binding.end
-    changes = tool_changes(message_blocks(call.body))
+    changes = tool_changes(call.listing.spoken)
     seal = CompactionSeal(
         fingerprint(summary),
         fingerprint(changes),

@@ -106,14 +106,14 @@ class Exchange:
             envelope.workspace if visit.endpoint == "messages" else f"{envelope.workspace} counts"
         )
         world.meter.admit(visit.meter_key, now)
-        call = read_call(visit.endpoint, envelope, data, world.catalog, now, visit.events.append)
+        call = read_call(visit.endpoint, envelope, data, world, now, visit.events.append)
         visit.entry = replace(visit.entry, model=call.model_name)
         validate(call, world.choices)
         if isinstance(visit.fault, StreamFault) and not call.streams:
             raise _FaultMet(Problem(visit.fault.status, visit.fault.message))
         visit.trace = Trace.of(call)
         visit.previous = world.records.predecessor(visit.trace, call.model_name)
-        prepared = prepare(call, world, visit.previous.sent if visit.previous else None)
+        prepared = prepare(call, world, visit.previous)
         if visit.endpoint == "count_tokens":
             return self._counted(visit, call, prepared)
         answered = await Answering(call, prepared, world, visit.suffix).answer()

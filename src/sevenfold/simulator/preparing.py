@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -9,14 +10,16 @@ from sevenfold.core.cache_choices import Level
 from sevenfold.core.cache_model import CountPart, Prompt, render_prompt
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUseId
+from sevenfold.core.prompt_blocks import EFFORT, Placed
 from sevenfold.simulator.binding import Binding
 from sevenfold.simulator.call import Call
 from sevenfold.simulator.compaction import current_blocks
 from sevenfold.simulator.counting import counter
 from sevenfold.simulator.edit_requests import Compacting, read_edits
 from sevenfold.simulator.edits import Edited, apply_thinking, apply_tools
+from sevenfold.simulator.records import Record
 from sevenfold.simulator.thinking import Transformation, check_thinking
-from sevenfold.simulator.view import message_blocks, rebuilt, word
+from sevenfold.simulator.view import rebuilt, word
 from sevenfold.simulator.world import World
 
 
@@ -40,20 +43,23 @@ class Prepared:
         return self.seen.tokens
 
 
-def prepare(call: Call, world: World, after: Prompt | None = None) -> Prepared:
+def prepare(call: Call, world: World, previous: Record | None = None) -> Prepared:
     """Everything that happens to a prompt before it is looked up; refuses what the API would.
 
-    `after` is the request before it in its conversation: what both have is neither hashed nor counted again.
+    `previous` is the request before it in its conversation: what both have is not hashed or counted again.
     """
     checked = check_thinking(call, world.choices)
     edits = read_edits(call)
     deleted = _deleted(call)
     plain = counter(world.tokenizer, call.model)
     count = _sparing(plain, deleted)
-    sent = render(call.body, count, world, after if after and _counts_alike(after, call, deleted) else None)
+    before = None if previous is None or deleted else previous
+    sent = render(call.body, count, world, _alike(before and before.sent, call), call.listing.blocks)
+    model_saw = _alike(before and before.seen, call) or sent
     blocks = current_blocks(checked.blocks)
-    body = rebuilt(call.body, blocks)
-    seen = sent if blocks == message_blocks(call.body) else render(body, count, world, sent)
+    is_whole = blocks is call.listing.spoken
+    body = call.body if is_whole else rebuilt(call.body, blocks)
+    seen = sent if is_whole else render(body, count, world, model_saw)
     applied: list[JsonObject] = []
     edited = Edited(blocks)
     if edits.thinking is not None:
@@ -74,7 +80,7 @@ def prepare(call: Call, world: World, after: Prompt | None = None) -> Prepared:
             world.cleared[workspace] |= edited.cleared
     if edited.blocks != blocks:
         body = rebuilt(call.body, edited.blocks)
-        seen = render(body, count, world, sent)
+        seen = render(body, count, world, model_saw)
     if deleted:
         applied.append(_deletion(seen, plain))
     return Prepared(
@@ -90,13 +96,24 @@ def prepare(call: Call, world: World, after: Prompt | None = None) -> Prepared:
     )
 
 
-def render(body: JsonObject, count: CountPart, world: World, after: Prompt | None = None) -> Prompt:
-    return render_prompt(body, count, choices=world.choices.cache, catalog=world.catalog, after=after)
+def render(
+    body: JsonObject,
+    count: CountPart,
+    world: World,
+    after: Prompt | None = None,
+    listed: Sequence[Placed] | None = None,
+) -> Prompt:
+    """`listed` are the body's blocks, where they are known."""
+    return render_prompt(
+        body, count, choices=world.choices.cache, catalog=world.catalog, after=after, listed=listed
+    )
 
 
-def _counts_alike(after: Prompt, call: Call, deleted: AbstractSet[ToolUseId]) -> bool:
-    """Whether an earlier prompt's counts hold here: same model, and no block told to weigh nothing."""
-    return after.model == call.model_name and not deleted and all(part.tokens for part in after.parts)
+def _alike(after: Prompt | None, call: Call) -> Prompt | None:
+    """An earlier prompt if its counts hold here: same model, and no block was told to weigh nothing."""
+    if after is None or after.model != call.model_name:
+        return None
+    return after if all(part.tokens or part.kind == EFFORT for part in after.parts) else None
 
 
 def _deleted(call: Call) -> frozenset[ToolUseId]:

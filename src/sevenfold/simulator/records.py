@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import chain
+from operator import eq
 
 from sevenfold.core.cache_model import Difference, Prompt, first_difference
 from sevenfold.core.canonical import MARKER, Digest
 from sevenfold.core.json import EMPTY, Json, JsonObject
 from sevenfold.simulator.call import Call
+from sevenfold.simulator.knowledge import Known
 from sevenfold.simulator.seals import fingerprint
-from sevenfold.simulator.view import message_blocks
 
 KEPT = 256
 """Requests remembered for diagnostics; the API forgets too."""
@@ -34,18 +36,25 @@ class Trace:
 
     @classmethod
     def of(cls, call: Call) -> Trace:
-        # Python's own hash: it never leaves the process, and takes a tenth of the time of a real one.
-        keys = (hash((block.role, block.wire.without(MARKER))) for block in message_blocks(call.body))
+        keys = chain.from_iterable(_keys(known) for known in call.listing.messages)
         return cls(call.envelope.workspace, tuple(keys))
 
-    def likeness(self, other: Trace) -> tuple[int, int]:
-        """How many blocks both have, and with how many of them both begin."""
-        pairs = zip(self.blocks, other.blocks, strict=False)
-        opening = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        return len(frozenset(self.blocks).intersection(other.blocks)), opening
+    def opening(self, other: Trace) -> int:
+        """With how many blocks both begin."""
+        pairs = enumerate(map(eq, self.blocks, other.blocks))
+        shorter = min(len(self.blocks), len(other.blocks))
+        return next((index for index, same in pairs if not same), shorter)
 
 
 NO_TRACE = Trace("", ())
+
+
+def _keys(known: Known) -> tuple[int, ...]:
+    """What the blocks of a message are known again by."""
+    if known.keys is None:
+        # Python's own hash: it never leaves the process, and takes a tenth of the time of a real one.
+        known.keys = tuple(hash((block.role, block.wire.without(MARKER))) for block in known.spoken)
+    return known.keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,20 @@ class _Candidate:
         return is_whole or 2 * self.shared >= best.shared
 
 
+def _most_alike(trace: Trace, records: Sequence[Record]) -> _Candidate | None:
+    """The request that has most blocks in common with this one; None when none has any."""
+    blocks = frozenset(trace.blocks)
+    best: _Candidate | None = None
+    for record in reversed(records):
+        # It cannot share more than it has, and of two alike the later one stands.
+        if best is not None and len(record.trace.blocks) < best.shared:
+            continue
+        row = _Candidate(record, len(blocks.intersection(record.trace.blocks)), trace.opening(record.trace))
+        if row.shared and (best is None or row.rank() > best.rank()):
+            best = row
+    return best
+
+
 class Records:
     """The last requests, by the id of their answer."""
 
@@ -104,6 +127,10 @@ class Records:
         if len(self._by_id) > KEPT:
             self._by_id.popitem(last=False)
 
+    @property
+    def latest(self) -> Record | None:
+        return next(reversed(self._by_id.values()), None)
+
     def predecessor(self, trace: Trace, model: str) -> Record | None:
         """The last request of the same conversation: no id tells, so it is that with most blocks in common.
 
@@ -112,12 +139,14 @@ class Records:
         since each model has a cache of its own.
         """
         recent = [item for item in self._by_id.values() if item.trace.workspace == trace.workspace]
-        rows = [_Candidate(item, *trace.likeness(item.trace)) for item in recent[-COMPARED:]]
-        best = max(rows, key=_Candidate.rank, default=None)
-        if best is None or not best.shared:
+        best = _most_alike(trace, recent[-COMPARED:])
+        if best is None:
             return None
-        own = (row for row in rows if row.record.sent.model == model and row.is_akin(best))
-        return max(own, key=_Candidate.rank, default=best).record
+        if best.record.sent.model == model:
+            return best.record
+        own = [item for item in recent[-COMPARED:] if item.sent.model == model]
+        candidate = _most_alike(trace, own)
+        return candidate.record if candidate is not None and candidate.is_akin(best) else best.record
 
     def diagnose(self, call: Call, record: Record) -> Json:
         """The `diagnostics` of an answer: null when nothing diverged (API.md §1.6)."""

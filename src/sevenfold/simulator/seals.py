@@ -24,6 +24,8 @@ _KEY = b"sevenfold simulator"
 _MAGIC = b"7th1"
 _HASH_BYTES = 32
 NO_PREDECESSOR = Digest("0" * 64)
+KEPT_SEALS = 4_096
+"""Signatures that need not be looked into again: a long conversation sends all of its own every time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Seal:
         return base64.b64encode(_mac(told) + told).decode()
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=KEPT_SEALS)
 def read_seal(signature: str) -> Seal | None:
     """What a signature says; None when it was not made here, or was changed since."""
     try:
@@ -121,6 +123,7 @@ def fingerprint(value: Json) -> Digest:
     return digest(canonical(value))
 
 
+@lru_cache(maxsize=KEPT_SEALS)
 def signature_digest(signature: str) -> Digest:
     return digest(signature.encode())
 

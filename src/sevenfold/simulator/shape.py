@@ -59,7 +59,13 @@ def as_texts(path: str, value: Json) -> tuple[str, ...]:
 
 def objects(path: str, value: Json) -> tuple[JsonObject, ...]:
     """A list of objects."""
-    return tuple(as_object(f"{path}.{index}", item) for index, item in enumerate(as_list(path, value)))
+    found = as_list(path, value)
+    return tuple(
+        [
+            item if isinstance(item, JsonObject) else as_object(f"{path}.{index}", item)
+            for index, item in enumerate(found)
+        ]
+    )
 
 
 def optional_object(path: str, holder: JsonObject, key: str) -> JsonObject | None:

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Block, RedactedThinking, Thinking
 from sevenfold.core.models import Model
-from sevenfold.core.prompt_blocks import Placed
+from sevenfold.core.prompt_blocks import THINKING, Placed
 from sevenfold.core.wire import write_block
 from sevenfold.simulator import betas
 from sevenfold.simulator.binding import Binding, ChainEnd, signature_of
@@ -20,7 +20,7 @@ from sevenfold.simulator.call import Call
 from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.refusals import invalid
 from sevenfold.simulator.seals import NO_PREDECESSOR, Seal, model_key, read_seal
-from sevenfold.simulator.view import is_thinking, message_blocks
+from sevenfold.simulator.view import is_thinking
 
 Fate: TypeAlias = Literal["thinking_dropped", "thinking_mismatch_allowed"]
 Reason: TypeAlias = Literal["model_binding_mismatch", "prefix_binding_mismatch"]
@@ -54,10 +54,14 @@ class Checked:
 
 def check_thinking(call: Call, choices: Choices) -> Checked:
     """Check every thinking block of the request as it was sent."""
-    blocks = message_blocks(call.body)
+    blocks = call.listing.spoken
     check = _Check(call, choices, _latest_turn(blocks))
-    kept = tuple(block for block in blocks if check.keeps(block))
-    return Checked(kept, tuple(check.found), check.binding)
+    if not any(block.kind in THINKING for block in blocks):
+        check.binding.advance(*blocks)
+        return Checked(blocks, (), check.binding)
+    kept = tuple([block for block in blocks if check.keeps(block)])
+    # The very same where nothing was dropped: then it need not be compared.
+    return Checked(kept if len(kept) < len(blocks) else blocks, tuple(check.found), check.binding)
 
 
 def reports_transformations(call: Call) -> bool:
@@ -76,7 +80,7 @@ class _Check:
             call.model.has_preserved_thinking and behaviour is not None
         )
         self._dropping = False
-        self.binding = Binding(call.body)
+        self.binding = Binding(call.body, call.listing.knowledge)
         self.found: list[Transformation] = []
 
     def keeps(self, block: Placed) -> bool:
@@ -188,4 +192,4 @@ def _holds(seal: Seal, end: ChainEnd) -> bool:
 
 
 def _latest_turn(blocks: Sequence[Placed]) -> int:
-    return max((block.turn for block in blocks if block.role == "assistant"), default=-1)
+    return next((block.turn for block in reversed(blocks) if block.role == "assistant"), -1)

@@ -20,7 +20,7 @@ def validate(call: Call, choices: Choices) -> None:
     check_params(call, choices)
     check_tools(call)
     check_shapes(call, choices)
-    for problem in marker_problems(call.body, choices.cache):
+    for problem in marker_problems(call.body, choices.cache, listed=call.listing.blocks):
         raise invalid(problem.message)
     read_edits(call)
     _check_cache_edits(call)

@@ -12,6 +12,7 @@ from sevenfold.simulator import betas
 from sevenfold.simulator.call import Call
 from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.gates import EFFORTS
+from sevenfold.simulator.knowledge import Known, Tools
 from sevenfold.simulator.refusals import invalid
 from sevenfold.simulator.shape import (
     as_object,
@@ -23,7 +24,7 @@ from sevenfold.simulator.shape import (
     require,
 )
 from sevenfold.simulator.validate_blocks import BLOCKS_OF, SERVER_RESULTS, check_block
-from sevenfold.simulator.view import message_blocks, tool_use_id
+from sevenfold.simulator.view import tool_use_id
 
 NO_PREFILL = (
     "This model does not support assistant message prefill. The conversation must end with a user message."
@@ -45,17 +46,26 @@ def check_shapes(call: Call, choices: Choices) -> None:
         raise invalid("messages: at least one message is required")
     if len(messages) > choices.messages_limit:
         raise invalid(f"messages: {len(messages)} messages; at most {choices.messages_limit} are allowed")
+    # Everything but the message itself that its shape is judged by; a system message is judged by more.
+    circumstances = (call.envelope.version, call.envelope.betas, choices.strict, choices.empty_text)
+    knowledge = call.listing.knowledge
     for index, message in enumerate(messages):
+        if knowledge.is_in_order(index, message, circumstances):
+            continue
         _check_message(call, choices, index, message)
+        if message["role"] != "system":
+            knowledge.about(index, message).in_order.add(circumstances)
 
 
 def check_conversation(call: Call, choices: Choices) -> None:
     """How messages follow each other; their shapes have been checked."""
     messages = objects("messages", call.body["messages"])
-    _check_system_places(messages)
-    placed = message_blocks(call.body)
+    if any(block.role == "system" for block in call.listing.blocks):
+        _check_system_places(messages)
+    placed = call.listing.spoken
     _check_opening(choices, messages[0], placed)
-    _check_pairs(placed)
+    if not _are_paired(call.listing.messages):
+        _check_pairs(placed)
     if call.body.get("compaction") is None:
         _check_ending(call, choices, messages[-1])
 
@@ -141,6 +151,35 @@ def _check_opening(choices: Choices, first: JsonObject, placed: Sequence[Placed]
         return
     if not placed or placed[0].kind != "compaction":
         raise invalid('messages: first message must use the "user" role')
+
+
+def _are_paired(messages: Sequence[Known]) -> bool:
+    """Whether each message's requests are answered by the next one, and all is plainly in order.
+
+    The usual case, told in a fraction of the time. False says nothing: then it is looked at block by block.
+    """
+    asked, role = (), "assistant"
+    count, ids = 0, set[str]()
+    for known in messages:
+        tools = known.tools or _tools(known)
+        if not known.spoken or known.spoken[0].role == role or tools.is_late:
+            return False
+        role = known.spoken[0].role
+        if role == "system" or tools.answered != asked:
+            return False
+        asked = tools.asked
+        if asked:
+            count += len(asked)
+            ids.update(asked)
+    return not asked and len(ids) == count
+
+
+def _tools(known: Known) -> Tools:
+    asked = tuple(tool_use_id(item) for item in known.spoken if item.kind == "tool_use")
+    kinds = [item.kind == "tool_result" for item in known.spoken]
+    answered = tuple(tool_use_id(item) for item in known.spoken if item.kind == "tool_result")
+    known.tools = Tools(asked, answered, is_late=kinds != sorted(kinds, reverse=True))
+    return known.tools
 
 
 def _check_pairs(placed: Sequence[Placed]) -> None:

@@ -12,23 +12,17 @@ from dataclasses import replace
 
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import ToolUseId
-from sevenfold.core.prompt_blocks import EFFORT, THINKING, Placed, list_blocks
+from sevenfold.core.prompt_blocks import THINKING, Placed
 
 __all__ = [
     "Placed",
     "is_thinking",
-    "message_blocks",
     "rebuilt",
     "starts_turn",
     "tool_use_id",
     "with_wire",
     "word",
 ]
-
-
-def message_blocks(body: JsonObject) -> tuple[Placed, ...]:
-    """Every block of the messages, in order; text alone is one text block."""
-    return tuple(item for item in list_blocks(body) if item.turn >= 0 and item.kind != EFFORT)
 
 
 def rebuilt(body: JsonObject, blocks: Iterable[Placed]) -> JsonObject:

@@ -14,6 +14,7 @@ from sevenfold.simulator.choices import DEFAULT, Choices
 from sevenfold.simulator.clock import VirtualClock
 from sevenfold.simulator.counting import Tokenizer, estimate_tokens
 from sevenfold.simulator.faults import FaultPlan
+from sevenfold.simulator.knowledge import Knowledge
 from sevenfold.simulator.ledger import Ledger
 from sevenfold.simulator.limits import RateMeter
 from sevenfold.simulator.openai_cache import PrefixCache
@@ -36,6 +37,8 @@ class World:
     failures: list[Exception] = field(default_factory=list[Exception])
     """What the brain, or a bug, raised while a request was served."""
     records: Records = field(default_factory=Records)
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    """Of messages that come again; without it everything is the same, and slower."""
     arrivals: Arrivals = field(default_factory=Arrivals)
     """Of the server, so that a world that takes another's place takes this over."""
     cleared: defaultdict[str, frozenset[ToolUseId]] = field(
