@@ -31,7 +31,7 @@ ROUND_TOKENS = 761
 """About what one of our rounds counts."""
 SIZES = (10_000, 100_000, 1_000_000)
 BAR_MS = 100.0
-"""For a request that repeats a million tokens: so a session of a thousand rounds takes minutes, not hours."""
+"""For a request that repeats a million tokens: a session that grows to it takes a minute or two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -114,3 +115,31 @@ def test_an_answer_can_be_made_to_begin_later(hold: timedelta, looks: int) -> No
         return order
 
     assert asyncio.run(main()).index("begun") == looks - 1
+
+
+def test_an_answer_on_its_way_holds_nobody_up() -> None:
+    """A slow stream of any endpoint is no request that is still to be looked up."""
+
+    async def main() -> None:
+        arrivals, begun, over = Arrivals(), asyncio.Event(), asyncio.Event()
+
+        async def slow(_scope: object, _receive: object, send: waiting.Send) -> None:
+            await send({"type": "http.response.start"})
+            begun.set()
+            await over.wait()
+
+        async def send(_message: object) -> None:
+            """To nobody."""
+
+        async def receive() -> MutableMapping[str, object]:
+            return {}
+
+        serving = asyncio.ensure_future(arrivals.watch(slow)({"client": ("here", 1)}, receive, send))
+        await begun.wait()
+        async with asyncio.timeout(waiting.HOLD_SECONDS / 2):
+            await arrivals.settle(timedelta())
+        assert not serving.done()
+        over.set()
+        await serving
+
+    asyncio.run(main())

@@ -83,8 +83,14 @@ class Arrivals:
         async def watched(scope: Scope, receive: Receive, send: Send) -> None:
             task = asyncio.current_task()
             self._enter(task, scope.get("client"))
+
+            async def sent(message: MutableMapping[str, object]) -> None:
+                # Whoever answers has nothing left to look up, and may take long over it.
+                self._looking.discard(task)
+                await send(message)
+
             try:
-                await app(scope, receive, send)
+                await app(scope, receive, sent)
             finally:
                 self._busy.pop(task, None)
                 self._looking.discard(task)
