@@ -30,7 +30,7 @@ from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Dialect, Frame, ModelRequest, Reply
 from sevenfold.engine.session import Session
-from sevenfold.layers.compact_ladder import Rung
+from sevenfold.layers.compact_ladder import MODEL_RUNGS, Rung
 from sevenfold.layers.structural_notes import StructuralNotes
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import Capabilities, OnDelta
@@ -38,7 +38,7 @@ from sevenfold.testing import DropFault, Prompt, Simulator, SlowFault, StatusFau
 from sevenfold.testing import Reply as Said
 
 STEPS = 126
-RESTART_EVERY = 42
+RESTART_EVERY = 21
 MOST_WASTED = 3
 RESULT_WORDS = 1_800
 TARGET_TOKENS = 27_000
@@ -64,6 +64,13 @@ class Failure:
     said: Said | None = None
     """What the model says instead."""
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def block(self) -> Said | None:
+        """The same where a compaction block was asked for: an answer without one. Its text has no form."""
+        if self.said is None or self.name == "malformed":
+            return None
+        return Said((), self.said.stop_reason)
 
 
 FAILURES = (
@@ -113,10 +120,16 @@ class Run:
     """What became of a session."""
 
     steps: int = 0
-    wasted: int = 0
+    calls: int = 0
+    """For summaries."""
     rungs: Counter[str] = field(default_factory=Counter[str])
     breaks: int = 0
     died: str = ""
+
+    @property
+    def wasted(self) -> int:
+        """Calls that brought no summary."""
+        return self.calls - sum(self.rungs[rung] for rung in MODEL_RUNGS)
 
     @property
     def is_fine(self) -> bool:
@@ -142,8 +155,8 @@ class Saboteur:
         return self._inner.capabilities(model)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
-        if request.who == "summary" and self._failure.name != "none":
-            self._run.wasted += 1
+        if request.who == "summary":
+            self._run.calls += 1
             if self._failure.fault is not None:
                 self._simulator.fail(self._failure.fault)
         return await self._inner.send(request, on_delta)
@@ -168,9 +181,10 @@ class Drive:
         self.run.breaks += isinstance(event, PrefixBroken)
 
     def answer(self, prompt: Prompt) -> Said:
-        if prompt.purpose == "summary" or "<sevenfold-fork>" in prompt.last_text:
-            good = say("The parser is being mended, file by file." if prompt.purpose == "summary" else GOOD)
-            return self.failure.said or good
+        if prompt.purpose == "summary":
+            return self.failure.block or say("The parser is being mended, file by file.")
+        if "<sevenfold-fork>" in prompt.last_text:
+            return self.failure.said or say(GOOD)
         think = "Where is it?" if prompt.thinks else ""
         return say(f"Step {prompt.number}.", think=think, calls={"Lookup": {"word": f"{prompt.number}"}})
 
@@ -263,7 +277,7 @@ def show(table: Mapping[str, Mapping[str, Run]]) -> None:
     runs = [run for row in table.values() for run in row.values()]
     worst = max(run.wasted for run in runs)
     print(f"{sum(run.is_fine for run in runs)} of {len(runs)} sessions finished as they should;")
-    print(f"at most {worst} calls wasted in one (allowed: {MOST_WASTED}), with two restarts in each")
+    print(f"at most {worst} calls wasted in one (allowed: {MOST_WASTED}), with five restarts in each")
 
 
 def main() -> int:
