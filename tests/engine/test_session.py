@@ -99,6 +99,16 @@ def test_a_large_result_is_stored_before_its_preview_is_sent(opened: Open, liste
     assert len(str(sent.content)) < 3_000
 
 
+def test_a_tool_that_opted_out_keeps_its_results_in_the_context(opened: Open, listener: Listener) -> None:
+    session = opened()
+    session.history.append(Message("user", "go"))
+    session.prepare()
+    session.record(call(1, "Read", file_path="a.py"))
+    session.history.append(result(1, LARGE))
+    assert session.prepare().request.messages[-1] == result(1, LARGE)
+    assert listener.events == []
+
+
 def test_without_a_folder_a_large_result_stays_whole_and_an_event_says_so(listener: Listener) -> None:
     with Session.open(FRAME, project=None, emit=listener) as session:
         session.history.append(Message("user", "go"))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sevenfold.core.events import ClearingRefused, ResultsCleared
 from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import ToolUseId
 from sevenfold.core.requests import Reply
+from sevenfold.layers.microcompact import Clearing as Chosen
+from sevenfold.layers.microcompact import CutFacts
 from sevenfold.layers.server_edits import is_used
+from sevenfold.layers.shelf import BARE_MARKER, render_marker
 from sevenfold.request.pipeline import RequestPath
+from sevenfold.store.offload import durably
 
 NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix; the simulator does, when told to"
 
@@ -30,6 +36,8 @@ class Clearing:
             self._delete_cached()
         if is_used(path.capabilities, settings):
             self._clear_deeper()
+        elif path.capabilities.rewrites_history:
+            await self._clear_here()
 
     def read_back(self, reply: Reply) -> None:
         """What the provider says that it cleared, told on."""
@@ -42,6 +50,55 @@ class Clearing:
                 self.path.around.emit(
                     ResultsCleared("provider", results, _count(edit, "cleared_input_tokens"))
                 )
+
+    async def _clear_here(self) -> None:
+        path = self.path
+        facts = self._facts()
+        path.local.prices = facts.prices
+        chosen = path.local.choose(facts)
+        if chosen is None:
+            return
+        markers = await durably(lambda: dict(self._markers(chosen)))
+        path.local.forget(use for use in chosen.ids if use not in markers)
+        if not markers:
+            return
+        path.local.cut(chosen, markers)
+        path.clear(markers, chosen.reason)
+        path.around.emit(ResultsCleared(chosen.by, len(markers), chosen.saved_tokens))
+
+    def _facts(self) -> CutFacts:
+        path = self.path
+        tokens, now = path.tally.count().tokens, path.around.clock.now()
+        prices = path.cache_prices(tokens)
+        return CutFacts(
+            now,
+            path.last_request,
+            path.last_call,
+            path.ttl,
+            prices,
+            tokens,
+            path.sent_tokens,
+            path.rounds,
+            path.thresholds.warning,
+        )
+
+    def _markers(self, chosen: Chosen) -> Iterator[tuple[ToolUseId, str]]:
+        """What stands in for each chosen result, once its original is kept. Blocks on the disk."""
+        path = self.path
+        spills = path.around.spills
+        for use in chosen.ids:
+            result = path.shown.result(use)
+            if result is None:
+                continue
+            where = None
+            if spills is not None:
+                decision = path.spilling.decisions.get(use)
+                if decision is None or decision.spill is None:
+                    decision = spills.store(result)
+                where = spills.path_of(decision)
+                if where is None:
+                    continue  # it could not be stored, which was told, and so it stays
+            yield use, BARE_MARKER if chosen.is_bare else render_marker(path.local.call(use), where)
 
     def _clear_deeper(self) -> None:
         path = self.path

@@ -93,7 +93,6 @@ class Compacting:
             notes=noted.notes,
             structural=noted.structural,
             is_warm=self.is_warm,
-            round_number=path.rounds,
             attachments=frozenset(index for index, item in enumerate(items) if _is_aside(item)),
             transcript=path.around.journal.path,
             spill=self.spill,

@@ -14,6 +14,7 @@ from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.settings import Section, Settings
 from sevenfold.core.window import WindowSettings
+from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
@@ -36,6 +37,7 @@ SECTIONS: tuple[type[Section], ...] = (
     WindowSettings,
     CacheSettings,
     NotesSettings,
+    MicrocompactSettings,
     ServerEditSettings,
     PlaceSettings,
     ModelSettings,
@@ -108,6 +110,7 @@ def path_settings(settings: Settings) -> PathSettings:
         settings.of(WindowSettings),
         settings.of(CacheSettings),
         settings.of(NotesSettings),
+        settings.of(MicrocompactSettings),
         settings.of(ServerEditSettings),
     )
 

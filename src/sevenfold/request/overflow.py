@@ -209,7 +209,9 @@ class Overflow:
         job = climb.job
         is_within = composed.tokens < job.target
         was_stopped = self.is_stopped
-        await self._keep(self._state.ended(Ending(job.trigger, job.round_number, is_within), self._settings))
+        since = self._state.rounds_since(climb.messages)
+        ending = Ending(job.trigger, is_within, len(composed.head) + len(composed.kept), since)
+        await self._keep(self._state.ended(ending, self._settings))
         for event in composed.events:
             self._emit(event)
         if self.is_stopped and not was_stopped:

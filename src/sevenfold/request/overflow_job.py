@@ -72,8 +72,6 @@ class CompactJob:
     """The structural notes of the whole session: what a summary is when no model writes one."""
     is_warm: bool = True
     """Whether the provider's cache still holds the prefix."""
-    round_number: int = 0
-    """How many rounds the session has had."""
     attachments: frozenset[int] = frozenset()
     """Messages of the view on the user's side that no person wrote."""
     transcript: str = ""

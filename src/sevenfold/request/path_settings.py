@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sevenfold.core.window import WindowSettings
+from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
@@ -19,4 +20,5 @@ class PathSettings:
     window: WindowSettings = field(default_factory=WindowSettings)
     cache: CacheSettings = field(default_factory=CacheSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)
+    microcompact: MicrocompactSettings = field(default_factory=MicrocompactSettings)
     server_edits: ServerEditSettings = field(default_factory=ServerEditSettings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from sevenfold.core.capabilities import Capabilities
@@ -24,8 +24,10 @@ from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.usage import Usage
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
 from sevenfold.layers.clearable import is_clearable
+from sevenfold.layers.microcompact import CachePrices, cache_prices
 from sevenfold.request.history import Entry
 from sevenfold.request.journal import Journal
+from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Standpoint, is_cold
 from sevenfold.request.marking import Marking
 from sevenfold.request.mirror import Mark
 from sevenfold.request.path_settings import PathSettings
@@ -82,6 +84,12 @@ class RequestPath:
         self.spilling = Spilling(around.settings.tool_results, around.spills, around.emit, {})
         self._shaping = Shaping(self._rules(), around.emit)
         self.server = ServerClearing(around.settings.server_edits, is_clearable)
+        self.local = LocalClearing(around.settings.microcompact)
+        self.sent_tokens = 0
+        """Of the last request that was answered."""
+        self.last_request: datetime | None = None
+        """When the last request that was answered started: an entry of the cache lives from then."""
+        self._started: datetime | None = None
         self.rounds = 0
         self.last_call: datetime | None = None
         """When the last answer came: after a time-to-live, what it left in the cache is gone."""
@@ -95,6 +103,7 @@ class RequestPath:
         self._view: View | None = None
         self.thresholds = self._plan_thresholds()
         self._mark_frame()
+        self.local.prices = self.cache_prices(0)
 
     async def add(self, messages: Sequence[Message], origin: Origin = "human") -> None:
         """New messages of the history: stored, decided for and shown."""
@@ -102,9 +111,7 @@ class RequestPath:
             return
         self._view = None
         for message in messages:
-            for block in message.blocks:
-                if isinstance(block, ToolUse):
-                    self.tools[block.id] = block
+            self._know_tools(message)
         decisions = await self.spilling.decide(messages, self.tools)
         for message in messages:
             self.remember(self.spilling.rendered(message), origin)
@@ -155,6 +162,11 @@ class RequestPath:
         named = self.entries[first].id if first != OWN else None
         self.around.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
 
+    @property
+    def ttl(self) -> timedelta:
+        """How long the provider's cache holds what a request marked."""
+        return self.around.settings.cache.lifetime
+
     def clear(self, markers: dict[ToolUseId, str], reason: str) -> None:
         """Old results give way to their markers, everywhere from now on."""
         self.cleared.update(markers)
@@ -183,12 +195,21 @@ class RequestPath:
         self.around.journal.add(
             UsageRecord(reply.model or self.frame.model, "main", reply.usage_wire, reply.dialect)
         )
-        self.rounds += 1
-        self.last_call = self.around.clock.now()
         self._marking.answered()
         # A compatible server may say nothing of usage: then there is no bill, and the estimate stands.
         usage = reply.usage if reply.usage.requests else None
+        now = self.around.clock.now()
+        self.answered(usage, self._started or now, now)
         self.remember(reply.message, "human", usage=usage)
+
+    def answered(self, usage: Usage | None, started: datetime, ended: datetime) -> None:
+        """A request was answered: what it left in the cache, and when."""
+        run = usage.last_run if usage else None
+        idle = started - self.last_request if self.last_request else None
+        self.sent_tokens = run.prompt if run else self.tally.count().tokens
+        self.local.sent(self.sent_tokens, is_cold=is_cold(idle, self.ttl))
+        self.last_request, self.last_call = started, ended
+        self.rounds += 1
 
     def use(self, frame: Frame, capabilities: Capabilities) -> None:
         """Another frame from now on: the caller's choice, and a break of the prefix that is theirs."""
@@ -222,10 +243,16 @@ class RequestPath:
             self._view = View(request, count, level, left, tuple(self._cuts))
         return self._view
 
+    def cache_prices(self, tokens: int) -> CachePrices:
+        """What a prompt of this size pays for reading and writing the cache, against fresh input."""
+        tariff = self.model.prices_at(self.around.clock.now())
+        return cache_prices(tariff.for_prompt(tokens), self.ttl) if tariff else USUAL_PRICES
+
     def hand_out(self) -> View:
         """The view to be sent: its cuts are announced with it, and no more with the next."""
         view = self.view()
         self._cuts.clear()
+        self._started = self.around.clock.now()
         return view
 
     def _start_over(self, items: Sequence[Item], *, keeps_beginning: bool = True) -> None:
@@ -243,11 +270,21 @@ class RequestPath:
             replace(item, weight=weight) for item, weight in zip(placed, weights, strict=True)
         )
         self.server.start_over(self.shown, keeps=keeps_beginning)
+        self._stock_shelf()
+
+    def _stock_shelf(self) -> None:
+        """What may be cleared of a view that was rewritten; nothing of it is in the cache as it is now."""
+        self.local.start_over()
+        place = self.tally.count().tokens - self.tally.estimate_of(sum(item.weight for item in self.shown))
+        for item in self.shown:
+            self.local.add(item, self.tools, Standpoint(self.rounds, place, 0), self.tally.estimate_of)
+            place += self.tally.estimate_of(item.weight)
 
     def remember(
         self, message: Message, origin: Origin, *, name: RecordId | None = None, usage: Usage | None = None
     ) -> None:
         """A message of the history, as it is stored. One that has a name already was read, not said now."""
+        self._know_tools(message)
         named = name or self.around.journal.add(MessageRecord(message))
         entry = Entry(message, named, origin)
         self.entries.append(entry)
@@ -270,6 +307,11 @@ class RequestPath:
             # Nothing of an empty reply is shown, and its bill holds all the same.
             self.tally.bill(usage, message)
 
+    def _know_tools(self, message: Message) -> None:
+        for block in message.blocks:
+            if isinstance(block, ToolUse):
+                self.tools[block.id] = block
+
     def _origin(self, entry: int) -> Origin:
         return "attachment" if entry == OWN else self.entries[entry].origin
 
@@ -283,6 +325,10 @@ class RequestPath:
     def _append(self, item: Item) -> None:
         self.shown.append(item)
         self.server.add(item.message, item.weight)
+        if item.message.role == "user":
+            place = self.tally.count().tokens - self.tally.estimate_of(item.weight)
+            at = Standpoint(self.rounds, place, self.sent_tokens)
+            self.local.add(item, self.tools, at, self.tally.estimate_of)
 
     def _sent_frame(self) -> Frame:
         """The caller's, with what our layers have the provider do; the same object while it is the same."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, ToolUseId
 from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
 from sevenfold.request.pipeline import DELETED, DEPTH, RequestPath, without_thinking
@@ -81,20 +81,20 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
                 _take_ground(path, record.body)
             case UsageRecord() if record.body.who == "main" and not is_kept:
                 billed = _usage(record.body)
-                path.rounds += 1
-                path.last_call = record.at
+                # When it started nobody wrote down; it was within the call's own length before this.
+                path.answered(billed, record.at, record.at)
             case AsideRecord():
                 path.show(record.body.message, _origin(record.body))
             case MessageRecord():
                 message = record.body.message
                 if facts.is_thoughtless and is_kept:
                     message = without_thinking(message)
-                _know_tools(path, message)
                 usage = billed if message.role == "assistant" else None
                 path.remember(message, "human", name=record.id, usage=usage)
                 billed = None
             case _:
                 pass
+    path.local.forget(path.cleared)
     return [entry.message for entry in path.entries]
 
 
@@ -104,12 +104,6 @@ def _head(records: Iterable[Stored]) -> Iterator[Stored]:
         if not isinstance(stored.record.body, AsideRecord):
             return
         yield stored
-
-
-def _know_tools(path: RequestPath, message: Message) -> None:
-    for block in message.blocks:
-        if isinstance(block, ToolUse):
-            path.tools[block.id] = block
 
 
 def _take_ground(path: RequestPath, cut: CutRecord) -> None:

@@ -74,6 +74,13 @@ class Shown:
         """The message that holds this tool's result."""
         return self._places.get(use)
 
+    def result(self, use: ToolUseId) -> ToolResult | None:
+        """This tool's result as the view has it."""
+        place = self._places.get(use)
+        blocks = self.items[place].message.blocks if place is not None else ()
+        found = (block for block in blocks if isinstance(block, ToolResult) and block.tool_use_id == use)
+        return next(found, None)
+
     def append(self, item: Item) -> None:
         self._note(len(self.items), item.message)
         self.items.append(item)

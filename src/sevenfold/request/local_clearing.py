@@ -1,0 +1,108 @@
+"""Layer 2 at work on our own side: old results give way to markers (SPEC C1–C3, C6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
+from sevenfold.layers.clearable import is_clearable
+from sevenfold.layers.microcompact import (
+    CachePrices,
+    Clearing,
+    CutFacts,
+    MicrocompactSettings,
+    Shelf,
+    Stakes,
+    choose_clearing,
+)
+from sevenfold.layers.shelf import Clearable, read_call
+from sevenfold.request.view import Item
+
+USUAL_PRICES = CachePrices(0.1, 1.25)
+"""Of most models; for one whose price nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standpoint:
+    """Where a result comes into the view."""
+
+    round: int
+    place: int
+    """Tokens of the view before it."""
+    cached: int
+    """Tokens of the last request."""
+
+
+@dataclass(slots=True)
+class LocalClearing:
+    """One conversation's clearable results and what clearing has won so far."""
+
+    settings: MicrocompactSettings
+    shelf: Shelf = field(default_factory=Shelf)
+    stakes: Stakes = field(default_factory=Stakes)
+    prices: CachePrices = USUAL_PRICES
+    _calls: dict[ToolUseId, Clearable] = field(default_factory=dict[ToolUseId, Clearable])
+
+    def add(
+        self,
+        item: Item,
+        tools: Mapping[ToolUseId, ToolUse],
+        at: Standpoint,
+        estimate: Callable[[float], int],
+    ) -> None:
+        """A message of the view. Its results share its weight by their length."""
+        results = [block for block in item.message.blocks if isinstance(block, ToolResult)]
+        total = sum(_length(result) for result in results) or 1
+        place = at.place
+        for result in results:
+            tokens = estimate(item.weight * _length(result) / total)
+            use = tools.get(result.tool_use_id)
+            if use is not None and is_clearable(use.name):
+                call = self._calls[use.id] = read_call(use, tokens)
+                if self.shelf.add(call, round_=at.round, place=place, anchor=at.cached):
+                    self.stakes.bring_back(tokens, at.place, self.prices)
+            place += tokens
+
+    def choose(self, facts: CutFacts) -> Clearing | None:
+        return choose_clearing(facts, self.shelf, self.stakes, self.settings)
+
+    def call(self, use: ToolUseId) -> Clearable:
+        """What is known of a result that is chosen."""
+        return self._calls[use]
+
+    def cut(self, chosen: Clearing, ids: Iterable[ToolUseId]) -> None:
+        """These of the chosen ones were cleared."""
+        gone = frozenset(ids)
+        self.stakes.cut(
+            sum(self._calls[use].saved_tokens for use in gone),
+            (self.prices.write - self.prices.read) * chosen.rewrite_tokens,
+        )
+        self.shelf.clear(gone)
+
+    def forget(self, ids: Iterable[ToolUseId]) -> None:
+        """These cannot be cleared after all: they are not asked about again."""
+        self.shelf.clear(frozenset(ids))
+
+    def sent(self, view_tokens: int, *, is_cold: bool) -> None:
+        self.stakes.send(view_tokens, self.prices, is_cold=is_cold)
+
+    def start_over(self) -> None:
+        """Another view begins."""
+        self.shelf.start_over()
+        self.stakes.start_over()
+        self._calls.clear()
+
+
+def is_cold(idle: timedelta | None, ttl: timedelta) -> bool:
+    """Whether nothing of the last request can be read any more. A clock that was set back proves nothing."""
+    return idle is None or idle > ttl
+
+
+def _length(result: ToolResult) -> int:
+    content = result.content
+    if isinstance(content, tuple):
+        # An image weighs what some thousand characters do.
+        return sum(len(getattr(block, "text", "x" * 4_000)) for block in content)
+    return len(content or "") + 1
