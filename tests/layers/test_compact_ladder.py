@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_ladder import (
     MODEL_RUNGS,
@@ -149,33 +150,37 @@ def test_every_way_down_ends_at_the_clip_within_three_calls(
     assert [RUNGS.index(item) for item in taken] == sorted(RUNGS.index(item) for item in taken)
 
 
-def end(round_number: int, *, is_within: bool = True, trigger: Trigger = "auto") -> Ending:
-    return Ending(trigger, round_number, is_within)
+def end(since: int | None, *, is_within: bool = True, trigger: Trigger = "auto") -> Ending:
+    return Ending(trigger, is_within, 6, since)
 
 
 def test_two_compactions_that_help_nothing_are_thrashing() -> None:
-    state = BreakerState().ended(end(10, is_within=False), SETTINGS)
+    state = BreakerState().ended(end(None, is_within=False), SETTINGS)
     assert not state.is_thrashing(SETTINGS)
     assert state.ended(end(50, is_within=False), SETTINGS).is_thrashing(SETTINGS)
 
 
 def test_being_due_again_at_once_counts_as_no_help() -> None:
     state = BreakerState()
-    for number in (10, 12, 14):
-        state = state.ended(end(number), SETTINGS)
+    for since in (None, 2, 0):
+        state = state.ended(end(since), SETTINGS)
     assert state.is_thrashing(SETTINGS)
-    rested = state.ended(end(40), SETTINGS)
-    assert rested.futile_in_row == 0
+    assert state.ended(end(3), SETTINGS).futile_in_row == 0
 
 
-def test_a_round_number_that_went_back_says_nothing() -> None:
-    assert BreakerState(last_round=90).ended(end(3), SETTINGS).futile_in_row == 0
+def test_rounds_are_counted_in_the_view_itself() -> None:
+    answer, said = Message("assistant", "Done."), Message("user", "Go on.")
+    view = [said, answer, said, answer, said, answer]
+    assert BreakerState().rounds_since(view) is None
+    assert BreakerState(last_length=2).rounds_since(view) == 2
+    assert BreakerState(last_length=6).rounds_since(view) == 0
+    assert BreakerState(last_length=7).rounds_since(view) is None, "a shorter view is another one"
 
 
 def test_by_hand_what_helps_ends_the_thrashing() -> None:
-    state = BreakerState(futile_in_row=2, last_round=10)
-    assert not state.ended(end(11, trigger="manual"), SETTINGS).is_thrashing(SETTINGS)
-    assert state.ended(end(11, trigger="manual", is_within=False), SETTINGS).is_thrashing(SETTINGS)
+    state = BreakerState(futile_in_row=2, last_length=10)
+    assert not state.ended(end(1, trigger="manual"), SETTINGS).is_thrashing(SETTINGS)
+    assert state.ended(end(1, trigger="manual", is_within=False), SETTINGS).is_thrashing(SETTINGS)
 
 
 def test_failures_are_counted_until_a_success() -> None:

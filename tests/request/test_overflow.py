@@ -82,7 +82,7 @@ def test_the_new_view_holds_summary_words_transcript_and_the_newest_rounds_uncha
 
 def test_events_tell_what_was_skipped_and_what_served() -> None:
     rig = Rig([GOOD])
-    result = rig.compact(job(talk(), round_number=20))
+    result = rig.compact(job(talk()))
     assert isinstance(rig.heard[0], CompactionStarted)
     assert [event.rung for event in rig.heard if isinstance(event, RungSkipped)] == ["notes", "block"]
     done = rig.heard[-1]
@@ -250,7 +250,7 @@ def test_without_a_figure_a_fifth_of_the_rounds_goes_each_time() -> None:
 def test_when_the_provider_insists_nobody_sends_the_whole_view_again() -> None:
     messages = talk()
     rig = Rig([GOOD])
-    wanted = job(messages, trigger="reactive", overshoot=3_000, round_number=4)
+    wanted = job(messages, trigger="reactive", overshoot=3_000)
     assert rig.compact(wanted).rung == "trimmed"
     assert sum(count(rig.provider.requests[0].messages)) < sum(count(messages)) - 3_000
 

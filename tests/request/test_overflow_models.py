@@ -122,7 +122,7 @@ class Session:
             framed = replace(frame, betas=result.betas)
             view = list(result.view)
             await go_on(provider, framed, view, 2)
-            again = await overflow.compact(replace(job(framed, view), round_number=99))
+            again = await overflow.compact(job(framed, view))
             await go_on(provider, replace(frame, betas=again.betas), list(again.view), 1)
             return result
 

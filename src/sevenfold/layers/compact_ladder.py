@@ -7,11 +7,13 @@ a clip, which always works.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message
 from sevenfold.layers.compact import CompactSettings
 
 Rung: TypeAlias = Literal["notes", "block", "summary", "trimmed", "structural", "clip"]
@@ -186,8 +188,8 @@ class BreakerState:
     """Model calls for a summary that failed since the last success."""
     futile_in_row: int = 0
     """Automatic compactions that left the view too large, or were due again at once."""
-    last_round: int | None = None
-    """The round of the session in which the last compaction ended."""
+    last_length: int | None = None
+    """How many messages the last compaction left in view; None: there was none yet."""
 
     def is_thrashing(self, settings: CompactSettings) -> bool:
         return self.futile_in_row >= settings.thrash_limit
@@ -203,25 +205,29 @@ class BreakerState:
     def ended(self, end: Ending, settings: CompactSettings) -> BreakerState:
         """A compaction is over."""
         if end.trigger == "manual" and end.is_within:
-            return replace(self, futile_in_row=0, last_round=end.round_number)
-        since = None if self.last_round is None else end.round_number - self.last_round
-        # A round number below the last one is another process's count: it says nothing of the distance.
-        is_soon = since is not None and 0 <= since < settings.thrash_rounds
+            return replace(self, futile_in_row=0, last_length=end.length)
+        is_soon = end.rounds_since is not None and end.rounds_since < settings.thrash_rounds
         futile = self.futile_in_row + 1 if is_soon or not end.is_within else 0
-        return replace(self, futile_in_row=futile, last_round=end.round_number)
+        return replace(self, futile_in_row=futile, last_length=end.length)
+
+    def rounds_since(self, messages: Sequence[Message]) -> int | None:
+        """How many answers a view has got since the last compaction; None where that cannot be told."""
+        if self.last_length is None or len(messages) < self.last_length:
+            return None
+        return sum(message.role == "assistant" for message in messages[self.last_length :])
 
     def to_json(self) -> JsonObject:
         return JsonObject(
             {
                 "failures_in_row": self.failures_in_row,
                 "futile_in_row": self.futile_in_row,
-                "last_round": self.last_round,
+                "last_length": self.last_length,
             }
         )
 
     @classmethod
     def from_json(cls, wire: JsonObject) -> BreakerState:
-        last = None if wire.get("last_round") is None else _count(wire, "last_round")
+        last = None if wire.get("last_length") is None else _count(wire, "last_length")
         return cls(_count(wire, "failures_in_row"), _count(wire, "futile_in_row"), last)
 
 
@@ -230,9 +236,12 @@ class Ending:
     """How a compaction ended."""
 
     trigger: Trigger
-    round_number: int
     is_within: bool
     """The view is below the target now."""
+    length: int
+    """How many messages are in it."""
+    rounds_since: int | None = None
+    """How many rounds passed since the compaction before this one."""
 
 
 def _count(wire: JsonObject, key: str) -> int:

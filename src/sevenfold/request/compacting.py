@@ -14,7 +14,7 @@ from sevenfold.layers.compact_restore import Extra
 from sevenfold.request.overflow import Overflow
 from sevenfold.request.overflow_job import NO_NOTES, Compacted, CompactJob, NotesText, Part
 from sevenfold.request.pipeline import RequestPath, without_thinking
-from sevenfold.request.resume import BETAS, COVERS, THOUGHTLESS, TOKENS
+from sevenfold.request.resume import BETAS, COVERS, ROUNDS, THOUGHTLESS, TOKENS
 from sevenfold.request.view import OWN, Cut, Item
 from sevenfold.store.records import (
     AsideRecord,
@@ -155,6 +155,7 @@ class Compacting:
                     THOUGHTLESS: is_thoughtless,
                     BETAS: list(done.betas),
                     COVERS: path.earlier + len(path.entries),
+                    ROUNDS: path.rounds,
                 }
             )
 
