@@ -153,15 +153,15 @@ class PrefixGuard:
             lane.recent = [*lane.recent, noted][-RECENT:]
 
     def _moved_send(self, noted: Noted, lane: Lane, main: Lane) -> Iterator[str]:
-        bases = list(reversed(lane.tips))
-        if lane is not main:
-            bases = [base for base in (*bases, *reversed(main.recent)) if reads_from(noted, base)]
+        bases = [*reversed(lane.tips), *(() if lane is main else reversed(main.recent))]
         found = [(base, self._difference(base, noted)) for base in bases]
         base = next((item for item, difference in found if difference is None), None)
         lane.tips = [*(tip for tip in lane.tips if tip is not base), noted]
         if base is not None:
             yield from self._moved_wire(base, noted)
             return
+        if lane is not main:
+            found = [(item, difference) for item, difference in found if reads_from(noted, item)]
         related = [difference for item, difference in found if difference and self._is_related(item, noted)]
         if related:
             yield told("a request", noted.request, max(related, key=lambda item: item.index))

@@ -11,9 +11,10 @@ from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.compact_restore import Extra
+from sevenfold.request.adapting import without_thought
 from sevenfold.request.overflow import Overflow
 from sevenfold.request.overflow_job import NO_NOTES, Compacted, CompactJob, NotesText, Part
-from sevenfold.request.pipeline import RequestPath, without_thinking
+from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.resume import BETAS, COVERS, ROUNDS, THOUGHTLESS, TOKENS
 from sevenfold.request.view import OWN, Cut, Item
 from sevenfold.store.records import (
@@ -119,7 +120,7 @@ class Compacting:
         kept = before[done.kept_from :]
         is_thoughtless = any(new is not item.message for new, item in zip(done.kept, kept, strict=True))
         is_whole = all(
-            new == (without_thinking(item.message) if is_thoughtless else item.message) and item.entry != OWN
+            new == (without_thought(item.message) if is_thoughtless else item.message) and item.entry != OWN
             for new, item in zip(done.kept, kept, strict=True)
         )
         ids = [new_id() for _ in done.head]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Reply
+from sevenfold.request.adapting import without_thought
 from sevenfold.request.history import History
 from sevenfold.request.mirror import Mirror
-from sevenfold.request.pipeline import RequestPath, without_thinking
+from sevenfold.request.pipeline import RequestPath
 
 CHANGED = "the caller changed or dropped messages that were there before"
 
@@ -67,5 +68,5 @@ class Follower:
         if synced.dropped:
             self.path.take_back(synced.kept, CHANGED)
             if not self.path.capabilities.rewrites_history:
-                added = tuple(without_thinking(message) for message in added)
+                added = tuple(without_thought(message) for message in added)
         await self.path.add(added)

@@ -18,13 +18,14 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.events import Emit, HistoryChanged
 from sevenfold.core.flatten import INSERTED, FlattenRules
 from sevenfold.core.json import JsonObject, freeze
-from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.usage import Usage
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
 from sevenfold.layers.clearable import is_clearable
 from sevenfold.layers.microcompact import CachePrices, cache_prices
+from sevenfold.request.adapting import REFRAMED, adapt, binding_of, first_changed
 from sevenfold.request.history import Entry
 from sevenfold.request.journal import Journal
 from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Standpoint, is_cold
@@ -70,6 +71,7 @@ class RequestPath:
     def __init__(self, frame: Frame, capabilities: Capabilities, around: Surroundings) -> None:
         self.around = around
         self.frame, self.capabilities = frame, capabilities
+        self.binding = binding_of(frame)
         self.model = around.catalog.find(frame.model, around.emit)
         self.entries: list[Entry] = []
         self.earlier = 0
@@ -101,6 +103,8 @@ class RequestPath:
         self._marking = Marking(around.settings.cache)
         self._cuts: list[Cut] = []
         self._view: View | None = None
+        self._handed: View | None = None
+        """The one that was handed out last; a view that was only looked at is none."""
         self.thresholds = self._plan_thresholds()
         self._mark_frame()
         self.local.prices = self.cache_prices(0)
@@ -193,7 +197,9 @@ class RequestPath:
     def bill(self, reply: Reply) -> None:
         """What a model call of this conversation cost."""
         self.around.journal.add(
-            UsageRecord(reply.model or self.frame.model, "main", reply.usage_wire, reply.dialect)
+            UsageRecord(
+                reply.model or self.frame.model, "main", reply.usage_wire, reply.dialect, self.binding
+            )
         )
         self._marking.answered()
         # A compatible server may say nothing of usage: then there is no bill, and the estimate stands.
@@ -225,12 +231,28 @@ class RequestPath:
         if is_framed_anew:
             self.tally.set_frame(_system_text(frame), frame.tools)
         self.thresholds = self._plan_thresholds()
+        before, self.binding = self.binding, binding_of(frame)
+        self.adapt(drops_thinking=before != self.binding and not capabilities.rewrites_history)
         self._mark_frame()
+
+    def adapt(self, *, drops_thinking: bool = False) -> None:
+        """Show everything as the model of this frame takes it."""
+        before, items = self.shown.messages(), self.shown.items
+        fitting = adapt(items, self.capabilities, drops_thinking=drops_thinking)
+        is_same = all(one is other for one, other in zip(fitting, items, strict=True))
+        if is_same and self._shaping.rules == self._rules():
+            return
+        if not self.capabilities.compacts_on_demand:
+            self.betas = ()
+        self._start_over(fitting)
+        first = first_changed(before, self.shown.messages())
+        if first is not None:
+            self.register(Cut(0, REFRAMED, first))
 
     @property
     def is_ready(self) -> bool:
         """Whether nothing happened since the last view: asked again, the same is sent."""
-        return self._view is not None
+        return self._view is not None and self._view is self._handed
 
     def view(self) -> View:
         """What to send now."""
@@ -250,7 +272,7 @@ class RequestPath:
 
     def hand_out(self) -> View:
         """The view to be sent: its cuts are announced with it, and no more with the next."""
-        view = self.view()
+        view = self._handed = self.view()
         self._cuts.clear()
         self._started = self.around.clock.now()
         return view
@@ -374,14 +396,6 @@ class RequestPath:
 
 
 def _ignore(_: Entry) -> None: ...
-
-
-def without_thinking(message: Message) -> Message:
-    """The message with no thinking in it."""
-    if isinstance(message.content, str):
-        return message
-    spoken = tuple(block for block in message.content if not isinstance(block, (Thinking, RedactedThinking)))
-    return message if len(spoken) == len(message.content) else replace(message, content=spoken)
 
 
 def is_markable_at(message: Message, block: int) -> bool:

@@ -11,7 +11,8 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolUseId
 from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
-from sevenfold.request.pipeline import DELETED, DEPTH, RequestPath, without_thinking
+from sevenfold.request.adapting import without_thought
+from sevenfold.request.pipeline import DELETED, DEPTH, RequestPath
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -34,16 +35,33 @@ that it needs; and how many messages the history had then."""
 class _Facts:
     """What all records together say of single ones."""
 
+    binding: str
+    """Of the frame that the session goes on with."""
+    foreign: set[RecordId] = field(default_factory=set[RecordId])
+    """Messages up to the last one that was said under another frame."""
     dropped: set[RecordId] = field(default_factory=set[RecordId])
     cleared: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
     is_thoughtless: bool = False
     betas: tuple[str, ...] = ()
     covers: int = 0
 
+    _said: list[RecordId] = field(default_factory=list[RecordId])
+    _frame: str = ""
+
     def read(self, record: Record) -> None:
-        if not isinstance(record.body, CutRecord):
-            return
-        detail = record.body.detail
+        match record.body:
+            case CutRecord():
+                self._read_cut(record.body.detail)
+            case UsageRecord() if record.body.who == "main":
+                self._frame = record.body.frame
+            case MessageRecord():
+                self._said.append(record.id)
+                if record.body.message.role == "assistant" and self._frame not in ("", self.binding):
+                    self.foreign.update(self._said)
+            case _:
+                pass
+
+    def _read_cut(self, detail: JsonObject) -> None:
         gone, texts = detail.get(DROPPED), detail.get(CLEARED)
         if isinstance(gone, tuple):
             self.dropped.update(RecordId(item) for item in gone if isinstance(item, str))
@@ -59,7 +77,7 @@ class _Facts:
 
 def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
     """Fill an empty path with a resumed session; the messages of its history since the boundary."""
-    facts = _Facts()
+    facts = _Facts(path.binding)
     for stored in (*resumed.kept, *resumed.records):
         facts.read(stored.record)
     path.cleared.update(facts.cleared)
@@ -87,13 +105,15 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
                 path.show(record.body.message, _origin(record.body))
             case MessageRecord():
                 message = record.body.message
-                if facts.is_thoughtless and is_kept:
-                    message = without_thinking(message)
+                is_foreign = record.id in facts.foreign and not path.capabilities.rewrites_history
+                if is_foreign or (facts.is_thoughtless and is_kept):
+                    message = without_thought(message)
                 usage = billed if message.role == "assistant" else None
                 path.remember(message, "human", name=record.id, usage=usage)
                 billed = None
             case _:
                 pass
+    path.adapt()
     path.local.forget(path.cleared)
     return [entry.message for entry in path.entries]
 

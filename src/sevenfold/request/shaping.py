@@ -26,7 +26,7 @@ class Shaping:
     """Shapes one view as it grows."""
 
     def __init__(self, rules: FlattenRules, emit: Emit) -> None:
-        self._rules, self._emit = rules, emit
+        self.rules, self._emit = rules, emit
         self._flattener = Flattener(rules)
         self._entries: list[int] = []
 
@@ -46,7 +46,7 @@ class Shaping:
 
     def start_over(self, messages: Sequence[Message], entries: Sequence[int]) -> list[Shaped]:
         """Another view, from its beginning."""
-        self._flattener, self._entries = Flattener(self._rules), list(entries)
+        self._flattener, self._entries = Flattener(self.rules), list(entries)
         return list(self._told(self._flattener.add(messages)))
 
     def _told(self, flat: Flattened) -> Iterator[Shaped]:

@@ -105,7 +105,8 @@ def _write_body(body: Body) -> tuple[str, object]:
             }
         case UsageRecord():
             wire = thaw(body.wire)
-            return "usage", {"model": body.model, "who": body.who, "dialect": body.dialect, "wire": wire}
+            fields = {"model": body.model, "who": body.who, "dialect": body.dialect, "wire": wire}
+            return "usage", {**fields, "frame": body.frame} if body.frame else fields
         case UnknownRecord():
             return body.kind, thaw(body.wire)
 
@@ -170,7 +171,8 @@ def _read_usage(wire: JsonObject) -> Body:
     if not isinstance(usage, JsonObject) or dialect not in ("anthropic", "openai"):
         raise WireError("its usage is none")
     spoken = "anthropic" if dialect == "anthropic" else "openai"
-    return UsageRecord(_text(wire, "model"), _text(wire, "who"), usage, spoken)
+    frame = _maybe_text(wire, "frame") or ""
+    return UsageRecord(_text(wire, "model"), _text(wire, "who"), usage, spoken, frame)
 
 
 def _read_message_record(wire: JsonObject) -> Body:

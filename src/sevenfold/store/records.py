@@ -79,6 +79,8 @@ class UsageRecord:
     """`main`, or the kind of fork that called."""
     wire: JsonObject
     dialect: Literal["anthropic", "openai"] = "anthropic"
+    frame: str = ""
+    """What the call's model, system prompt and tools hash to: its thinking holds under them alone."""
 
 
 @dataclass(frozen=True, slots=True)
