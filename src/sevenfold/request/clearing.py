@@ -62,9 +62,9 @@ class Clearing:
         path.local.forget(use for use in chosen.ids if use not in markers)
         if not markers:
             return
-        path.local.cut(chosen, markers)
-        path.clear(markers, chosen.reason)
-        path.around.emit(ResultsCleared(chosen.by, len(markers), chosen.saved_tokens))
+        stake = path.local.stake(chosen, markers)
+        path.clear(markers, chosen.reason, stake)
+        path.around.emit(ResultsCleared(chosen.by, len(markers), stake.saved_tokens))
 
     def _facts(self) -> CutFacts:
         path = self.path

@@ -35,6 +35,14 @@ class Standpoint:
     """Tokens of the last request."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """What a clearing saves in every request to come, and what it had to write again."""
+
+    saved_tokens: int
+    rewrite_tokens: int
+
+
 @dataclass(slots=True)
 class LocalClearing:
     """One conversation's clearable results and what clearing has won so far."""
@@ -65,6 +73,11 @@ class LocalClearing:
                     self.stakes.bring_back(tokens, at.place, self.prices)
             place += tokens
 
+    @property
+    def oldest(self) -> ToolUseId | None:
+        """Of the results that may still be cleared."""
+        return self.shelf.live[0].result.id if self.shelf.live else None
+
     def choose(self, facts: CutFacts) -> Clearing | None:
         return choose_clearing(facts, self.shelf, self.stakes, self.settings)
 
@@ -72,14 +85,15 @@ class LocalClearing:
         """What is known of a result that is chosen."""
         return self._calls[use]
 
-    def cut(self, chosen: Clearing, ids: Iterable[ToolUseId]) -> None:
-        """These of the chosen ones were cleared."""
-        gone = frozenset(ids)
-        self.stakes.cut(
-            sum(self._calls[use].saved_tokens for use in gone),
-            (self.prices.write - self.prices.read) * chosen.rewrite_tokens,
-        )
-        self.shelf.clear(gone)
+    def cut(self, stake: Stake, ids: Iterable[ToolUseId]) -> None:
+        """These were cleared."""
+        self.stakes.cut(stake.saved_tokens, (self.prices.write - self.prices.read) * stake.rewrite_tokens)
+        self.shelf.clear(frozenset(ids))
+
+    def stake(self, chosen: Clearing, ids: Iterable[ToolUseId]) -> Stake:
+        """What clearing these of the chosen ones saves and costs."""
+        saved = sum(self._calls[use].saved_tokens for use in ids)
+        return Stake(saved, chosen.rewrite_tokens)
 
     def forget(self, ids: Iterable[ToolUseId]) -> None:
         """These cannot be cleared after all: they are not asked about again."""

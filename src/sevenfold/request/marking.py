@@ -15,6 +15,7 @@ from sevenfold.request.placement import (
     Placement,
     PlacementFacts,
     PlacementState,
+    Spot,
     plan_breakpoints,
     read_facts,
 )
@@ -28,18 +29,33 @@ class Marking:
     _facts: PlacementFacts = field(default_factory=lambda: PlacementFacts(0))
     _state: PlacementState = FRESH
     _placement: Placement | None = None
+    _standing: Spot | None = None
 
     def use(self, frame: Frame, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
         """Another frame: nothing that was written behind the old one can be read."""
         self._facts = read_facts(frame, model, capabilities, frame_tokens)
         self._state, self._placement = FRESH, None
 
-    def plan(self, view: Sequence[Message], caller: tuple[Breakpoint, ...]) -> tuple[Breakpoint, ...]:
+    def plan(
+        self,
+        view: Sequence[Message],
+        caller: tuple[Breakpoint, ...],
+        standing: Breakpoint | None = None,
+    ) -> tuple[Breakpoint, ...]:
         """Ours for this view; the caller's own stay where they are, and are marked again beside them."""
-        facts = replace(self._facts, caller=(*self._facts.caller, *caller)) if caller else self._facts
+        spot = self._stand(view, standing) if standing else None
+        facts = replace(self._facts, caller=(*self._facts.caller, *caller), standing=spot)
         self._placement = plan_breakpoints(view, facts, self.settings, self._state)
         self._state = self._placement.state
         return (*caller, *self._placement.breakpoints)
+
+    def _stand(self, view: Sequence[Message], place: Breakpoint) -> Spot:
+        """The place as a spot. Blocks before it are counted when it moves, which is when something is cut."""
+        known = self._standing
+        if known is None or (known.message, known.block) != (place.index, place.block):
+            before = sum(len(message.blocks) for message in view[: place.index])
+            known = self._standing = Spot(before + place.block + 1, place.index, place.block)
+        return known
 
     def answered(self) -> None:
         """The last request was answered: what it marked is written."""
@@ -48,4 +64,4 @@ class Marking:
 
     def cut(self, first: int) -> None:
         """The view was rewritten from this message on."""
-        self._state, self._placement = self._state.cut(first), None
+        self._state, self._placement, self._standing = self._state.cut(first), None, None

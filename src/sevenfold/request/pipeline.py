@@ -28,7 +28,7 @@ from sevenfold.layers.microcompact import CachePrices, cache_prices
 from sevenfold.request.adapting import REFRAMED, adapt, binding_of, first_changed
 from sevenfold.request.history import Entry
 from sevenfold.request.journal import Journal
-from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Standpoint, is_cold
+from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Stake, Standpoint, is_cold
 from sevenfold.request.marking import Marking
 from sevenfold.request.mirror import Mark
 from sevenfold.request.path_settings import PathSettings
@@ -47,6 +47,8 @@ from sevenfold.store.records import (
 )
 from sevenfold.store.spill import Spills
 
+CLEARED, SAVED, REWRITTEN = "cleared", "saved", "rewritten"
+"""Of a cut's detail: results that gave way to markers, what that saves, and what it had to write again."""
 DEPTH, DELETED = "depth", "deleted"
 """Of a cut's detail: how many of the oldest results the provider clears, and which its cache left out."""
 
@@ -171,16 +173,24 @@ class RequestPath:
         """How long the provider's cache holds what a request marked."""
         return self.around.settings.cache.lifetime
 
-    def clear(self, markers: dict[ToolUseId, str], reason: str) -> None:
+    def clear(self, markers: dict[ToolUseId, str], reason: str, stake: Stake) -> None:
         """Old results give way to their markers, everywhere from now on."""
+        places = self.swap_in(markers, stake)
+        if places:
+            detail = {CLEARED: markers, SAVED: stake.saved_tokens, REWRITTEN: stake.rewrite_tokens}
+            self.register(Cut(2, reason, places[0], _object(detail)))
+
+    def swap_in(self, markers: dict[ToolUseId, str], stake: Stake) -> list[int]:
+        """The same without a word of it, as when a session is taken up again; which messages changed."""
         self.cleared.update(markers)
         places = sorted({place for use in markers if (place := self.shown.place(use)) is not None})
         for place in places:
             before = self.shown.items[place]
             message = with_results(before.message, markers)
             self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
-        if places:
-            self.register(Cut(2, reason, places[0], _object({"cleared": markers})))
+        self.local.cut(stake, markers)
+        self._view = None
+        return places
 
     def clear_deeper(self, step: Deeper) -> None:
         """The provider clears more of the oldest results from now on; ours stay as they are."""
@@ -259,7 +269,7 @@ class RequestPath:
         if self._view is None:
             count = self.tally.count().tokens
             messages = self.shown.messages()
-            marks = self._marking.plan(messages, self._caller_marks())
+            marks = self._marking.plan(messages, self._caller_marks(), self._standing_mark())
             request = ModelRequest(self._sent_frame(), messages, marks)
             level, left = self.thresholds.level(count), self.thresholds.percent_left(count)
             self._view = View(request, count, level, left, tuple(self._cuts))
@@ -382,6 +392,17 @@ class RequestPath:
 
     def _rules(self) -> FlattenRules:
         return FlattenRules(self.capabilities.takes_system_role, self.model.takes_prefill)
+
+    def _standing_mark(self) -> Breakpoint | None:
+        """Once something was cleared: right before the oldest result that still may be, where the next cut
+        most likely begins. Without it all that the last cut rewrote would be written again."""
+        oldest = self.local.oldest if self.cleared else None
+        place = self.shown.place(oldest) if oldest else None
+        if not place:
+            return None
+        blocks = self.shown.items[place - 1].message.blocks
+        at = next((index for index in range(len(blocks) - 1, -1, -1) if is_markable(blocks[index])), None)
+        return None if at is None else Breakpoint("messages", place - 1, at)
 
     def _plan_thresholds(self) -> Thresholds:
         settings = self.around.settings

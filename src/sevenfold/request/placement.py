@@ -59,6 +59,15 @@ class CacheSettings:
         return TTLS[self.ttl]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Spot:
+    """A block of the view, and how many blocks there are up to it."""
+
+    blocks: int
+    message: int
+    block: int
+
+
 @dataclass(frozen=True, slots=True)
 class PlacementFacts:
     """What a place depends on beside the messages."""
@@ -77,18 +86,11 @@ class PlacementFacts:
     """Markers that the caller set. They stay, and count."""
     automatic: timedelta | None = None
     """The TTL of the caller's top-level `cache_control`, which marks the last block."""
+    standing: Spot | None = None
+    """Where the next clearing will begin: what stands before it is read then, if it is marked until then."""
     goes_on: bool = True
     """Another request will go on from this one. False for the only round of a fork: what it adds is then
     not worth writing."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Spot:
-    """A block of the view, and how many blocks there are up to it."""
-
-    blocks: int
-    message: int
-    block: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,16 @@ class PlacementState:
     has_thought: bool = False
     written: tuple[Spot, ...] = ()
     """Marked places of requests that were answered, in the order of the view."""
+    standing: Spot | None = None
+    """The place before the next clearing, as it was written."""
 
     def cut(self, first: int) -> PlacementState:
         """The view was changed on purpose from this message on: what was written there cannot be read.
 
         The view is then looked through once from its beginning.
         """
-        return PlacementState(written=tuple(spot for spot in self.written if spot.message < first))
+        known = {*self.written, self.standing} if self.standing else {*self.written}
+        return PlacementState(written=tuple(sorted(spot for spot in known if spot.message < first)))
 
 
 FRESH = PlacementState()
@@ -125,11 +130,12 @@ class Placement:
     state: PlacementState
     """To plan the next attempt with, should this one fail."""
     spots: tuple[Spot, ...] = field(default=(), repr=False)
+    standing: Spot | None = field(default=None, repr=False)
 
     def answered(self) -> PlacementState:
         """To plan the next request with, once this one was answered: only then has the provider written."""
         known = sorted({*self.state.written, *self.spots})
-        return replace(self.state, written=tuple(known[-KEPT:]))
+        return replace(self.state, written=tuple(known[-KEPT:]), standing=self.standing)
 
 
 def plan_breakpoints(
@@ -155,7 +161,8 @@ def plan_breakpoints(
             spots.append(wanted)
         if not is_marked and not any(_order(place) == _order(mark) for mark in chosen):
             chosen.append(replace(place, ttl=_legal_ttl(place, settings.lifetime, kept)))
-    return Placement(tuple(sorted(chosen, key=_order)), seen, tuple(spots))
+    standing = facts.standing if facts.standing in spots else None
+    return Placement(tuple(sorted(chosen, key=_order)), seen, tuple(spots), standing)
 
 
 def read_facts(
@@ -225,6 +232,8 @@ def _wanted(facts: PlacementFacts, seen: PlacementState) -> Iterator[Spot | Brea
         yield end
     if end is not None and last is not None and (not facts.goes_on or end.blocks - last.blocks >= LOOKBACK):
         yield last
+    if facts.standing is not None and facts.goes_on:
+        yield facts.standing
     if facts.drops_thinking and seen.has_thought and seen.opening is not None:
         # All that follows it changes when the user speaks again, so this is where reading goes on then.
         yield seen.opening
@@ -261,7 +270,7 @@ def _look_on(view: Sequence[Message], facts: PlacementFacts, state: PlacementSta
                 lost = thinking
                 written = tuple(item for item in written if item.message < lost)
             opening, thinking = look.spot or opening, None
-    return PlacementState(len(view), blocks, end, opening, thinking, has_thought, written)
+    return PlacementState(len(view), blocks, end, opening, thinking, has_thought, written, state.standing)
 
 
 def _look(message: Message, index: int, before: int) -> _Look:

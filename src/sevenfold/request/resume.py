@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import JsonObject
+from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Message, ToolUseId
 from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
 from sevenfold.request.adapting import without_thought
-from sevenfold.request.pipeline import DELETED, DEPTH, RequestPath
+from sevenfold.request.local_clearing import Stake
+from sevenfold.request.pipeline import CLEARED, DELETED, DEPTH, REWRITTEN, SAVED, RequestPath
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -24,11 +25,11 @@ from sevenfold.store.records import (
 )
 from sevenfold.store.transcript_reader import Resumed, Stored
 
-CLEARED, DROPPED, THOUGHTLESS = "cleared", "dropped", "thoughtless"
-TOKENS, BETAS, COVERS = "tokens", "betas", "covers"
-"""Keys of a cut's detail: results that gave way to markers; records that are no longer part of the history;
-whether the messages kept by a boundary lost their thinking; how large the view was after it; the headers
-that it needs; and how many messages the history had then."""
+DROPPED, THOUGHTLESS = "dropped", "thoughtless"
+TOKENS, BETAS, COVERS, ROUNDS = "tokens", "betas", "covers", "rounds"
+"""Keys of a cut's detail: records that are no longer part of the history; whether the messages kept by a
+boundary lost their thinking; how large the view was after it; the headers that it needs; and how many
+messages and rounds the session had then."""
 
 
 @dataclass(slots=True)
@@ -40,11 +41,9 @@ class _Facts:
     foreign: set[RecordId] = field(default_factory=set[RecordId])
     """Messages up to the last one that was said under another frame."""
     dropped: set[RecordId] = field(default_factory=set[RecordId])
-    cleared: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
     is_thoughtless: bool = False
     betas: tuple[str, ...] = ()
     covers: int = 0
-
     _said: list[RecordId] = field(default_factory=list[RecordId])
     _frame: str = ""
 
@@ -62,11 +61,9 @@ class _Facts:
                 pass
 
     def _read_cut(self, detail: JsonObject) -> None:
-        gone, texts = detail.get(DROPPED), detail.get(CLEARED)
+        gone = detail.get(DROPPED)
         if isinstance(gone, tuple):
             self.dropped.update(RecordId(item) for item in gone if isinstance(item, str))
-        if isinstance(texts, JsonObject):
-            self.cleared.update({ToolUseId(use): str(text) for use, text in texts.items()})
         self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS) is True
         betas, covers = detail.get(BETAS), detail.get(COVERS)
         if isinstance(covers, int):
@@ -80,42 +77,51 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
     facts = _Facts(path.binding)
     for stored in (*resumed.kept, *resumed.records):
         facts.read(stored.record)
-    path.cleared.update(facts.cleared)
     path.betas = facts.betas
     kept_messages = [stored for stored in resumed.kept if isinstance(stored.record.body, MessageRecord)]
     path.earlier = max(0, facts.covers - len(kept_messages))
     head = tuple(_head(resumed.records))
-    kept = {stored.record.id for stored in resumed.kept}
-    billed: Usage | None = None
+    taking, kept = _Taking(path, facts), {stored.record.id for stored in resumed.kept}
     for stored in (*head, *resumed.kept, *resumed.records[len(head) :]):
-        record = stored.record
-        if record.id in facts.dropped:
-            continue
-        is_kept = record.id in kept
+        if stored.record.id not in facts.dropped:
+            taking.take(stored.record, is_kept=stored.record.id in kept)
+    path.adapt()
+    return [entry.message for entry in path.entries]
+
+
+@dataclass(slots=True)
+class _Taking:
+    """Records on their way into a path."""
+
+    path: RequestPath
+    facts: _Facts
+    billed: Usage | None = None
+
+    def take(self, record: Record, *, is_kept: bool) -> None:
+        path = self.path
         match record.body:
             case DecisionRecord():
                 path.spilling.decisions[record.body.decision.tool_use_id] = record.body.decision
-            case CutRecord() if not is_kept:
-                _take_ground(path, record.body)
+            case CutRecord():
+                _clear_again(path, record.body)
+                if not is_kept:
+                    _take_ground(path, record.body)
             case UsageRecord() if record.body.who == "main" and not is_kept:
-                billed = _usage(record.body)
+                self.billed = _usage(record.body)
                 # When it started nobody wrote down; it was within the call's own length before this.
-                path.answered(billed, record.at, record.at)
+                path.answered(self.billed, record.at, record.at)
             case AsideRecord():
                 path.show(record.body.message, _origin(record.body))
             case MessageRecord():
                 message = record.body.message
-                is_foreign = record.id in facts.foreign and not path.capabilities.rewrites_history
-                if is_foreign or (facts.is_thoughtless and is_kept):
+                is_foreign = record.id in self.facts.foreign and not path.capabilities.rewrites_history
+                if is_foreign or (self.facts.is_thoughtless and is_kept):
                     message = without_thought(message)
-                usage = billed if message.role == "assistant" else None
+                usage = self.billed if message.role == "assistant" else None
                 path.remember(message, "human", name=record.id, usage=usage)
-                billed = None
+                self.billed = None
             case _:
                 pass
-    path.adapt()
-    path.local.forget(path.cleared)
-    return [entry.message for entry in path.entries]
 
 
 def _head(records: Iterable[Stored]) -> Iterator[Stored]:
@@ -126,7 +132,19 @@ def _head(records: Iterable[Stored]) -> Iterator[Stored]:
         yield stored
 
 
+def _clear_again(path: RequestPath, cut: CutRecord) -> None:
+    texts = cut.detail.get(CLEARED)
+    if isinstance(texts, JsonObject):
+        stake = Stake(_count(cut.detail.get(SAVED)), _count(cut.detail.get(REWRITTEN)))
+        path.swap_in({ToolUseId(use): str(text) for use, text in texts.items()}, stake)
+
+
+def _count(value: Json) -> int:
+    return value if isinstance(value, int) else 0
+
+
 def _take_ground(path: RequestPath, cut: CutRecord) -> None:
+    path.rounds += _count(cut.detail.get(ROUNDS))
     depth = cut.detail.get(DEPTH)
     if isinstance(depth, int):
         path.tally.discount(path.server.go_to(depth))
