@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sevenfold.core.errors import InputError, PromptTooLong
+from sevenfold.core.errors import CompactionStopped, InputError, PromptTooLong
 from sevenfold.core.events import CompactionStarted, HistoryCompacted, RungFailed, RungSkipped
 from sevenfold.core.json import EMPTY, JsonObject
 from sevenfold.core.messages import (
@@ -121,6 +121,15 @@ def test_notes_serve_before_any_model_is_asked() -> None:
     assert "Please mend the parser, and keep its tests." in texts(result.head)
     assert result.kept_from <= len(messages) - 2
     assert result.kept[-1] is messages[-1]
+
+
+@pytest.mark.parametrize(("target", "least", "most"), [(160_000, 10_000, 14_000), (20_000, 5_000, 8_000)])
+def test_beside_notes_less_is_kept_in_a_small_window(target: int, least: int, most: int) -> None:
+    messages = talk(60)
+    notes = NotesText("# Title\nMending the parser.\n", noted=len(messages) - 1, template=TEMPLATE)
+    result = Rig(notes=NotesSettings(keep_messages=1)).compact(job(messages, notes=notes, target=target))
+    assert result.rung == "notes"
+    assert least <= sum(count(result.kept)) <= most
 
 
 @pytest.mark.parametrize(
@@ -363,6 +372,18 @@ def test_a_part_must_lie_in_the_view(index: int) -> None:
 def test_nothing_before_the_first_round_can_be_summarised() -> None:
     with pytest.raises(InputError, match="nothing stands before"):
         Rig().compact(job(talk(), part=Part("up_to", 0)))
+
+
+def test_what_is_switched_off_is_off_by_hand_too() -> None:
+    with pytest.raises(CompactionStopped, match=r"compact\.enabled is off"):
+        Rig(settings=CompactSettings(enabled=False)).compact(job(talk(), trigger="manual"))
+
+
+@pytest.mark.parametrize(("window", "most"), [(None, 20_000), (64_000, 8_000), (16_000, 4_000)])
+def test_a_summary_takes_no_more_than_its_share_of_the_window(window: int | None, most: int) -> None:
+    rig = Rig([GOOD])
+    rig.compact(job(talk(4), target=6_000, window_tokens=window))
+    assert rig.provider.requests[0].frame.max_tokens == most
 
 
 def test_a_fork_is_never_compacted() -> None:

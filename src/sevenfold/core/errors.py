@@ -240,7 +240,7 @@ class CompactionBusy(CompactionError):
 
 
 class CompactionStopped(CompactionError):
-    """Automatic compactions have helped nothing; one by hand may."""
+    """Compaction is off, or automatic ones have helped nothing; one by hand may."""
 
 
 class SimulatorError(SevenfoldError):

@@ -96,6 +96,8 @@ class Overflow:
     async def compact(self, job: CompactJob) -> Compacted:
         """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
         or `InputError` for a job that makes no sense."""
+        if not self._settings.enabled:
+            raise CompactionStopped("compact.enabled is off; turn it on, or start a new session")
         if job.trigger == "auto" and self.is_stopped:
             raise CompactionStopped(
                 f"{self._state.futile_in_row} compactions in a row helped nothing; compact by hand, or start "
@@ -192,8 +194,8 @@ class Overflow:
     async def _ask(self, rung: Rung, climb: Climb, asker: Asker) -> Draft | Trouble:
         """Counted as a failure before it is made: a process that dies of it has failed too."""
         before = self._state
-        await self._keep(before.failed())
         try:
+            await self._keep(before.failed())
             draft = await asker.ask(rung, climb)
         except BaseException:
             # Cancelled by whoever wanted it: that says nothing about summaries.

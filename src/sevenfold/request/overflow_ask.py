@@ -16,7 +16,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_ladder import Rung
-from sevenfold.layers.compact_price import PathFacts, choose_path
+from sevenfold.layers.compact_price import SUMMARY_TOKENS, PathFacts, choose_path
 from sevenfold.layers.compact_rounds import plan_trim
 from sevenfold.layers.compact_said import spoken_text
 from sevenfold.layers.compact_strip import (
@@ -42,6 +42,8 @@ BLOCK_BETA = "compact-2026-09-04"
 DROPPED = "[The oldest rounds of this conversation are left out here.]"
 OVERSHOOT_MARGIN = 1.1
 """Our counts are estimates: drop a little more than was stated rather than ask once more."""
+WINDOW_SHARE = 8
+"""At most this part of the window is asked for as the summary."""
 KEPT_SHARE = 4
 """At most this part of the target goes to rounds that are kept beside a summary."""
 
@@ -138,9 +140,15 @@ class Asker:
 
     async def _ask_fork(self, climb: Climb, request: ModelRequest, scope: str) -> str | Trouble:
         directive = render_directive(self.prompts.summary, instructions=climb.job.instructions, scope=scope)
-        brief = ForkBrief(KIND, directive, max_tokens=self.settings.summary_max_tokens)
+        brief = ForkBrief(KIND, directive, max_tokens=self._max_tokens(climb))
         reply = await self._send(climb, self._run(request, brief))
         return reply if isinstance(reply, Trouble) else judge(reply)
+
+    def _max_tokens(self, climb: Climb) -> int:
+        """What a summary may take: never so much that a small window has no room for what it is about."""
+        window = climb.job.window_tokens or climb.model.window_tokens
+        most = min(climb.model.max_output_tokens, max(SUMMARY_TOKENS, window // WINDOW_SHARE))
+        return min(self.settings.summary_max_tokens, most)
 
     async def _run(self, request: ModelRequest, brief: ForkBrief) -> Reply:
         return (await run_fork(request, brief, self.provider, emit=self.emit)).last

@@ -34,7 +34,7 @@ def plan_notes(climb: Climb, settings: NotesSettings) -> KeepPlan | NoPlan:
         job.target,
         drops_thinking=not job.capabilities.rewrites_history,
     )
-    return plan_compaction(facts, settings)
+    return plan_compaction(facts, _narrowed(settings, job.target))
 
 
 def draft_notes(plan: KeepPlan, climb: Climb) -> Draft:
@@ -48,10 +48,14 @@ def draft_structural(climb: Climb, settings: NotesSettings) -> Draft:
         is_up_to = job.part.side == "up_to"
         kept_from, before = (climb.part_index, 0) if is_up_to else (end, climb.part_index)
         return Draft("structural", job.structural, kept_from, before)
-    room = min(settings.keep_limit_tokens, job.target // KEPT_SHARE)
-    narrowed = replace(settings, keep_limit_tokens=room, keep_tokens=min(settings.keep_tokens, room // 2))
-    start = choose_start(climb.messages, job.counts, end - 1, narrowed)
+    start = choose_start(climb.messages, job.counts, end - 1, _narrowed(settings, job.target))
     return Draft("structural", job.structural, start if start > climb.head else climb.unanswered())
+
+
+def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
+    """In a small window less is kept: what stays must not fill most of it at once."""
+    room = min(settings.keep_limit_tokens, target // KEPT_SHARE)
+    return replace(settings, keep_limit_tokens=room, keep_tokens=min(settings.keep_tokens, room // 2))
 
 
 def draft_clip(climb: Climb) -> Draft:
