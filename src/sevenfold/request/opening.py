@@ -25,7 +25,7 @@ from sevenfold.request.pipeline import Surroundings
 from sevenfold.request.placement import CacheSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
-from sevenfold.store.project import Project
+from sevenfold.store.project import Project, open_project
 from sevenfold.store.sessions import SessionId, latest_session, new_session_id
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.store.spill import Spills
@@ -82,9 +82,12 @@ class Opened:
         if wanted.project is None:
             around = Surroundings(path_settings(settings), _catalog(settings), clock, emit, NoJournal())
             return cls(new_session_id(), around, None, None, None, ExitStack())
-        home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+        user_home = find_user_home(environ)
+        home = settings.of(PlaceSettings).home_folder(user_home)
         with ExitStack() as exits:
-            project = exits.enter_context(Project.open(wanted.project, home=home, emit=emit))
+            project = exits.enter_context(
+                open_project(wanted.project, settings, user_home=user_home, clock=clock, emit=emit)
+            )
             named = _choose(project, wanted.session)
             folder = exits.enter_context(project.sessions.subfolder(named))
             path = path_settings(settings)

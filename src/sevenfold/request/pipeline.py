@@ -396,7 +396,7 @@ class RequestPath:
     def _standing_mark(self) -> Breakpoint | None:
         """Once something was cleared: right before the oldest result that still may be, where the next cut
         most likely begins. Without it all that the last cut rewrote would be written again."""
-        oldest = self.local.oldest if self.cleared else None
+        oldest = self.server.oldest or (self.local.oldest if self.cleared else None)
         place = self.shown.place(oldest) if oldest else None
         if not place:
             return None

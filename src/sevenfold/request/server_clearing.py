@@ -87,6 +87,11 @@ class ServerClearing:
         gone = slice(before, self.depth)
         return Deeper(self._uses[before], self.depth - before, sum(self._weights[gone]), sum(sizes[gone]))
 
+    @property
+    def oldest(self) -> ToolUseId | None:
+        """Once something is cleared: the oldest use that is not."""
+        return self._uses[self.depth] if 0 < self.depth < len(self._uses) else None
+
     def go_to(self, depth: int) -> float:
         """A depth that was chosen before the session was taken up again; the weight that is gone with it."""
         before, self.depth = self.depth, depth
