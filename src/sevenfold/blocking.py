@@ -6,6 +6,7 @@ It holds no logic. Every method hands its call to the async one and waits.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +14,13 @@ from typing import Any, Self, TypeVar
 
 from sevenfold import engine
 from sevenfold.core.clock import Clock
+from sevenfold.core.errors import InputError, PromptTooLong
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.providers.provider import Provider
+from sevenfold.request.bill_book import Spent
 from sevenfold.request.history import History
+from sevenfold.request.overflow_job import Compacted, Part
 from sevenfold.request.view import View
 from sevenfold.store.sessions import SessionId
 
@@ -29,9 +33,16 @@ class LoopThread:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = threading.Lock()
+        self._pid = os.getpid()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run to the end. If the waiting is interrupted, as by Ctrl-C, so is the work."""
+        if self._pid != os.getpid():
+            work.close()
+            # A fork has no copy of the thread: whoever waited for it would wait for ever.
+            raise InputError(
+                f"this belongs to process {self._pid}, which forked this one; open the session again here"
+            )
         future = asyncio.run_coroutine_threadsafe(work, self._started())
         try:
             return future.result()
@@ -117,9 +128,21 @@ class Session:
     def record(self, reply: Reply) -> None:
         self._loop.run(self._inner.record(reply))
 
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        return self._inner.spent
+
     def turn_ended(self) -> None:
         self._loop.run(self._inner.turn_ended())
 
+    def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
+        return self._loop.run(self._inner.compact(instructions, part=part))
+
+    def recover(self, error: PromptTooLong) -> View | None:
+        return self._loop.run(self._inner.recover(error))
+
     def close(self) -> None:
-        self._loop.run(self._inner.close())
-        self._loop.stop()
+        try:
+            self._loop.run(self._inner.close())
+        finally:
+            self._loop.stop()

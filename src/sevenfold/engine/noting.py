@@ -12,6 +12,7 @@ from datetime import timedelta
 from sevenfold.background.notes import NotesWriter
 from sevenfold.background.notes_texts import NotesTexts, read_texts
 from sevenfold.core.clock import Clock
+from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.session_notes import NotesSettings
@@ -92,8 +93,13 @@ class Noting:
             text = self._memory.render(self._settings, self._texts.template)
             last = self._place(self._ids[-1:])
             return Noted(NotesText(text, last, self._texts.template), text)
-        await self._settle(self._writer)
-        loaded = await self._writer.load()
+        try:
+            await self._settle(self._writer)
+            loaded = await self._writer.load()
+        except SevenfoldError as error:
+            # A disk that fails costs the notes, not the session.
+            self._opened.around.emit(NotesSkipped(self._opened.id, str(error)))
+            return Noted(structural=self._writer.render())
         place = self._place(self._ids[loaded.covered - 1 : loaded.covered] if loaded.covered else ())
         return Noted(NotesText(loaded.text, place, loaded.template), self._writer.render())
 

@@ -11,21 +11,23 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import PromptTooLong, WindowFull
+from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, WindowFull
 from sevenfold.core.events import Emit, ignore
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
+from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.engine.noting import Noting
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.providers.provider import Provider
+from sevenfold.request.bill_book import Spent
 from sevenfold.request.cache_watch import CacheWatch
 from sevenfold.request.clearing import Clearing
-from sevenfold.request.compacting import Compacting
+from sevenfold.request.compacting import SUMMARY, Compacting
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
 from sevenfold.request.opening import Opened, Wanted
@@ -63,12 +65,13 @@ class Session:
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
         self.history = History()
-        self._is_followed = self._is_recovering = False
+        self._is_followed = self._is_recovering = self._is_closed = False
         self._sent: ModelRequest | None = None
         if opened.resumed is not None:
             self.history = History(rebuild(self._path, opened.resumed))
             self._follower.has_taken(self.history)
         self._path.on_entry = self._noting.add
+        self._refuse_if_cramped()
 
     @classmethod
     async def open(
@@ -91,8 +94,12 @@ class Session:
         wanted = Wanted(Path(project) if project is not None else None, session, settings)
         surely = environ if environ is not None else os.environ
         opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
-        found = cls(frame, opened, provider)
-        await durably(found._noting.catch_up)
+        try:
+            found = cls(frame, opened, provider)
+            await durably(found._noting.catch_up)
+        except BaseException:
+            await opened.close()
+            raise
         return found
 
     async def __aenter__(self) -> Self:
@@ -104,6 +111,11 @@ class Session:
     @property
     def id(self) -> SessionId:
         return self._opened.id
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What was billed since the session was opened here, by whose calls they were: `main`, `summary`."""
+        return self._watch.book.spent()
 
     def count_shared(self, messages: Sequence[object]) -> int:
         """How many messages this list seems to share with the one that is followed here."""
@@ -121,9 +133,10 @@ class Session:
 
         Asked again with nothing new, it answers the same: a client's retries cost nothing and change nothing.
         """
-        async with self._one_at_a_time:
+        async with self._in_turn():
             if frame is not None:
                 self._path.use(frame, self._capabilities(frame))
+                self._refuse_if_cramped()
             own = self.history if history is None else history
             self._is_followed = not isinstance(own, History)
             await self._follower.follow(own)
@@ -136,7 +149,7 @@ class Session:
 
     async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
-        async with self._one_at_a_time:
+        async with self._in_turn():
             done = await self._compact("manual", instructions=instructions, part=part)
             await self._around.journal.flush()
             return done
@@ -146,16 +159,16 @@ class Session:
 
         Asked twice without an answer in between, there is none: then compaction does not help.
         """
-        async with self._one_at_a_time:
+        async with self._in_turn():
             if not self._around.settings.compact.enabled or self._is_recovering:
                 return None
-            self._is_recovering = True
             await self._compact("reactive", error=error)
+            self._is_recovering = True
             return await self._hand_out()
 
     async def record(self, reply: Reply) -> None:
         """A model's answer to the last view. The same answer twice counts once."""
-        async with self._one_at_a_time:
+        async with self._in_turn():
             if reply.id and reply.id == self._recorded:
                 return
             self._recorded = reply.id
@@ -165,8 +178,7 @@ class Session:
             self._clearing.read_back(reply)
             self._path.bill(reply)
             self._follower.answered(reply, None if self._is_followed else self.history)
-            parent = ModelRequest(self._path.frame, self._path.shown.messages(), self._breakpoints())
-            self._noting.responded(self._path.tally.count().tokens, parent)
+            self._noting.responded(self._path.tally.count().tokens, self._parent())
             await self._around.journal.flush()
 
     async def turn_ended(self) -> None:
@@ -176,15 +188,38 @@ class Session:
     async def close(self) -> None:
         """Write what is left and let go of the files. Again does nothing."""
         async with self._one_at_a_time:
+            if self._is_closed:
+                return
+            self._is_closed = True
             if not self._is_followed:
                 # A result that no request has carried yet is part of what happened all the same.
                 await self._follower.follow(self.history)
             await self._noting.close()
             await self._opened.close()
 
-    def _breakpoints(self) -> tuple[Breakpoint, ...]:
-        """Where the last request was marked: what a fork that goes on from it can read."""
-        return self._sent.breakpoints if self._sent else ()
+    @asynccontextmanager
+    async def _in_turn(self) -> AsyncGenerator[None]:
+        """One call at a time, in the order they came."""
+        async with self._one_at_a_time:
+            if self._is_closed:
+                raise InputError(f"session {self.id} is closed; open it again by its id to go on")
+            yield
+
+    def _refuse_if_cramped(self) -> None:
+        found = self._path.thresholds
+        if min(found.limit, found.blocking) > 0:
+            return
+        raise SettingsError(
+            f"the margins of [window] leave nothing of the {self._path.window_tokens:,} tokens of "
+            f"{self._path.frame.model}; set smaller output_reserve_tokens, auto_compact_margin_tokens and "
+            "blocking_margin_tokens, or a larger window_tokens for this model"
+        )
+
+    def _parent(self) -> ModelRequest:
+        """What a fork goes on from: all that was said, marked as the last request was."""
+        frame = self._sent.frame if self._sent else self._path.frame
+        marks = self._sent.breakpoints if self._sent else ()
+        return ModelRequest(frame, self._path.shown.messages(), marks)
 
     async def _hand_out(self) -> View:
         self._path.finish()
@@ -206,6 +241,9 @@ class Session:
     ) -> Compacted:
         noted = await self._noting.noted()
         done = await self._compacting.run(trigger, noted, instructions=instructions, part=part, error=error)
+        for reply in done.replies:
+            model = reply.model or self._path.frame.model
+            self._watch.book.add(SUMMARY, model, reply, self._around.clock.now())
         self._noting.shrank(self._path.tally.count().tokens)
         return done
 
