@@ -374,6 +374,21 @@ def test_nothing_before_the_first_round_can_be_summarised() -> None:
         Rig().compact(job(talk(), part=Part("up_to", 0)))
 
 
+def test_by_hand_a_small_view_is_refused_before_a_model_is_asked() -> None:
+    rig = Rig()
+    with pytest.raises(InputError, match="nothing to compact yet: 17 tokens"):
+        rig.compact(job(talk(0), trigger="manual"))
+    assert rig.calls == 0
+
+
+def test_a_compaction_never_makes_a_view_larger() -> None:
+    messages = talk(12, words=60)
+    rig = Rig([f"<summary>{'words upon words ' * 1_500}</summary>"])
+    result = rig.compact(job(messages, trigger="manual"))
+    assert result.rung == "structural"
+    assert result.tokens_after < result.tokens_before
+
+
 def test_what_is_switched_off_is_off_by_hand_too() -> None:
     with pytest.raises(CompactionStopped, match=r"compact\.enabled is off"):
         Rig(settings=CompactSettings(enabled=False)).compact(job(talk(), trigger="manual"))

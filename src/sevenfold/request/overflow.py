@@ -158,7 +158,7 @@ class Overflow:
             draft = await self._try(step.rung, climb, notes)
             if isinstance(draft, Draft):
                 composed = await compose(draft, climb)
-                if composed.tokens < job.target or draft.rung == "clip":
+                if composed.tokens < climb.limit or draft.rung == "clip":
                     return await self._finish(draft, composed, climb, started)
                 draft = Trouble("too large", f"the view would have {composed.tokens:,} tokens")
             climb.attempts.append(Attempt(step.rung, draft.failure))

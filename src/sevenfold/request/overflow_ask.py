@@ -91,7 +91,7 @@ class Asker:
         job, part = climb.job, climb.job.part
         end, kept_from, before, scope = len(climb.messages), 0, 0, ""
         if part is None or climb.part_index is None:
-            kept_from = climb.newest(min(self.settings.keep_tokens, job.target // KEPT_SHARE))
+            kept_from = climb.newest(min(self.settings.keep_tokens, climb.limit // KEPT_SHARE))
         elif part.side == "up_to":
             end = kept_from = climb.part_index
         else:
@@ -119,7 +119,7 @@ class Asker:
         summary = await self._ask_fork(climb, request, "")
         if isinstance(summary, Trouble):
             return summary
-        kept_from = climb.newest(min(self.settings.keep_tokens, climb.job.target // KEPT_SHARE))
+        kept_from = climb.newest(min(self.settings.keep_tokens, climb.limit // KEPT_SHARE))
         remark = f"Its first {climb.dropped} rounds did not fit and are not in the summary."
         return Draft("trimmed", summary, kept_from, remark=remark)
 

@@ -21,6 +21,9 @@ from sevenfold.request.overflow_size import Sizer
 DIRECTIVE_TOKENS = 1_500
 """What asking for a summary adds to a prompt, in the densest tokenizer."""
 
+LEAST_TOKENS = 1_000
+"""What a summary takes at least with all that goes around it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -76,6 +79,11 @@ class Climb:
         return self.job.request.messages
 
     @property
+    def limit(self) -> int:
+        """What a new view must stay below to be one: the target, and what there was before."""
+        return min(self.job.target, self.job.tokens_before)
+
+    @property
     def fits_window(self) -> bool:
         return self.job.trigger != "reactive" and self.missing_tokens() <= 0
 
@@ -112,6 +120,11 @@ def start_climb(job: CompactJob, model: Model, settings: CompactSettings) -> Cli
         raise InputError(f"{len(job.counts)} counts for {len(messages)} messages; give one for each")
     if job.request.who != "main":
         raise InputError(f"a {job.request.who} fork cannot be compacted; only the session's own view can")
+    if job.trigger == "manual" and sum(job.counts) < LEAST_TOKENS:
+        raise InputError(
+            f"there is nothing to compact yet: {sum(job.counts):,} tokens of conversation are less than a "
+            "summary of them would have"
+        )
     is_summary = tuple(is_head(message) for message in messages)
     head = head_length(messages, is_summary)
     if head >= len(messages) and job.trigger == "manual":

@@ -38,16 +38,16 @@ class Composed:
 
 async def compose(draft: Draft, climb: Climb) -> Composed:
     """The view of a draft: without restored files, and then without kept rounds, if it would be too large."""
-    target = climb.job.target
+    limit = climb.limit
     wide = await _compose(draft, climb)
-    if wide.tokens < target or not draft.restores:
+    if wide.tokens < limit or not draft.restores:
         return wide
     bare = await _compose(replace(draft, restores=False), climb)
     lost = [event.path for event in wide.events if isinstance(event, FileRestored)]
     told = tuple(RestoreSkipped(path, "the view has no room for it") for path in lost)
     bare = replace(bare, events=(*bare.events, *told))
     has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
-    if bare.tokens < target or has_own_end:
+    if bare.tokens < limit or has_own_end:
         return bare
     alone = await _compose(replace(draft, restores=False, kept_from=climb.unanswered()), climb)
     return replace(alone, events=bare.events)

@@ -34,7 +34,7 @@ def plan_notes(climb: Climb, settings: NotesSettings) -> KeepPlan | NoPlan:
         job.target,
         drops_thinking=not job.capabilities.rewrites_history,
     )
-    return plan_compaction(facts, _narrowed(settings, job.target))
+    return plan_compaction(facts, _narrowed(settings, climb.limit))
 
 
 def draft_notes(plan: KeepPlan, climb: Climb) -> Draft:
@@ -48,7 +48,7 @@ def draft_structural(climb: Climb, settings: NotesSettings) -> Draft:
         is_up_to = job.part.side == "up_to"
         kept_from, before = (climb.part_index, 0) if is_up_to else (end, climb.part_index)
         return Draft("structural", job.structural, kept_from, before)
-    start = choose_start(climb.messages, job.counts, end - 1, _narrowed(settings, job.target))
+    start = choose_start(climb.messages, job.counts, end - 1, _narrowed(settings, climb.limit))
     return Draft("structural", job.structural, start if start > climb.head else climb.unanswered())
 
 
