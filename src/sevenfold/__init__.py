@@ -1,3 +1,24 @@
 """Sevenfold: a bounded context, a warm prompt cache and a memory that lasts, for LLM agents."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sevenfold.core.version import __version__
+
+if TYPE_CHECKING:
+    from sevenfold.engine import Session
+    from sevenfold.integrations.anthropic_sdk import attach
+
+__all__ = ["Session", "__version__", "attach"]
+
+_FOUND_IN = {"Session": "sevenfold.engine", "attach": "sevenfold.integrations.anthropic_sdk"}
+"""What `from sevenfold import …` offers. Loaded when it is asked for: importing the package stays light."""
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name not in _FOUND_IN:
+        raise AttributeError(f"module 'sevenfold' has no attribute {name!r}")
+    return getattr(import_module(_FOUND_IN[name]), name)

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from sevenfold import __version__
+from sevenfold.core.version import __version__
 from sevenfold.cli import commands, main
 from sevenfold.cli.render import Screen
 from sevenfold.core.errors import DiskFull, InputError, SettingsError

@@ -14,8 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from sevenfold import __version__
 from sevenfold.cli.render import Screen
+from sevenfold.core.version import __version__
 
 Command: TypeAlias = Callable[[Namespace, Screen], int]
 

@@ -13,10 +13,10 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import TypeAlias
 
-from sevenfold import __version__
 from sevenfold.core.events import ModelUnknown
 from sevenfold.core.prices import Cost
 from sevenfold.core.usage import Counts
+from sevenfold.core.version import __version__
 from sevenfold.replay.bills import Bill, Totals
 from sevenfold.replay.breaks import CAUSES, Break
 from sevenfold.replay.fill import Fill
