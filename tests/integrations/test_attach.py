@@ -271,11 +271,11 @@ def test_many_conversations_at_once_do_not_mix(sim: Simulator, listener: Listene
 
 
 def test_the_wrong_colour_is_refused_with_the_right_one_named(sim: Simulator) -> None:
-    with pytest.raises(InputError, match="async with attach"):
+    with pytest.raises(InputError, match="`async with attach"):
         attach(anthropic.AsyncAnthropic(api_key="none"), project=None).__enter__()
 
     async def enter() -> None:
         await attach(sim.client(), project=None).__aenter__()
 
-    with pytest.raises(InputError, match="with attach"):
+    with pytest.raises(InputError, match="`with attach"):
         asyncio.run(enter())

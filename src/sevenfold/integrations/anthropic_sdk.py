@@ -97,7 +97,7 @@ class Attached(Generic[C]):
         from anthropic import Anthropic
 
         if not isinstance(self._client, Anthropic):
-            raise InputError("an async client is attached with `async with attach(client) as client`")
+            raise InputError(_wrong_colour(self._client, "with", "Anthropic"))
         return self._client.with_middleware(
             Layers(self._client, _Desk(self._lanes, self._emit), self._loop.run)
         )
@@ -110,7 +110,7 @@ class Attached(Generic[C]):
         from anthropic import AsyncAnthropic
 
         if not isinstance(self._client, AsyncAnthropic):
-            raise InputError("a blocking client is attached with `with attach(client) as client`")
+            raise InputError(_wrong_colour(self._client, "async with", "AsyncAnthropic"))
         return self._client.with_middleware(AsyncLayers(self._client, _Desk(self._lanes, self._emit)))
 
     async def __aexit__(self, *_: object) -> None:
@@ -128,7 +128,8 @@ class _Call:
     def rewritten(self) -> APIRequest:
         """The caller's request with the view for its body. Not by `copy()`, which copies the old one."""
         streams = self.request.stream or _body(self.request).get("stream") is True
-        data = self.lane.writer.write(self.view.request, streams=streams)
+        with self.lane.writing:
+            data = self.lane.writer.write(self.view.request, streams=streams)
         headers = dict(self.request.headers)
         if self.view.request.frame.betas:
             headers[BETAS] = ",".join(self.view.request.frame.betas)
@@ -240,6 +241,14 @@ class AsyncLayers:
             return AsyncAPIResponse(**_answered(call.request, self._client, passing))
         await session.record(read_reply(read_json(raw.content)))
         return response
+
+
+def _wrong_colour(client: object, used: str, expected: str) -> str:
+    other = "async with" if used == "with" else "with"
+    return (
+        f"`{used} attach(client)` takes an anthropic.{expected}, not a {type(client).__name__}; "
+        f"for the other colour use `{other} attach(client)`, and other providers are not attached yet"
+    )
 
 
 def _body(request: APIRequest) -> Mapping[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -45,6 +46,8 @@ class Lane:
 
     session: Session
     writer: BodyWriter = field(default_factory=BodyWriter)
+    writing: threading.Lock = field(default_factory=threading.Lock)
+    """A blocking client may be called from several threads, and the writer serves one at a time."""
 
 
 @dataclass(slots=True)
