@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -9,6 +10,7 @@ from typing import Literal
 from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
+from sevenfold.core.tokens import SAFETY
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.request.adapting import without_thought
@@ -84,7 +86,7 @@ class Compacting:
             request=view.request,
             tokens_before=view.tokens,
             target=path.thresholds.auto_compact,
-            counts=[path.tally.estimate_of(item.weight) for item in items],
+            counts=self._counts(),
             capabilities=path.capabilities,
             trigger=trigger,
             overshoot=_overshoot(error),
@@ -99,6 +101,12 @@ class Compacting:
             spill=self.spill,
             extras=noted.extras,
         )
+
+    def _counts(self) -> list[int]:
+        """Tokens of each message, by the same measure as the whole: before a first bill, with its margin."""
+        tally = self.path.tally
+        margin = SAFETY if tally.count().is_wholly_estimated else 1
+        return [math.ceil(tally.estimate_of(item.weight) * margin) for item in self.path.shown.items]
 
     @property
     def is_warm(self) -> bool:
@@ -123,7 +131,9 @@ class Compacting:
             new == (without_thought(item.message) if is_thoughtless else item.message) and item.entry != OWN
             for new, item in zip(done.kept, kept, strict=True)
         )
-        ids = [new_id() for _ in done.head]
+        # Of a part from some message on, the beginning stays what it was.
+        stays, head = before[: done.before], done.head[done.before :]
+        ids = [new_id() for _ in head]
         segment = self._segment(kept, ids) if is_whole and kept and ids else None
         last = next((item.entry for item in reversed(before) if item.entry != OWN), OWN)
         journal.add(
@@ -134,7 +144,8 @@ class Compacting:
                 kept=segment,
             )
         )
-        for name, message in zip(ids, done.head, strict=True):
+        self._write_again(done.head[: done.before], stays)
+        for name, message in zip(ids, head, strict=True):
             journal.add(AsideRecord(message, _head_origin(message, name == ids[0])), name)
         if segment is None:
             self._write_again(done.kept, kept)
@@ -142,7 +153,7 @@ class Compacting:
             journal.add(
                 UsageRecord(reply.model or path.frame.model, SUMMARY, reply.usage_wire, reply.dialect)
             )
-        items = [Item(message, 0.0, OWN, "attachment") for message in done.head]
+        items = [*stays, *(Item(message, 0.0, OWN, "attachment") for message in head)]
         items += [
             Item(new, item.weight, item.entry, item.origin) for new, item in zip(done.kept, kept, strict=True)
         ]
@@ -160,7 +171,7 @@ class Compacting:
                 }
             )
 
-        path.cut(Cut(4, f"compaction by {done.rung}", 0), items, detail)
+        path.cut(Cut(4, f"compaction by {done.rung}", done.before), items, detail)
 
     def _segment(self, kept: list[Item], head: list[RecordId]) -> Segment:
         entries, journal = self.path.entries, self.path.around.journal

@@ -110,7 +110,8 @@ class _Taking:
                 self.billed = _usage(record.body)
                 # When it started nobody wrote down; it was within the call's own length before this.
                 path.answered(self.billed, record.at, record.at)
-            case AsideRecord():
+            case AsideRecord() if not is_kept:
+                # One among kept messages is an earlier summary, which the boundary left behind.
                 path.show(record.body.message, _origin(record.body))
             case MessageRecord():
                 message = record.body.message

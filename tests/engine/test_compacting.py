@@ -1,0 +1,69 @@
+"""What becomes of a session's view when it is compacted, again and again, in part, and across restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sevenfold.blocking import Session
+from sevenfold.core.messages import Message, Text
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.request.overflow_job import Part
+from tests.engine.talk import FRAME, call, result
+
+SUMMARY = "<summary>" + "What was done in the later part, at some length. " * 6 + "</summary>"
+
+
+def step(session: Session, number: int, text: str = "line\n" * 300) -> None:
+    session.prepare()
+    session.record(call(number, "Read", 2_000, file_path=f"/src/{number}.py"))
+    session.history.append(result(number, text))
+
+
+def words(session: Session) -> str:
+    messages = session.prepare().request.messages
+    return "\n".join(
+        block.text for message in messages for block in message.blocks if isinstance(block, Text)
+    )
+
+
+@pytest.mark.moves_prefix(reason="summaries are asked for by hand, from views that were never sent")
+def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Path) -> None:
+    provider = ScriptedProvider(lanes={"summary": [say(SUMMARY)]})
+    with Session.open(
+        FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}, provider=provider, settings=NO_NOTES
+    ) as session:
+        session.history.append(Message("user", "FIRST WISH of the user"))
+        for number in range(6):
+            step(session, number)
+        before = session.prepare().request.messages
+        session.compact(part=Part("from", 5))
+        after = session.prepare()
+        assert after.request.messages[:4] == before[:4]
+        assert [cut.first > 0 for cut in after.cuts] == [True]
+        name, sent = session.id, after.request.messages
+    with Session.open(
+        FRAME, project=tmp_path, session=name, environ={"HOME": str(tmp_path)}, settings=NO_NOTES
+    ) as again:
+        assert again.prepare().request.messages == sent
+        again.compact()
+        assert "FIRST WISH" in words(again)
+
+
+NO_NOTES = {"notes": {"compaction_enabled": False}, "microcompact": {"policy": "keep"}}
+
+
+def test_compacted_twice_in_a_row_a_session_comes_back_with_the_last_summary_alone(tmp_path: Path) -> None:
+    with Session.open(FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}) as session:
+        session.history.append(Message("user", "go on"))
+        number = 0
+        for _ in range(3):
+            for _ in range(4):
+                step(session, number)
+                number += 1
+            session.compact()
+        name, sent = session.id, session.prepare().request.messages
+    with Session.open(FRAME, project=tmp_path, session=name, environ={"HOME": str(tmp_path)}) as again:
+        assert again.prepare().request.messages == sent
+        assert words(again).count("<session-summary") == 1
