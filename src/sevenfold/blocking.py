@@ -52,6 +52,8 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
+        if self._pid != os.getpid():
+            return
         with self._starting:
             loop, self._loop = self._loop, None
         if loop is not None:

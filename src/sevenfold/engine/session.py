@@ -190,12 +190,12 @@ class Session:
         async with self._one_at_a_time:
             if self._is_closed:
                 return
-            self._is_closed = True
             if not self._is_followed:
                 # A result that no request has carried yet is part of what happened all the same.
                 await self._follower.follow(self.history)
             await self._noting.close()
             await self._opened.close()
+            self._is_closed = True
 
     @asynccontextmanager
     async def _in_turn(self) -> AsyncGenerator[None]:

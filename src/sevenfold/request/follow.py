@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Reply
 from sevenfold.request.adapting import without_thought
 from sevenfold.request.history import History
-from sevenfold.request.mirror import Mirror
+from sevenfold.request.mirror import Mirror, Synced
 from sevenfold.request.pipeline import RequestPath
 
 CHANGED = "the caller changed or dropped messages that were there before"
@@ -24,13 +24,16 @@ class Follower:
     _mirror: Mirror = field(default_factory=Mirror)
     _answers: list[Message] = field(default_factory=list[Message])
     """Replies that were recorded and that the caller's own list has not shown yet."""
+    _is_rewritten: bool = False
+    """The caller changed something, and what follows it has not been taken again yet."""
 
     async def follow(self, history: History | Sequence[object]) -> None:
         """Take in what is new, or changed, since the last time."""
         if isinstance(history, History):
-            news = history[self._taken :]
-            self._taken = len(history)
-            await self.path.add(news)
+            seen = len(history)
+            await self.path.add(history[self._taken : seen])
+            # Not before: a caller who is cancelled asks again, and must get all of it then.
+            self._taken = seen
         else:
             await self._follow_list(history)
 
@@ -56,17 +59,41 @@ class Follower:
             self._taken = len(history)
 
     async def _follow_list(self, messages: Sequence[object]) -> None:
+        is_first = not self._mirror
         synced = self._mirror.sync(messages)
-        self.path.set_marks(synced.marks)
+        # What the path holds begins there: earlier messages were not read when the session was taken up.
+        earlier = self.path.earlier
+        self.path.set_marks(tuple(replace(mark, message=mark.message - earlier) for mark in synced.marks))
+        if is_first and self._taken:
+            synced = self._joined(synced)
         answers, self._answers = self._answers, []
-        added = synced.added
+        added, taken = synced.added, synced.kept
         if len(answers) == 1 and not synced.dropped and added[:1] == (answers[0],):
-            added = added[1:]
+            added, taken = added[1:], taken + 1
         else:
             # Written down otherwise, or not at all. They were never sent: taking them back breaks nothing.
             self.path.forget_answers(len(answers))
         if synced.dropped:
-            self.path.take_back(synced.kept, CHANGED)
-            if not self.path.capabilities.rewrites_history:
-                added = tuple(without_thought(message) for message in added)
-        await self.path.add(added)
+            self.path.take_back(max(0, synced.kept - earlier), CHANGED)
+            self._is_rewritten = True
+        if self._is_rewritten and not self.path.capabilities.rewrites_history:
+            added = tuple(without_thought(message) for message in added)
+        try:
+            await self.path.add(added)
+        except BaseException:
+            self._mirror.forget(taken)
+            raise
+        self._is_rewritten = False
+
+    def _joined(self, synced: Synced) -> Synced:
+        """A first list against a session that was taken up again: what both have is not said twice."""
+        held, self._taken = self.path.entries, 0
+        start = self.path.earlier
+        both = 0
+        for entry, message in zip(held, synced.added[start:], strict=False):
+            shown = self.path.spilling.rendered(message)
+            if entry.message not in (shown, without_thought(shown)):
+                break
+            both += 1
+        kept = min(start + both, len(synced.added))
+        return Synced(kept, len(held) - both, synced.added[kept:], synced.marks)

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Protocol
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import StoreError
+from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
 from sevenfold.store.folder import Folder
 from sevenfold.store.offload import durably
 from sevenfold.store.records import Body, Record, RecordId, new_id
-from sevenfold.store.transcript import Place, Transcript
+from sevenfold.store.transcript import Transcript
 
 
 class Journal(Protocol):
@@ -79,14 +79,10 @@ class DiskJournal:
             return
         records = tuple(self._waiting)
         try:
-            places = await durably(lambda: self._write(records))
+            await durably(lambda: self._write(records))
         except StoreError as error:
             # A record written twice counts once, so a write in doubt is simply tried again.
             self._emit(TranscriptFailed(self.path, len(records), str(error)))
-            return
-        del self._waiting[: len(records)]
-        for record, place in zip(records, places, strict=True):
-            self._offsets[record.id] = place.offset
 
     def offset(self, id: RecordId) -> int:  # noqa: A002
         return self._offsets.get(id, 0)
@@ -101,16 +97,36 @@ class DiskJournal:
             self._transcript.close()
             self._transcript = None
 
-    def _write(self, records: Sequence[Record]) -> list[Place]:
+    def _write(self, records: Sequence[Record]) -> None:
+        """In a thread. What it wrote is crossed off here, for whoever waits may be cancelled meanwhile."""
         if self._transcript is None:
             self._transcript = Transcript.open(self._folder, self._session, emit=self._emit)
         try:
-            return self._transcript.append_all(records)
+            places = self._append(self._transcript, records)
         except StoreError:
             # After a failed fsync the handle proves nothing any more; the next try starts with a new one.
             broken, self._transcript = self._transcript, None
             broken.close()
             raise
+        del self._waiting[: len(records)]
+        self._offsets.update(places)
+
+    def _append(self, transcript: Transcript, records: Sequence[Record]) -> dict[RecordId, int]:
+        try:
+            places = transcript.append_all(records)
+        except InputError:
+            # One that no line can hold must not keep all others from being written.
+            return self._append_each(transcript, records)
+        return {record.id: place.offset for record, place in zip(records, places, strict=True)}
+
+    def _append_each(self, transcript: Transcript, records: Sequence[Record]) -> dict[RecordId, int]:
+        offsets: dict[RecordId, int] = {}
+        for record in records:
+            try:
+                offsets[record.id] = transcript.append(record).offset
+            except InputError as error:
+                self._emit(TranscriptFailed(self.path, 1, f"{error}; it is left out"))
+        return offsets
 
     def _now(self) -> datetime:
         return self._clock.now()

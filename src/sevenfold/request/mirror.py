@@ -58,9 +58,11 @@ class Mirror:
         known = len(self._copies)
         is_same = known <= len(messages) and self._copies == list(messages[:known]) and not self._is_touched()
         kept = known if is_same else self._first_change(messages)
-        self._forget(kept)
-        for index in range(kept, len(messages)):
-            self._take(messages[index], index)
+        # All of it is read first: a list with something in it that is no message was not taken at all.
+        read = [_read(messages[index], index) for index in range(kept, len(messages))]
+        self.forget(kept)
+        for index, message in enumerate(read, kept):
+            self._take(messages[index], message, index)
         marks = tuple(mark for found in self._marks.values() for mark in found)
         return Synced(kept, known - kept, tuple(self._messages[kept:]), marks)
 
@@ -83,15 +85,15 @@ class Mirror:
             return True
         return without_marks(_read(messages[index], index)) == self._messages[index]
 
-    def _take(self, wire: object, index: int) -> None:
-        message = _read(wire, index)
+    def _take(self, wire: object, message: Message, index: int) -> None:
         marks = tuple(_marks(message, index))
         if marks:
             self._marks[index] = marks
         self._messages.append(without_marks(message) if marks else message)
         self._copies.append(self._copy(wire, index))
 
-    def _forget(self, kept: int) -> None:
+    def forget(self, kept: int) -> None:
+        """As if nothing from this message on had been seen."""
         del self._copies[kept:], self._messages[kept:]
         while self._models and self._models[-1].index >= kept:
             self._models.pop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sevenfold.core.events import Emit, SpillFailed
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
@@ -30,21 +30,22 @@ class Spilling:
     spills: Spills | None
     emit: Emit
     decisions: dict[ToolUseId, Decision]
+    _untold: list[Decision] = field(default_factory=list[Decision])
+    """Made for a caller who was cancelled before it heard of them."""
 
     async def decide(
         self, messages: Iterable[Message], tools: Mapping[ToolUseId, ToolUse]
     ) -> tuple[Decision, ...]:
         """Decide for every result in these messages that has no decision yet; the new ones, in order."""
-        made: list[Decision] = []
         for message in messages:
             fresh = [
                 FreshResult(result, tools[result.tool_use_id].name if result.tool_use_id in tools else "")
                 for result in results_of(message)
                 if not self._is_decided(result)
             ]
-            made += await self._decide_round(fresh)
-        self.decisions.update({decision.tool_use_id: decision for decision in made})
-        return tuple(made)
+            await self._decide_round(fresh)
+        made, self._untold = tuple(self._untold), []
+        return made
 
     def rendered(self, message: Message) -> Message:
         """The message as its results' decisions have it."""
@@ -59,11 +60,19 @@ class Spilling:
             return message
         return Message(message.role, blocks, message.extra)
 
-    async def _decide_round(self, fresh: Sequence[FreshResult]) -> list[Decision]:
+    async def _decide_round(self, fresh: Sequence[FreshResult]) -> None:
         spilled = choose_spilled(fresh, self.settings)
-        if not spilled:
-            return [choose_inline(item.result) for item in fresh]
-        return await durably(lambda: [self._decision(item.result, spilled) for item in fresh])
+        if spilled:
+            await durably(lambda: self._keep(fresh, spilled))
+        else:
+            self._keep(fresh, spilled)
+
+    def _keep(self, fresh: Sequence[FreshResult], spilled: frozenset[ToolUseId]) -> None:
+        """Each as soon as it is made: whoever asked may be gone when all are."""
+        for item in fresh:
+            decision = self._decision(item.result, spilled)
+            self.decisions[decision.tool_use_id] = decision
+            self._untold.append(decision)
 
     def _decision(self, result: ToolResult, spilled: frozenset[ToolUseId]) -> Decision:
         if result.tool_use_id not in spilled:
