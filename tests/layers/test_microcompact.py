@@ -231,7 +231,7 @@ def test_every_choice_is_allowed_and_says_what_it_saves(
     view_tokens: int,
 ) -> None:
     results = [called(tool, at, tokens, file_path=f"/{at % 5}") for at, (tool, tokens) in enumerate(made)]
-    shelf = stock(*results)
+    shelf = stock(*results, called("Bash", 99, 100, command="last"))
     settings = MicrocompactSettings(policy=policy, by_time=True)
     facts = moment(shelf, pause=pause, prices=CachePrices(read, 1.25), round_=round_, view_tokens=view_tokens)
     found = choose(shelf, settings, facts=facts)

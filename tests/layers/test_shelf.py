@@ -75,16 +75,38 @@ def test_what_stands_behind_a_cut_moves_up_by_what_went(sizes: list[int], data: 
     results = [called("Bash", number, size, command=str(number)) for number, size in enumerate(sizes)]
     shelf = stock(*results)
     before = {item.result.id: item for item in shelf.live}
-    gone: set[ToolUseId] = data.draw(st.sets(st.sampled_from([result.id for result in results])))
+    gone = data.draw(st.sets(st.sampled_from(sorted(before)))) if before else set[ToolUseId]()
     shelf.clear(gone)
-    assert [item.result.id for item in shelf.live] == [each.id for each in results if each.id not in gone]
+    assert [item.result.id for item in shelf.live] == [use for use in before if use not in gone]
     for item in shelf.live:
         was = before[item.result.id]
-        moved = [before[use] for use in gone if before[use].place < was.place]
-        assert item.place == was.place - sum(each.result.saved_tokens for each in moved)
-        past = [each for each in moved if each.place < was.anchor]
-        assert item.anchor == was.anchor - sum(each.result.saved_tokens for each in past)
-        assert FRAME_TOKENS <= item.anchor <= item.place
+        past = [before[use] for use in gone if before[use].place < was.place]
+        assert item.place == was.place - sum(each.result.saved_tokens for each in past)
+        early = [each for each in past if each.place < was.edge]
+        assert item.edge == was.edge - sum(each.result.saved_tokens for each in early)
+        assert FRAME_TOKENS <= item.anchor <= item.edge <= item.place
+
+
+def test_after_a_cut_the_cache_is_read_up_to_its_marks() -> None:
+    shelf = stock(*logs(6, 1_000))
+    edges = [item.edge for item in shelf.live]
+    shelf.clear({ToolUseId("use 1"), ToolUseId("use 3")})
+    first, between, *behind = shelf.live
+    assert first.anchor == edges[0], "before the cut nothing changed"
+    assert between.anchor == edges[1], "what the cut spoiled is read up to it"
+    assert {item.anchor for item in behind} == {behind[0].edge}, "the first one behind the cut is marked"
+
+
+def test_a_cold_cache_is_written_with_one_mark_before_the_first_result() -> None:
+    shelf = stock(*logs(4, 1_000))
+    shelf.collapse()
+    assert {item.anchor for item in shelf.live} == {shelf.live[0].edge}
+    Shelf().collapse()
+
+
+def test_results_no_longer_than_a_marker_are_counted_and_left_where_they_are() -> None:
+    shelf = stock(called("Bash", 0, 10, command="true"), *logs(4, 900)[1:])
+    assert [item.order for item in shelf.live] == [2, 3, 4]
 
 
 def test_the_same_call_after_a_cut_brings_its_result_back_once() -> None:

@@ -64,7 +64,7 @@ class Temper:
 
 
 TEMPERS: dict[str, Temper] = {
-    "thrift": Temper(lost_rounds=0.0, margin=2.0, unwon_margin=2.0),
+    "thrift": Temper(lost_rounds=0.0, margin=1.75, unwon_margin=2.0),
     "balanced": Temper(lost_rounds=2.0, margin=2.0, unwon_margin=3.0),
 }
 

@@ -3,9 +3,10 @@ is still being worked on. Grows by what is new; only a cut touches what stands t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Literal, TypeAlias
 
 from sevenfold.core.json import write_json
@@ -68,8 +69,10 @@ class Standing:
     """The first request that shows it."""
     place: int
     """Tokens of the view before it."""
+    edge: int
+    """Tokens of the view before the first message of its round, where the cache can be marked."""
     anchor: int
-    """Tokens up to which the cache was written before it came: what can still be read without it."""
+    """Tokens up to which the cache can still be read without it; no more than its edge."""
 
 
 def read_call(use: ToolUse, tokens: int) -> Clearable:
@@ -112,9 +115,13 @@ class Shelf:
         return len(self._rounds)
 
     def add(self, result: Clearable, *, round_: int, place: int, anchor: int) -> bool:
-        """A result joins the view. True when it brings back what a cut had taken out."""
+        """A result joins the view, after a request that ended at `anchor`.
+
+        True when it brings back what a cut had taken out.
+        """
         self._rounds.append(round_)
-        self.live.append(Standing(result, self.count, round_, place, anchor))
+        if result.saved_tokens:
+            self.live.append(Standing(result, self.count, round_, place, anchor, anchor))
         if result.path:
             if result.kind in {"edit", "write"}:
                 self._touched[result.path] = self.count
@@ -127,23 +134,42 @@ class Shelf:
         return is_back
 
     def clear(self, ids: Collection[ToolUseId]) -> None:
-        """A cut took these out: what stands behind them moves up."""
-        kept: list[Standing] = []
-        gone: list[Standing] = []
-        shift = before = passed = 0
-        for item in self.live:
-            if item.result.id in ids:
-                gone.append(item)
-                self._cleared.add(item.result.call)
-                shift += item.result.saved_tokens
-                continue
-            # Anchors rise with places, so what lies before this one also lies before the next.
-            while passed < len(gone) and gone[passed].place < item.anchor:
-                before += gone[passed].result.saved_tokens
-                passed += 1
-            moved = replace(item, place=item.place - shift, anchor=item.anchor - before) if shift else item
-            kept.append(moved)
-        self.live = kept
+        """A cut took these out: what stands behind moves up.
+
+        The request after a cut marks the cache before the round of the first result behind the last that
+        went, so that the next cut need not write again what this one has.
+        """
+        gone = [item for item in self.live if item.result.id in ids]
+        if not gone:
+            return
+        self._cleared.update(item.result.call for item in gone)
+        kept = [item for item in self.live if item.result.id not in ids]
+        places = [item.place for item in gone]
+        saved = [0, *accumulate(item.result.saved_tokens for item in gone)]
+
+        def moved(tokens: int) -> int:
+            return tokens - saved[bisect_left(places, tokens)]
+
+        first, last = gone[0], gone[-1]
+        mark = next((moved(item.edge) for item in kept if item.place > last.place), 0)
+        self.live = [
+            item
+            if item.place < first.place
+            else replace(
+                item,
+                place=moved(item.place),
+                edge=moved(item.edge),
+                anchor=max(first.anchor, mark) if item.place > last.place else first.anchor,
+            )
+            for item in kept
+        ]
+
+    def collapse(self) -> None:
+        """The cache is cold and everything is written again: it can then be read up to where it is marked,
+        which is before the first of these."""
+        if self.live:
+            mark = self.live[0].edge
+            self.live = [replace(item, anchor=mark) for item in self.live]
 
     def start_over(self) -> None:
         """A compaction took everything out."""

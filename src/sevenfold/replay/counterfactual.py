@@ -1,0 +1,255 @@
+"""What a recorded session would have cost under a policy, by the figures alone: no text is put together.
+
+The rules are those of `docs/economics.md`. Every change of the view is a cut that was announced, so that no
+break is left to chance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from sevenfold.core.messages import ToolUseId
+from sevenfold.layers.microcompact import (
+    CachePrices,
+    Clearing,
+    CutFacts,
+    MicrocompactSettings,
+    Shelf,
+    Stakes,
+    choose_clearing,
+)
+from sevenfold.layers.shelf import FILE_KINDS, Clearable
+from sevenfold.replay.counterfactual_record import Recording, Round, Stretch
+
+WARNING_TOKENS = 160_000
+"""Where the warning of a 200,000-token window lies: the window of nearly all recorded sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """A provider's cache: how long it lives and what it costs."""
+
+    ttl: timedelta
+    prices: CachePrices
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A session under a policy. Costs are in tokens at the price of fresh input, without output."""
+
+    cost: float
+    reread_cost: float
+    """Of which: for results that were cleared and then needed again."""
+    rereads: int
+    cuts: int
+    cleared: int
+    rewritten_tokens: int
+    peak_tokens: int
+    in_view: int
+    """Uses of what a result had shown, with such a result in view at that moment."""
+    one_pointer_away: int
+    """Uses of what only cleared results show, where what stands in their place names file or spill."""
+    wanted: int
+    """All uses of what any result of the session had shown."""
+
+    @property
+    def view_share(self) -> float:
+        return self.in_view / self.wanted if self.wanted else 1.0
+
+    @property
+    def reach_share(self) -> float:
+        return (self.in_view + self.one_pointer_away) / self.wanted if self.wanted else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request of a session that is played."""
+
+    at: datetime
+    view_tokens: int
+    read_tokens: int
+    cleared: tuple[ToolUseId, ...]
+    """What a cut took out before it."""
+    joined: tuple[ToolUseId, ...]
+    """The results that it is the first to show."""
+
+
+@dataclass(slots=True)
+class _Sums:
+    cost: float = 0.0
+    reread_cost: float = 0.0
+    rereads: int = 0
+    cuts: int = 0
+    cleared: int = 0
+    rewritten: int = 0
+    peak: int = 0
+    in_view: int = 0
+    reachable: int = 0
+    wanted: int = 0
+
+
+def play(
+    recording: Recording,
+    settings: MicrocompactSettings,
+    rates: Rates,
+    on_request: Callable[[Sent], None] | None = None,
+) -> Outcome:
+    """A recorded session under a policy. Who wants to follow is told of every request."""
+    playing = _Playing(settings, rates, on_request)
+    for stretch in recording.stretches:
+        playing.start(stretch)
+        for turn in stretch.rounds:
+            playing.send(turn)
+            playing.answer(turn)
+    sums = playing.sums
+    return Outcome(
+        sums.cost,
+        sums.reread_cost,
+        sums.rereads,
+        sums.cuts,
+        sums.cleared,
+        sums.rewritten,
+        sums.peak,
+        sums.in_view,
+        sums.reachable,
+        sums.wanted,
+    )
+
+
+class _Playing:
+    """One session under one policy."""
+
+    def __init__(
+        self, settings: MicrocompactSettings, rates: Rates, on_request: Callable[[Sent], None] | None
+    ) -> None:
+        self._settings, self._rates, self._on_request = settings, rates, on_request
+        self.sums = _Sums()
+        self._shelf, self._stakes = Shelf(), Stakes()
+        self._numbers: dict[ToolUseId, int] = {}
+        """Which recorded result each of the view shows."""
+        self._shown = Counter[int]()
+        """How often each recorded result is in view."""
+        self._bare: set[int] = set()
+        """Cleared results whose marker names nothing."""
+        self._round = self._shorter = self._cached = 0
+        self._view = 0
+        self._last: Round | None = None
+
+    def start(self, stretch: Stretch) -> None:
+        """A boundary: the frame is all that stays."""
+        self._stretch = stretch
+        self._shelf.start_over()
+        self._stakes.start_over()
+        self._numbers.clear()
+        self._shown.clear()
+        self._bare.clear()
+        self._shorter, self._cached = 0, stretch.frame_tokens
+
+    def send(self, turn: Round) -> None:
+        """The request of a round, after what the policy does before it."""
+        prices, sums = self._rates.prices, self.sums
+        self._view = turn.tokens - self._shorter
+        for number in turn.results:
+            recorded = self._stretch.results[number]
+            self._show(recorded.result, number, recorded.place - self._shorter)
+        facts = self._facts(turn)
+        if facts.is_cold:
+            self._shelf.collapse()
+        chosen = choose_clearing(facts, self._shelf, self._stakes, self._settings)
+        if chosen is not None:
+            self._cut(chosen, facts)
+        read = 0 if facts.is_cold else self._cached
+        sums.cost += prices.read * read + prices.write * (self._view - read)
+        self._stakes.send(self._view, prices, is_cold=facts.is_cold)
+        self._cached, self._last = self._view, turn
+        sums.peak = max(sums.peak, self._view)
+        joined = tuple(self._stretch.results[number].result.id for number in turn.results)
+        self._tell(turn.started, read, chosen.ids if chosen else (), joined)
+
+    def answer(self, turn: Round) -> None:
+        """What the answer uses; a line that it can quote from nowhere is read again first."""
+        needed: dict[int, None] = {}
+        for use in turn.uses:
+            self.sums.wanted += 1
+            if any(self._shown[number] for number in use.sources):
+                self.sums.in_view += 1
+                continue
+            if not use.sources:
+                continue
+            self.sums.reachable += any(self._is_named(number) for number in use.sources)
+            if use.kind == "span":
+                needed[use.sources[-1]] = None
+        if needed:
+            self._read_again(list(needed), turn)
+        self._round += 1
+
+    def _facts(self, turn: Round) -> CutFacts:
+        last = self._last
+        return CutFacts(
+            turn.started,
+            last.started if last else None,
+            last.answered if last else None,
+            self._rates.ttl,
+            self._rates.prices,
+            self._view,
+            self._cached,
+            self._round,
+            WARNING_TOKENS,
+        )
+
+    def _show(self, result: Clearable, number: int, place: int) -> None:
+        self._numbers[result.id] = number
+        self._shown[number] += 1
+        if self._shelf.add(result, round_=self._round, place=place, anchor=self._cached):
+            self._stakes.bring_back(result.tokens, self._view, self._rates.prices)
+
+    def _cut(self, chosen: Clearing, facts: CutFacts) -> None:
+        ids = frozenset(chosen.ids)
+        first = next(item for item in self._shelf.live if item.result.id in ids)
+        prices = self._rates.prices
+        self._stakes.cut(chosen.saved_tokens, (prices.write - prices.read) * chosen.rewrite_tokens)
+        self._shelf.clear(ids)
+        for use in chosen.ids:
+            number = self._numbers[use]
+            self._shown[number] -= 1
+            if chosen.is_bare:
+                self._bare.add(number)
+        self._view -= chosen.saved_tokens
+        self._shorter += chosen.saved_tokens
+        self._cached = min(first.anchor, self._cached)
+        self.sums.cuts += 1
+        self.sums.cleared += len(ids)
+        self.sums.rewritten += 0 if facts.is_cold else chosen.rewrite_tokens
+
+    def _is_named(self, number: int) -> bool:
+        """Whether what stands in its place, or the call before it, names what to look at."""
+        return number not in self._bare or self._stretch.results[number].result.kind in FILE_KINDS
+
+    def _read_again(self, needed: Sequence[int], turn: Round) -> None:
+        """One round more, with these results at its end: asked for again, they stay like any other."""
+        prices, before_tokens = self._rates.prices, self._view
+        cost = prices.read * before_tokens
+        joined: list[ToolUseId] = []
+        for number in needed:
+            before = self._stretch.results[number].result
+            self.sums.rereads += 1
+            again = replace(before, id=ToolUseId(f"{before.id} again {self.sums.rereads}"))
+            self._show(again, number, self._view)
+            joined.append(again.id)
+            cost += prices.write * again.tokens
+            self._view += again.tokens
+            self._shorter -= again.tokens
+        self._cached = self._view
+        self.sums.cost += cost
+        self.sums.reread_cost += cost
+        self.sums.peak = max(self.sums.peak, self._view)
+        self._tell(turn.answered, before_tokens, (), tuple(joined))
+
+    def _tell(
+        self, at: datetime, read_tokens: int, cleared: tuple[ToolUseId, ...], joined: tuple[ToolUseId, ...]
+    ) -> None:
+        if self._on_request is not None:
+            self._on_request(Sent(at, self._view, read_tokens, cleared, joined))
