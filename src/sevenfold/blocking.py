@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from sevenfold import engine
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import InputError, PromptTooLong
+from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.providers.provider import Provider
@@ -140,7 +140,7 @@ class Session:
     def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         return self._loop.run(self._inner.compact(instructions, part=part))
 
-    def recover(self, error: PromptTooLong) -> View | None:
+    def recover(self, error: PromptTooLong | ThinkingRefused) -> View | None:
         return self._loop.run(self._inner.recover(error))
 
     def close(self) -> None:

@@ -45,8 +45,8 @@ def listener() -> Listener:
 @pytest.fixture
 def opened(tmp_path: Path, listener: Listener, request: pytest.FixtureRequest) -> Open:
     def open_one(session: str | None = None, **given: Any) -> Session:
-        named = {"project": tmp_path, "environ": {"HOME": str(tmp_path)}, "emit": listener, **given}
-        found = Session.open(named.pop("frame", FRAME), session=session, **named)
+        home = {"HOME": str(tmp_path)}
+        found = Session.open(FRAME, project=tmp_path, session=session, environ=home, emit=listener, **given)
         request.addfinalizer(found.close)
         return found
 

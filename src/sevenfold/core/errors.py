@@ -29,6 +29,7 @@ SevenfoldError
 │   ├── Overloaded              the provider failed or was too busy: its fault, and it may pass
 │   ├── SignInRefused           no key, a wrong one, or one without the right
 │   ├── ProviderRefused         the request itself was refused
+│   │   └── ThinkingRefused     for thinking in it that is not as, or not where, it was given
 │   ├── ReplyBroken             an answer began, and cannot be used
 │   └── ProviderUnreachable     no answer came at all
 ├── CompactionError             a view cannot be cut down now
@@ -217,6 +218,10 @@ class SignInRefused(ProviderError):
 
 class ProviderRefused(ProviderError):
     """The request itself was refused; sent again, it will be refused again."""
+
+
+class ThinkingRefused(ProviderRefused):
+    """Thinking was sent back that is not as, or not where, it was given; without any, the rest is taken."""
 
 
 class ReplyBroken(ProviderError):

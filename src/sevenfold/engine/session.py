@@ -18,7 +18,7 @@ from typing import Self
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, WindowFull
+from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, ThinkingRefused, WindowFull
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.engine.noting import Noting
@@ -154,15 +154,20 @@ class Session:
             await self._around.journal.flush()
             return done
 
-    async def recover(self, error: PromptTooLong) -> View | None:
-        """The provider found the last view too long: a shorter one to send; None where there is none.
+    async def recover(self, error: PromptTooLong | ThinkingRefused) -> View | None:
+        """The provider refused the last view: a shorter one, or one without thinking; None where none helps.
 
-        Asked twice without an answer in between, there is none: then compaction does not help.
+        Asked twice without an answer in between, there is none.
         """
         async with self._in_turn():
-            if not self._around.settings.compact.enabled or self._is_recovering:
+            if self._is_recovering:
                 return None
-            await self._compact("reactive", error=error)
+            if isinstance(error, ThinkingRefused):
+                self._path.forget_thinking("the provider refused thinking that was sent back")
+            elif self._around.settings.compact.enabled:
+                await self._compact("reactive", error=error)
+            else:
+                return None
             self._is_recovering = True
             return await self._hand_out()
 

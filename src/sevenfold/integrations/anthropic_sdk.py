@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from sevenfold.blocking import LoopThread
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import InputError, PromptTooLong
+from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, RequestPassed, ignore
 from sevenfold.core.json import read_json
 from sevenfold.core.requests import Frame, Reply
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound="Anthropic | AsyncAnthropic")
 Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
+
+Recoverable: TypeAlias = PromptTooLong | ThinkingRefused
 
 PATH = "/v1/messages"
 BETAS = "anthropic-beta"
@@ -164,8 +166,8 @@ class _Desk:
         lane = await self._lanes.find(messages, frame)
         return _Call(request, lane, await lane.session.prepare(messages, frame=frame))
 
-    async def recover(self, call: _Call, error: PromptTooLong) -> _Call | None:
-        """The provider found the prompt too long: a shorter view, if there can be one."""
+    async def recover(self, call: _Call, error: Recoverable) -> _Call | None:
+        """The provider refused the view: another one, if there can be one that it takes."""
         view = await call.lane.session.recover(error)
         return None if view is None else _Call(call.request, call.lane, view)
 
@@ -185,11 +187,11 @@ class Layers:
             return APIResponse(**_answered(request, self._client, _refusal(request)))
         call: _Call = self._run(self._desk.prepare(request))
         response = call_next(call.rewritten())
-        error = _overflow(response.http_response)
+        error = _refused(response.http_response)
         if error is not None:
-            shorter: _Call | None = self._run(self._desk.recover(call, error))
-            if shorter is not None:
-                call, response = shorter, call_next(shorter.rewritten())
+            other: _Call | None = self._run(self._desk.recover(call, error))
+            if other is not None:
+                call, response = other, call_next(other.rewritten())
         return self._recorded(call, response)
 
     def _recorded(self, call: _Call, response: APIResponse[Any]) -> APIResponse[Any]:
@@ -223,11 +225,11 @@ class AsyncLayers:
             return AsyncAPIResponse(**_answered(request, self._client, _refusal(request)))
         call = await self._desk.prepare(request)
         response = await call_next(call.rewritten())
-        error = await _overflow_async(response.http_response)
+        error = await _refusal_async(response.http_response)
         if error is not None:
-            shorter = await self._desk.recover(call, error)
-            if shorter is not None:
-                call, response = shorter, await call_next(shorter.rewritten())
+            other = await self._desk.recover(call, error)
+            if other is not None:
+                call, response = other, await call_next(other.rewritten())
         return await self._recorded(call, response)
 
     async def _recorded(self, call: _Call, response: AsyncAPIResponse[Any]) -> AsyncAPIResponse[Any]:
@@ -272,27 +274,27 @@ def _why_untouched(body: Mapping[str, object]) -> str:
     return ""
 
 
-def _overflow(response: httpx2.Response) -> PromptTooLong | None:
+def _refused(response: httpx2.Response) -> Recoverable | None:
     if response.status_code not in (400, 413):
         return None
     response.read()
-    return _read_overflow(response)
+    return _read_refusal(response)
 
 
-async def _overflow_async(response: httpx2.Response) -> PromptTooLong | None:
+async def _refusal_async(response: httpx2.Response) -> Recoverable | None:
     if response.status_code not in (400, 413):
         return None
     await response.aread()
-    return _read_overflow(response)
+    return _read_refusal(response)
 
 
-def _read_overflow(response: httpx2.Response) -> PromptTooLong | None:
+def _read_refusal(response: httpx2.Response) -> Recoverable | None:
     try:
         body = response.json()
     except ValueError:
         body = None
     error = map_fault(read_fault(response.text, response.status_code, body, response.headers))
-    return error if isinstance(error, PromptTooLong) else None
+    return error if isinstance(error, (PromptTooLong, ThinkingRefused)) else None
 
 
 def _refusal(request: APIRequest) -> httpx2.Response:

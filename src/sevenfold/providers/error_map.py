@@ -7,6 +7,7 @@ A test walks their trees to see that nothing in them is left over.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +23,7 @@ from sevenfold.core.errors import (
     RateLimited,
     ReplyBroken,
     SignInRefused,
+    ThinkingRefused,
 )
 from sevenfold.providers.too_long import Overflow, read_overflow
 
@@ -35,6 +37,9 @@ SERVER = 500
 
 MOST_SECONDS = 30 * 86_400
 """A month: a longer wait is a mistake, and one that no timer takes."""
+
+THINKING = re.compile(r"signature.{1,40}thinking|thinking.{1,80}cannot be modified")
+"""How the Messages API says that thinking came back changed, or after something else than before."""
 
 KEY_HINT = "give the provider a client with a key, or set the environment variable that the SDK reads"
 
@@ -69,6 +74,8 @@ def map_fault(fault: Fault) -> ProviderError:
         return Overloaded(message, status=status, kind=kind, code=code)
     if status == TOO_LARGE:
         return PromptTooLong(message, status=status, kind=kind, code=code)
+    if THINKING.search(message):
+        return ThinkingRefused(message, status=status, kind=kind, code=code)
     return ProviderRefused(message, status=status, kind=kind, code=code)
 
 

@@ -52,6 +52,9 @@ CLEARED, SAVED, REWRITTEN = "cleared", "saved", "rewritten"
 DEPTH, DELETED = "depth", "deleted"
 """Of a cut's detail: how many of the oldest results the provider clears, and which its cache left out."""
 
+FORGOTTEN = "forgotten"
+"""Key of a cut's detail: nothing is shown any more of what was thought before it."""
+
 Detail: TypeAlias = Callable[[], JsonObject]
 
 
@@ -139,10 +142,11 @@ class RequestPath:
         if not gone:
             return
         del self.entries[kept:]
+        first = next((at for at, item in enumerate(self.shown) if item.entry >= kept), len(self.shown))
         stays = [item for item in self.shown if item.entry < kept]
         self.around.emit(HistoryChanged(kept, len(gone), reason))
         dropped = {"dropped": [entry.id for entry in gone]}
-        self.cut(Cut(0, reason, len(stays), _object(dropped)), stays)
+        self.cut(Cut(0, reason, first, _object(dropped)), stays)
 
     def forget_answers(self, count: int) -> None:
         """The last replies are not part of the caller's history after all. No request has held them."""
@@ -259,6 +263,13 @@ class RequestPath:
         if first is not None:
             self.register(Cut(0, REFRAMED, first))
 
+    def forget_thinking(self, reason: str) -> None:
+        """Show nothing any more of what was thought so far."""
+        fitting = adapt(self.shown.items, self.capabilities, drops_thinking=True)
+        first = first_changed(self.shown.messages(), [item.message for item in fitting])
+        if first is not None:
+            self.cut(Cut(0, reason, first, _object({FORGOTTEN: True})), fitting)
+
     @property
     def is_ready(self) -> bool:
         """Whether nothing happened since the last view: asked again, the same is sent."""
@@ -347,11 +358,12 @@ class RequestPath:
     def _origin(self, entry: int) -> Origin:
         return "attachment" if entry == OWN else self.entries[entry].origin
 
-    def finish(self) -> None:
+    def finish(self, *, is_stored: bool = False) -> None:
         """What is missing for the view to be sent now is put in, and becomes part of what was said."""
         for one in self._shaping.finish():
             self._view = None
-            self.around.journal.add(AsideRecord(one.message, "attachment"))
+            if not is_stored:
+                self.around.journal.add(AsideRecord(one.message, "attachment"))
             self._append(Item(one.message, self.tally.add(one.message, "attachment"), OWN, "attachment"))
 
     def _append(self, item: Item) -> None:

@@ -13,7 +13,7 @@ from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
 from sevenfold.request.adapting import without_thought
 from sevenfold.request.local_clearing import Stake
-from sevenfold.request.pipeline import CLEARED, DELETED, DEPTH, REWRITTEN, SAVED, RequestPath
+from sevenfold.request.pipeline import CLEARED, DELETED, DEPTH, FORGOTTEN, REWRITTEN, SAVED, RequestPath
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -40,6 +40,8 @@ class _Facts:
     """Of the frame that the session goes on with."""
     foreign: set[RecordId] = field(default_factory=set[RecordId])
     """Messages up to the last one that was said under another frame."""
+    forgotten: set[RecordId] = field(default_factory=set[RecordId])
+    """Messages whose thinking the provider refused."""
     dropped: set[RecordId] = field(default_factory=set[RecordId])
     is_thoughtless: bool = False
     betas: tuple[str, ...] = ()
@@ -64,6 +66,8 @@ class _Facts:
         gone = detail.get(DROPPED)
         if isinstance(gone, tuple):
             self.dropped.update(RecordId(item) for item in gone if isinstance(item, str))
+        if detail.get(FORGOTTEN) is True:
+            self.forgotten.update(self._said)
         self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS) is True
         betas, covers = detail.get(BETAS), detail.get(COVERS)
         if isinstance(covers, int):
@@ -113,16 +117,23 @@ class _Taking:
             case AsideRecord() if not is_kept:
                 # One among kept messages is an earlier summary, which the boundary left behind.
                 path.show(record.body.message, _origin(record.body))
+                if record.body.message.role == "system":
+                    # It is written down once it stands in a view, whatever came after.
+                    path.finish(is_stored=True)
             case MessageRecord():
                 message = record.body.message
-                is_foreign = record.id in self.facts.foreign and not path.capabilities.rewrites_history
-                if is_foreign or (self.facts.is_thoughtless and is_kept):
+                if self._is_thoughtless(record.id, is_kept=is_kept):
                     message = without_thought(message)
                 usage = self.billed if message.role == "assistant" else None
                 path.remember(message, "human", name=record.id, usage=usage)
                 self.billed = None
             case _:
                 pass
+
+    def _is_thoughtless(self, name: RecordId, *, is_kept: bool) -> bool:
+        """Whether what was thought in this message is no longer shown."""
+        is_foreign = name in self.facts.foreign and not self.path.capabilities.rewrites_history
+        return is_foreign or name in self.facts.forgotten or (self.facts.is_thoughtless and is_kept)
 
 
 def _head(records: Iterable[Stored]) -> Iterator[Stored]:
