@@ -7,6 +7,7 @@ from sevenfold.core.settings import Section
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.context_sources import ContextSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
@@ -21,6 +22,7 @@ SECTIONS: tuple[type[Section], ...] = (
     ServerEditSettings,
     NotesSettings,
     CompactSettings,
+    ContextSettings,
     CacheSettings,
     WindowSettings,
     PlaceSettings,

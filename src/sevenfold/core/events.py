@@ -63,6 +63,15 @@ class CompactionStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextCut:
+    """Instruction files and other context have more than their share of the window: not all is shown."""
+
+    sources: str
+    """The ones that lost text, separated by commas."""
+    limit_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class CutRegistered:
     """The prefix that was sent before is changed on purpose, from this message of the view on."""
 
@@ -136,6 +145,14 @@ class HistoryRepaired:
     """Which message of the history."""
     repair: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionSkipped:
+    """An instruction file, or one that it imports, is not read."""
+
+    path: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,6 +396,7 @@ Event: TypeAlias = (
     | CacheMissed
     | ClearingRefused
     | CompactionStarted
+    | ContextCut
     | CutRegistered
     | FileRestored
     | ForkEnded
@@ -386,6 +404,7 @@ Event: TypeAlias = (
     | HistoryChanged
     | HistoryCompacted
     | HistoryRepaired
+    | InstructionSkipped
     | LeaseReclaimed
     | LineQuarantined
     | LockFaceFailed

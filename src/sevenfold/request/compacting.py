@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -13,7 +13,9 @@ from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.core.tokens import SAFETY
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.compact_restore import Extra
+from sevenfold.layers.context_sources import is_context
 from sevenfold.request.adapting import without_thought
+from sevenfold.request.context import FreshContext
 from sevenfold.request.overflow import Overflow
 from sevenfold.request.overflow_job import NO_NOTES, Compacted, CompactJob, NotesText, Part
 from sevenfold.request.pipeline import RequestPath
@@ -65,9 +67,17 @@ class Compacting:
         instructions: str = "",
         part: Part | None = None,
         error: PromptTooLong | None = None,
+        context: FreshContext | None = None,
     ) -> Compacted:
-        """Cut the view down and show what came of it from now on."""
-        done = await self.overflow.compact(self._job(trigger, noted, instructions, part, error))
+        """Cut the view down and show what came of it from now on, with this context in its head."""
+        job = self._job(trigger, noted, instructions, part, error)
+        if context is None or context.message is None:
+            done = await self.overflow.compact(job)
+        else:
+            done = await self.overflow.compact(_with_context(job, context))
+            if not any(map(is_context, done.view)):
+                # After the summary, and after any block: what stands before one is not read by the model.
+                done = replace(done, head=(*done.head, context.message))
         self._adopt(done)
         return done
 
@@ -186,6 +196,12 @@ class Compacting:
             else:
                 # Under its own name: whoever reads the whole transcript counts it once.
                 self.path.around.journal.add(MessageRecord(message), self.path.entries[item.entry].id)
+
+
+def _with_context(job: CompactJob, context: FreshContext) -> CompactJob:
+    """The job, with room for the context; files that it shows are not restored beside it."""
+    rest = max(0, job.tokens_before - sum(job.counts))
+    return replace(job, frame_tokens=rest + context.tokens, barred_files=job.barred_files | context.paths)
 
 
 def _overshoot(error: PromptTooLong | None) -> int | None:

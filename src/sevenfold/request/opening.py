@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from sevenfold.core.settings import Section, Settings
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.context_sources import ContextSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
@@ -24,6 +26,7 @@ from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.pipeline import Surroundings
 from sevenfold.request.placement import CacheSettings
 from sevenfold.store.folder import Folder
+from sevenfold.store.instructions import InstructionPlaces
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.sessions import SessionId, latest_session, new_session_id
@@ -39,6 +42,7 @@ SECTIONS: tuple[type[Section], ...] = (
     NotesSettings,
     MicrocompactSettings,
     ServerEditSettings,
+    ContextSettings,
     PlaceSettings,
     ModelSettings,
 )
@@ -71,6 +75,7 @@ class Opened:
     project: Project | None
     resumed: Resumed | None
     exits: ExitStack
+    instructions: InstructionPlaces
     templates: Folder | None = None
     """Prompts and templates of the user's own, in place of ours."""
 
@@ -79,11 +84,13 @@ class Opened:
         """Blocks on the disk: run it in a thread."""
         root = find_checkout(wanted.project) if wanted.project else None
         settings = read_settings(SECTIONS, root=root, environ=environ, arguments=wanted.arguments, emit=emit)
-        if wanted.project is None:
-            around = Surroundings(path_settings(settings), _catalog(settings), clock, emit, NoJournal())
-            return cls(new_session_id(), around, None, None, None, ExitStack())
         user_home = find_user_home(environ)
         home = settings.of(PlaceSettings).home_folder(user_home)
+        start = Path(os.path.realpath(wanted.project)) if wanted.project else None
+        instructions = InstructionPlaces(home, user_home, root, start)
+        if wanted.project is None:
+            around = Surroundings(path_settings(settings), _catalog(settings), clock, emit, NoJournal())
+            return cls(new_session_id(), around, None, None, None, ExitStack(), instructions)
         with ExitStack() as exits:
             project = exits.enter_context(
                 open_project(wanted.project, settings, user_home=user_home, clock=clock, emit=emit)
@@ -99,7 +106,7 @@ class Opened:
                 journal.note_offset(stored.record.id, stored.offset)
             around = Surroundings(path, _catalog(settings), clock, emit, journal, spills)
             templates = _open_if_there(home / TEMPLATES, exits)
-            return cls(named, around, folder, project, found, exits.pop_all(), templates)
+            return cls(named, around, folder, project, found, exits.pop_all(), instructions, templates)
 
     async def close(self) -> None:
         await self.around.journal.close()
@@ -115,6 +122,7 @@ def path_settings(settings: Settings) -> PathSettings:
         settings.of(NotesSettings),
         settings.of(MicrocompactSettings),
         settings.of(ServerEditSettings),
+        settings.of(ContextSettings),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.context_sources import ContextSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
@@ -22,3 +23,4 @@ class PathSettings:
     notes: NotesSettings = field(default_factory=NotesSettings)
     microcompact: MicrocompactSettings = field(default_factory=MicrocompactSettings)
     server_edits: ServerEditSettings = field(default_factory=ServerEditSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)

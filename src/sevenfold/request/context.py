@@ -1,0 +1,198 @@
+"""Context sources in a session's view (SPEC K1): said before anybody speaks, and again after each boundary.
+
+What changes in between is appended where a turn begins. Nothing that was said is edited: the prefix stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+
+from sevenfold.core.events import ContextCut
+from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.core.tokens import NEWER_SCALE
+from sevenfold.layers.context_sources import (
+    ContextSource,
+    Rendered,
+    arrange,
+    changed_sources,
+    render_changes,
+    render_context,
+    render_reminder,
+)
+from sevenfold.layers.cut_text import Count
+from sevenfold.request.history import Entry
+from sevenfold.request.opening import Opened
+from sevenfold.request.overflow_job import Compacted
+from sevenfold.request.overflow_size import Sizer
+from sevenfold.request.pipeline import RequestPath
+from sevenfold.store.instructions import Instruction, InstructionReader
+from sevenfold.store.offload import durably
+from sevenfold.store.records import AsideRecord
+
+WINDOW_SHARE = 4
+"""At most this part of a small window goes to context, whatever the limit: the rest is for the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshContext:
+    """The context as it is now, for the head of a view."""
+
+    message: Message | None = None
+    """None: there is nothing to say."""
+    tokens: int = 0
+    sources: tuple[ContextSource, ...] = ()
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Files that it shows, and that need not be restored on their own."""
+        return frozenset(source.name for source in self.sources if source.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """A change that was appended."""
+
+    message: Message
+    sources: tuple[ContextSource, ...]
+
+
+class Context:
+    """The context of one conversation. One that is not wanted does nothing."""
+
+    def __init__(self, path: RequestPath, opened: Opened, *, is_wanted: bool) -> None:
+        settings = path.around.settings.context
+        self._path, self._is_on = path, is_wanted and settings.enabled
+        places = replace(
+            opened.instructions,
+            claude_files=settings.claude_files,
+            claude_user_file=settings.claude_user_file,
+        )
+        self._reader = InstructionReader(places, emit=path.around.emit)
+        self._handed: tuple[ContextSource, ...] = ()
+        self._head: tuple[ContextSource, ...] = ()
+        """As the head of the view says it."""
+        self._updates: list[_Update] = []
+        """What was said since."""
+        self._used_tokens = 0
+        self._reads = opened.resumed is None
+        """A session that is taken up again says what it said before; files are looked at from the next
+        boundary on."""
+        self._seen = 0
+        self._first_day = self._day = self._last_day(opened)
+        self.is_due = False
+        """Whether there may be something to say though nobody spoke."""
+
+    def hand_in(self, sources: Iterable[ContextSource]) -> None:
+        """Sources of the caller's; one without text takes back what was handed in under its name."""
+        self._handed = arrange((*self._handed, *sources))
+        self.is_due = self._is_on
+
+    async def begin(self) -> None:
+        """Say all of it, if nothing was said yet."""
+        if not self._is_on or self._path.entries or len(self._path.shown):
+            return
+        fresh = await self.read()
+        if fresh.message is not None:
+            self._append(fresh.message)
+        self._said(fresh)
+
+    async def read(self) -> FreshContext:
+        """All of it as it is now, to stand at the head of a view."""
+        if not self._is_on:
+            return FreshContext()
+        sources = arrange((*map(_source, await durably(self._reader.read)), *self._handed))
+        found = render_context(sources, self._limit_tokens, self._count)
+        self._tell_cut(found)
+        message = Message("user", (Text(found.text),)) if found.text else None
+        return FreshContext(message, found.tokens, sources)
+
+    def compacted(self, fresh: FreshContext, done: Compacted) -> None:
+        """A boundary was made; its head has this context, unless the old one still stands in the view."""
+        if not self._is_on:
+            return
+        updates = [update for update in self._updates if update.message in done.kept]
+        if fresh.message is None or any(message is fresh.message for message in done.head):
+            self._said(fresh)
+        self._updates = updates
+        # What the day is may have been said in what is gone now.
+        self._day = self._first_day
+        self.is_due = True
+
+    async def refresh(self) -> None:
+        """Append what has changed since it was said, if the user has spoken since."""
+        if not self._is_on or not (self._has_spoken() or self.is_due):
+            return
+        files = await durably(self._reader.read) if self._reads else ()
+        self.is_due = False
+        self._seen = len(self._path.entries)
+        changed = changed_sources(self._known(), arrange((*map(_source, files), *self._handed)))
+        found = render_changes(changed, self._limit_tokens, self._count, used_tokens=self._used_tokens)
+        if found.text:
+            self._tell_cut(found)
+            # Of the user's side and never the system's: a file of a repository has no more say than that.
+            message = Message("user", (Text(found.text),))
+            self._append(message)
+            self._updates.append(_Update(message, changed))
+            self._used_tokens += found.tokens
+        self._tell_day()
+
+    def _said(self, fresh: FreshContext) -> None:
+        self._head, self._updates = fresh.sources, []
+        self._used_tokens, self._reads = fresh.tokens, True
+
+    def _known(self) -> tuple[ContextSource, ...]:
+        """What the view says of each source, the last word counting."""
+        return arrange((*self._head, *(source for update in self._updates for source in update.sources)))
+
+    def _has_spoken(self) -> bool:
+        return any(map(_is_spoken, self._path.entries[self._seen :]))
+
+    def _append(self, message: Message) -> None:
+        self._path.around.journal.add(AsideRecord(message, "attachment"))
+        self._path.show(message, "attachment")
+
+    def _tell_cut(self, found: Rendered) -> None:
+        if found.cut:
+            self._path.around.emit(ContextCut(", ".join(found.cut), self._limit_tokens))
+
+    def _tell_day(self) -> None:
+        today = self._today()
+        if today == self._day:
+            return
+        self._day = today
+        text = f"The date is now {today.isoformat()}."
+        if self._path.capabilities.takes_system_role:
+            # Written down when it is put into the view, before which it may turn out to have no place there.
+            self._path.show(Message("system", text), "attachment")
+        else:
+            self._append(Message("user", (Text(render_reminder(text)),)))
+
+    def _today(self) -> date:
+        return self._path.around.clock.now().astimezone().date()
+
+    def _last_day(self, opened: Opened) -> date:
+        """The day that a session which is taken up again was last on."""
+        records = opened.resumed.records if opened.resumed else ()
+        return records[-1].record.at.astimezone().date() if records else self._today()
+
+    @property
+    def _limit_tokens(self) -> int:
+        share = self._path.thresholds.auto_compact // WINDOW_SHARE
+        return min(self._path.around.settings.context.limit_tokens, share)
+
+    @property
+    def _count(self) -> Count:
+        """By the estimate that is never calibrated: the same files are cut at the same place every time."""
+        scale = NEWER_SCALE if self._path.model.tokenizer == "newer" else 1.0
+        return Sizer(scale, 0).text
+
+
+def _source(found: Instruction) -> ContextSource:
+    return ContextSource(found.kind, found.text, str(found.path), found.is_cut)
+
+
+def _is_spoken(entry: Entry) -> bool:
+    blocks = entry.message.blocks if entry.message.role == "user" else ()
+    return any(not isinstance(block, ToolResult) for block in blocks)
