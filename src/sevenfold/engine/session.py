@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -133,7 +132,8 @@ class Session:
 
         Asked again with nothing new, it answers the same: a client's retries cost nothing and change nothing.
         """
-        async with self._in_turn():
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
             if frame is not None:
                 self._path.use(frame, self._capabilities(frame))
                 self._refuse_if_cramped()
@@ -149,7 +149,8 @@ class Session:
 
     async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
-        async with self._in_turn():
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
             done = await self._compact("manual", instructions=instructions, part=part)
             await self._around.journal.flush()
             return done
@@ -159,7 +160,8 @@ class Session:
 
         Asked twice without an answer in between, there is none.
         """
-        async with self._in_turn():
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
             if self._is_recovering:
                 return None
             if isinstance(error, ThinkingRefused):
@@ -173,7 +175,8 @@ class Session:
 
     async def record(self, reply: Reply) -> None:
         """A model's answer to the last view. The same answer twice counts once."""
-        async with self._in_turn():
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
             if reply.id and reply.id == self._recorded:
                 return
             self._recorded = reply.id
@@ -202,13 +205,9 @@ class Session:
             await self._opened.close()
             self._is_closed = True
 
-    @asynccontextmanager
-    async def _in_turn(self) -> AsyncGenerator[None]:
-        """One call at a time, in the order they came."""
-        async with self._one_at_a_time:
-            if self._is_closed:
-                raise InputError(f"session {self.id} is closed; open it again by its id to go on")
-            yield
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise InputError(f"session {self.id} is closed; open it again by its id to go on")
 
     def _refuse_if_cramped(self) -> None:
         found = self._path.thresholds

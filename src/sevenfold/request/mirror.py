@@ -7,6 +7,7 @@ a changed letter is found. Cache markers are the caller's to move: they are take
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -45,18 +46,24 @@ class Synced:
 class Mirror:
     """One caller's list, as it was the last time."""
 
-    __slots__ = ("_copies", "_marks", "_messages", "_models")
+    __slots__ = ("_copies", "_fields", "_marks", "_messages", "_owners", "_seen")
 
     def __init__(self) -> None:
         self._copies: list[object] = []
-        self._models: list[_Model] = []
+        self._owners: list[int] = []
+        """The message that each SDK object stands in, in order. Beside it in the next two lists its own
+        fields, alive, and what they were: so one comparison goes through all of them."""
+        self._fields: list[dict[str, object]] = []
+        self._seen: list[dict[str, object]] = []
         self._messages: list[Message] = []
         self._marks: dict[int, tuple[Mark, ...]] = {}
 
     def sync(self, messages: Sequence[object]) -> Synced:
         """Take in the list as it is now. The work grows with what changed, after one cheap comparison."""
         known = len(self._copies)
-        is_same = known <= len(messages) and self._copies == list(messages[:known]) and not self._is_touched()
+        is_same = (
+            known <= len(messages) and self._copies == list(messages[:known]) and self._fields == self._seen
+        )
         kept = known if is_same else self._first_change(messages)
         # All of it is read first: a list with something in it that is no message was not taken at all.
         read = [_read(messages[index], index) for index in range(kept, len(messages))]
@@ -95,16 +102,16 @@ class Mirror:
     def forget(self, kept: int) -> None:
         """As if nothing from this message on had been seen."""
         del self._copies[kept:], self._messages[kept:]
-        while self._models and self._models[-1].index >= kept:
-            self._models.pop()
+        self._forget_objects(bisect_left(self._owners, kept), len(self._owners))
         self._marks = {index: marks for index, marks in self._marks.items() if index < kept}
 
-    def _is_touched(self) -> bool:
-        return [model.fields for model in self._models] != [model.copy for model in self._models]
+    def _forget_objects(self, start: int, stop: int) -> None:
+        del self._owners[start:stop], self._fields[start:stop], self._seen[start:stop]
 
     def _first_change(self, messages: Sequence[object]) -> int:
         """How many messages still mean the same. A marker that moved is taken over on the way."""
-        touched = {model.index for model in self._models if model.fields != model.copy}
+        pairs = zip(self._owners, self._fields, self._seen, strict=True)
+        touched = {owner for owner, fields, seen in pairs if fields != seen}
         for index, copy in enumerate(self._copies):
             if index >= len(messages):
                 return index
@@ -115,10 +122,18 @@ class Mirror:
                 return index
             # The old value stays: whoever holds it recognises it by identity.
             self._marks[index] = tuple(_marks(now, index))
-            self._models = [model for model in self._models if model.index != index]
-            self._copies[index] = self._copy(messages[index], index)
-            self._models.sort(key=lambda model: model.index)
+            self._take_again(messages[index], index)
         return len(self._copies)
+
+    def _take_again(self, wire: object, index: int) -> None:
+        """Another wire form of a message that means the same."""
+        start, stop = bisect_left(self._owners, index), bisect_left(self._owners, index + 1)
+        after = self._owners[stop:], self._fields[stop:], self._seen[stop:]
+        self._forget_objects(start, len(self._owners))
+        self._copies[index] = self._copy(wire, index)
+        self._owners += after[0]
+        self._fields += after[1]
+        self._seen += after[2]
 
     def _copy(self, value: object, index: int) -> object:
         if isinstance(value, dict):
@@ -132,20 +147,10 @@ class Mirror:
             # In the list it is known by identity; whether its fields were set since is looked at apart.
             fields = vars(value)
             copy = {key: self._copy(item, index) for key, item in fields.items()}
-            self._models.append(_Model(index, fields, copy))
+            self._owners.append(index)
+            self._fields.append(fields)
+            self._seen.append(copy)
         return value
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """An SDK's object inside a message."""
-
-    index: int
-    """Of the message."""
-    fields: dict[str, object]
-    """The object's own, alive."""
-    copy: dict[str, object]
-    """What they were."""
 
 
 def plain(value: object) -> object:

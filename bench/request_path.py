@@ -1,0 +1,338 @@
+"""What the request path costs per round, from 10,000 to a million tokens of history.
+
+    python bench/request_path.py [--short] [--json] [--peer PYTHON]
+
+    memory   prepare + record, nothing on disk: CPU time
+    disk     the same with a transcript and an fsync in each: real time
+    attach   a caller's own list of dicts and SDK objects: finding the conversation, prepare and record
+    peer     LangChain's SummarizationMiddleware and ContextEditingMiddleware on the same history: CPU time
+
+Bars: the last tenth of the rounds costs at most 1.2 times the first, 1 ms in memory, 3 ms through `attach`
+at the end, and a tenth of the peer. PYTHON is an interpreter that can import `langchain`; without it, this
+one is tried. It is no dependency of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from time import perf_counter, thread_time
+from typing import Any
+
+from sevenfold.core.events import Event
+from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.usage import read_usage
+from sevenfold.core.wire import write_message
+from sevenfold.engine import Session
+from sevenfold.integrations.lanes import Lanes
+
+MODEL = "claude-opus-5"
+WHOLE, SHORT = 1_000_000, 100_000
+START = 10_000
+"""Where the first tenth begins: below it there is hardly a history."""
+SETTINGS: dict[str, dict[str, object]] = {"models": {MODEL: {"window_tokens": 2_000_000}}}
+"""Wide enough that no compaction makes the view shorter than the history."""
+SCHEMA = JsonObject({"type": "object"})
+TOOLS = tuple(
+    JsonObject({"name": name, "description": f"{name} it. " * 20, "input_schema": SCHEMA})
+    for name in ("Query", "Fetch")
+)
+"""Tools whose results layer 2 does not clear, for the same reason."""
+FRAME = Frame(MODEL, 8_000, "You work on a repository. " * 100, TOOLS)
+ADVICE = "pip install langchain into an environment of its own, and name its interpreter with --peer"
+WORDS = (
+    *("the", "parser", "reads", "tokens", "from", "src/parse.py", "line", "42", "and", "raises"),
+    *("ValueError", "when", "a", "bracket", "is", "missing", "self.stack", "->", "None", "def"),
+)
+BARS = {"flat": 1.2, "memory_ms": 1.0, "attach_ms": 3.0, "peer": 10.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A model's answer and what the world says to it."""
+
+    answer: Message
+    result: Message
+
+
+@dataclass(slots=True)
+class Series:
+    """Seconds of each round, and the size of the history after it."""
+
+    seconds: list[float] = field(default_factory=list[float])
+    tokens: list[int] = field(default_factory=list[int])
+
+    def add(self, seconds: float, tokens: int) -> None:
+        self.seconds.append(seconds)
+        self.tokens.append(tokens)
+
+    def deciles(self) -> list[float]:
+        """Milliseconds: the median of each tenth."""
+        measured = [one for one, size in zip(self.seconds, self.tokens, strict=True) if size >= START]
+        step = max(1, len(measured) // 10)
+        parts = [measured[at * step : (at + 1) * step] for at in range(10)]
+        return [median(part) * 1_000 for part in parts if part]
+
+    @property
+    def ratio(self) -> float:
+        parts = self.deciles()
+        return parts[-1] / parts[0]
+
+
+def make_round(number: int, dice: random.Random) -> Round:
+    """About 700 tokens in two messages."""
+    use = ToolUseId(f"toolu_{number:08}")
+    said = " ".join(dice.choices(WORDS, k=60))
+    call = ToolUse(use, "Query", JsonObject({"text": " ".join(dice.choices(WORDS, k=25)), "number": number}))
+    found = " ".join(dice.choices(WORDS, k=dice.randrange(150, 450)))
+    return Round(Message("assistant", (Text(said), call)), Message("user", (ToolResult(use, found),)))
+
+
+def reply_to(message: Message, number: int, prompt: int, before: int) -> Reply:
+    """As if the provider had billed what we counted."""
+    usage = {
+        "input_tokens": 3,
+        "cache_read_input_tokens": before,
+        "cache_creation_input_tokens": max(0, prompt - before - 3),
+        "output_tokens": 150,
+    }
+    wire = freeze(usage)
+    assert isinstance(wire, JsonObject)
+    return Reply(message, read_usage(usage), wire, "tool_use", f"msg_{number}", MODEL)
+
+
+async def measure_own(limit: int, home: Path | None, timer: Callable[[], float]) -> Series:
+    """Our own append-only history."""
+    series, dice = Series(), random.Random(7)
+    environ = {"HOME": str(home or "/nonexistent")}
+    async with await Session.open(FRAME, project=home, settings=SETTINGS, environ=environ) as session:
+        session.history.append(Message("user", "Please mend the parser."))
+        number, tokens, before = 0, 0, 0
+        while tokens < limit:
+            round_ = make_round(number, dice)
+            started = timer()
+            view = await session.prepare()
+            spent = timer() - started
+            reply = reply_to(round_.answer, number, view.tokens, before)
+            started = timer()
+            await session.record(reply)
+            series.add(spent + timer() - started, view.tokens)
+            session.history.append(round_.result)
+            number, tokens, before = number + 1, view.tokens, view.tokens
+    return series
+
+
+@dataclass(slots=True)
+class Attached:
+    """What `attach` does to each request, without HTTP."""
+
+    events: list[Event] = field(default_factory=list[Event])
+    ours: Series = field(default_factory=Series)
+    body: Series = field(default_factory=Series)
+    messages: list[Any] = field(default_factory=list[Any])
+    changed_ms: float = 0.0
+    after_change_ms: float = 0.0
+    moved_ms: float = 0.0
+    is_change_found: bool = False
+    is_move_silent: bool = False
+
+    async def run(self, limit: int) -> None:
+        lanes = Lanes(self._open)
+        self.messages.append({"role": "user", "content": "Please mend the parser."})
+        dice, number, tokens, before = random.Random(7), 0, 0, 0
+        while tokens < limit:
+            round_ = make_round(number, dice)
+            tokens = await self._ask(lanes, round_, number, before)
+            number, before = number + 1, tokens
+        await self._disturb(lanes)
+        await lanes.close()
+
+    async def _open(self, frame: Frame) -> Session:
+        environ = {"HOME": "/nonexistent"}
+        return await Session.open(
+            frame, project=None, settings=SETTINGS, environ=environ, emit=self.events.append
+        )
+
+    async def _ask(self, lanes: Lanes, round_: Round, number: int, before: int) -> int:
+        started = thread_time()
+        lane = await lanes.find(self.messages, FRAME)
+        view = await lane.session.prepare(self.messages, frame=FRAME)
+        spent = thread_time() - started
+        started = thread_time()
+        lane.writer.write(view.request, streams=False)
+        self.body.add(thread_time() - started, view.tokens)
+        reply = reply_to(round_.answer, number, view.tokens, before)
+        started = thread_time()
+        await lane.session.record(reply)
+        self.ours.add(spent + thread_time() - started, view.tokens)
+        self.messages += [sdk_answer(round_.answer), write_message(round_.result)]
+        return view.tokens
+
+    async def _disturb(self, lanes: Lanes) -> None:
+        """The caller moves a cache marker, and then changes an old message in place."""
+        told = len(self.events)
+        self.messages[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
+        self.moved_ms = await self._time(lanes)
+        del self.messages[-1]["content"][0]["cache_control"]
+        self.messages[-3]["content"][0]["cache_control"] = {"type": "ephemeral"}
+        self.moved_ms = max(self.moved_ms, await self._time(lanes))
+        self.is_move_silent = len(self.events) == told
+        old = self.messages[len(self.messages) // 2 // 2 * 2]["content"][0]
+        old["content"] = old["content"][:-1] + "!"
+        self.changed_ms = await self._time(lanes)
+        self.is_change_found = any(type(event).__name__ == "HistoryChanged" for event in self.events[told:])
+        self.messages.append({"role": "user", "content": "And now?"})
+        self.after_change_ms = await self._time(lanes)
+
+    async def _time(self, lanes: Lanes) -> float:
+        started = thread_time()
+        lane = await lanes.find(self.messages, FRAME)
+        await lane.session.prepare(self.messages, frame=FRAME)
+        return (thread_time() - started) * 1_000
+
+
+def sdk_answer(message: Message) -> dict[str, Any]:
+    """An answer as callers append it: the SDK's own objects in a dict."""
+    from anthropic.types import TextBlock, ToolUseBlock
+
+    text, use = message.blocks
+    assert isinstance(text, Text)
+    assert isinstance(use, ToolUse)
+    given = dict(use.input)
+    blocks = [
+        TextBlock.construct(type="text", text=text.text),
+        ToolUseBlock(type="tool_use", id=use.id, name=use.name, input=given),
+    ]
+    return {"role": "assistant", "content": blocks}
+
+
+def measure_peer(python: str, limit: int) -> dict[str, Any]:
+    """Milliseconds by history size, or why there are none."""
+    dice = random.Random(7)
+    wire: list[object] = [{"role": "user", "content": "Please mend the parser."}]
+    rounds = limit // 700
+    for number in range(rounds):
+        round_ = make_round(number, dice)
+        wire += [write_message(round_.answer), write_message(round_.result)]
+    sizes = [str(max(2, 2 * rounds * share // 100)) for share in (1, 10, 100)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.json"
+        path.write_text(json.dumps(wire), encoding="utf-8")
+        script = Path(__file__).with_name("request_path_peer.py")
+        done = subprocess.run(
+            [python, str(script), str(path), *sizes], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        return {"skipped": f"{why[0]}; {ADVICE}"}
+    return json.loads(done.stdout)
+
+
+def summarise(own: Series, disk: Series, attached: Attached, peer: dict[str, Any]) -> dict[str, Any]:
+    parts = own.deciles()
+    report: dict[str, Any] = {
+        "rounds": len(own.seconds),
+        "tokens": own.tokens[-1],
+        "memory_deciles_ms": [round(part, 4) for part in parts],
+        "memory_ms": round(median(own.seconds) * 1_000, 4),
+        "memory_ratio": round(own.ratio, 3),
+        "disk_deciles_ms": [round(part, 3) for part in disk.deciles()],
+        "disk_ratio": round(disk.ratio, 3),
+        "attach_deciles_ms": [round(part, 3) for part in attached.ours.deciles()],
+        "attach_last_ms": round(attached.ours.deciles()[-1], 3),
+        "attach_body_last_ms": round(attached.body.deciles()[-1], 3),
+        "attach_marker_moved_ms": round(attached.moved_ms, 3),
+        "attach_marker_moved_is_silent": attached.is_move_silent,
+        "attach_changed_ms": round(attached.changed_ms, 3),
+        "attach_change_is_found": attached.is_change_found,
+        "attach_after_change_ms": round(attached.after_change_ms, 3),
+        "peer": peer,
+    }
+    times: Sequence[float] = list(peer.get("milliseconds", {}).values())
+    if times:
+        report["peer_ratio_memory"] = round(times[-1] / parts[-1], 1)
+        report["peer_ratio_attach"] = round(times[-1] / report["attach_last_ms"], 1)
+    return report
+
+
+def print_report(report: dict[str, Any]) -> None:
+    print(f"{report['rounds']:,} rounds, {report['tokens']:,} tokens of history at the end\n")
+    for way in ("memory", "disk", "attach"):
+        figures = " ".join(f"{figure:6.2f}" for figure in report[f"{way}_deciles_ms"])
+        print(f"{way + ', by tenths':<20}{figures}  ms")
+    print()
+    for line in lines_of(report):
+        mark = "" if line.is_met is None else "  met" if line.is_met else "  MISSED"
+        print(f"{line.name:<32}{line.figure}{mark}")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    name: str
+    figure: str
+    is_met: bool | None = None
+    """None where there is no bar."""
+
+
+def lines_of(report: dict[str, Any]) -> Iterator[Line]:
+    own, flat, through = report["memory_ms"], report["memory_ratio"], report["attach_last_ms"]
+    moved, changed = report["attach_marker_moved_is_silent"], report["attach_change_is_found"]
+    yield Line("memory: median of all rounds", f"{own} ms", own <= BARS["memory_ms"])
+    yield Line("memory: last tenth / first", str(flat), flat <= BARS["flat"])
+    yield Line("disk: last tenth / first", str(report["disk_ratio"]))
+    yield Line("attach: at the end", f"{through} ms", through <= BARS["attach_ms"])
+    yield Line("attach: writing the body", f"{report['attach_body_last_ms']} ms")
+    silent = "no cut" if moved else "A CUT"
+    yield Line("attach: a marker moved", f"{report['attach_marker_moved_ms']} ms, {silent}", moved)
+    found = "found" if changed else "NOT FOUND"
+    yield Line("attach: an old message changed", f"{report['attach_changed_ms']} ms once, {found}", changed)
+    yield Line("attach: the request after it", f"{report['attach_after_change_ms']} ms")
+    peer = report["peer"]
+    if "skipped" in peer:
+        yield Line("langchain", f"skipped: {peer['skipped']}")
+        return
+    times = ", ".join(f"{size} messages {time:.2f} ms" for size, time in peer["milliseconds"].items())
+    yield Line(f"langchain {peer['version']}", times)
+    for way in ("memory", "attach"):
+        ratio = report[f"peer_ratio_{way}"]
+        yield Line(f"langchain / {way}", f"{ratio} times", ratio >= BARS["peer"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--short", action="store_true", help=f"up to {SHORT:,} tokens instead of {WHOLE:,}")
+    parser.add_argument("--json", action="store_true", help="print figures alone")
+    parser.add_argument(
+        "--peer", metavar="PYTHON", default=sys.executable, help="an interpreter with langchain"
+    )
+    asked = parser.parse_args()
+    limit = SHORT if asked.short else WHOLE
+    gc.freeze()
+    own = asyncio.run(measure_own(limit, None, thread_time))
+    with tempfile.TemporaryDirectory() as home:
+        disk = asyncio.run(measure_own(min(limit, 3 * SHORT), Path(home), perf_counter))
+    attached = Attached()
+    asyncio.run(attached.run(limit))
+    report = summarise(own, disk, attached, measure_peer(asked.peer, limit))
+    if asked.json:
+        print(json.dumps(report))
+    else:
+        print_report(report)
+
+
+if __name__ == "__main__":
+    main()
