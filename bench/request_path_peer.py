@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from time import thread_time
@@ -20,35 +21,30 @@ NEVER = 10**9
 
 
 def read_history(wire: list[dict[str, Any]]) -> list[Any]:
-    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-
+    kinds = import_module("langchain_core.messages")
     messages: list[Any] = []
     for item in wire:
         blocks = item["content"]
         if isinstance(blocks, str):
-            messages.append(HumanMessage(blocks))
+            messages.append(kinds.HumanMessage(blocks))
         elif item["role"] == "assistant":
             text = "".join(block["text"] for block in blocks if block["type"] == "text")
             uses = [block for block in blocks if block["type"] == "tool_use"]
             calls = [{"id": use["id"], "name": use["name"], "args": use["input"]} for use in uses]
-            messages.append(AIMessage(text, tool_calls=calls))
+            messages.append(kinds.AIMessage(text, tool_calls=calls))
         else:
-            messages += [ToolMessage(block["content"], tool_call_id=block["tool_use_id"]) for block in blocks]
+            messages += [
+                kinds.ToolMessage(block["content"], tool_call_id=block["tool_use_id"]) for block in blocks
+            ]
     return messages
 
 
 def measure(messages: list[Any]) -> float:
-    from langchain.agents.middleware import (
-        ClearToolUsesEdit,
-        ContextEditingMiddleware,
-        ModelRequest,
-        SummarizationMiddleware,
-    )
-    from langchain_core.language_models import FakeListChatModel
-
-    model = FakeListChatModel(responses=["a summary"])
-    summarizing = SummarizationMiddleware(model, trigger=("tokens", NEVER))
-    editing = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=NEVER)])
+    peer = import_module("langchain.agents.middleware")
+    models = import_module("langchain_core.language_models")
+    model = models.FakeListChatModel(responses=["a summary"])
+    summarizing = peer.SummarizationMiddleware(model, trigger=("tokens", NEVER))
+    editing = peer.ContextEditingMiddleware(edits=[peer.ClearToolUsesEdit(trigger=NEVER)])
     nobody: Any = None
     sent: list[Any] = []
     times: list[float] = []
@@ -56,8 +52,8 @@ def measure(messages: list[Any]) -> float:
         state: Any = {"messages": messages}
         started = thread_time()
         summarizing.before_model(state, nobody)
-        request = ModelRequest(model=model, messages=messages, state=state)
-        editing.wrap_model_call(request, sent.append)  # type: ignore[arg-type]  # nobody answers
+        request = peer.ModelRequest(model=model, messages=messages, state=state)
+        editing.wrap_model_call(request, sent.append)
         times.append(thread_time() - started)
         sent.clear()
     return median(times)
@@ -65,10 +61,9 @@ def measure(messages: list[Any]) -> float:
 
 def main() -> None:
     history = read_history(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    import langchain
-
+    version = import_module("langchain").__version__
     found = {size: measure(history[: int(size)]) * 1_000 for size in sys.argv[2:]}
-    print(json.dumps({"version": langchain.__version__, "milliseconds": found}))
+    print(json.dumps({"version": version, "milliseconds": found}))
 
 
 if __name__ == "__main__":
