@@ -17,6 +17,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, Reply
+from sevenfold.layers.context_sources import ContextSource
 from sevenfold.providers.provider import Provider
 from sevenfold.request.bill_book import Spent
 from sevenfold.request.history import History
@@ -126,6 +127,9 @@ class Session:
         self, history: History | Sequence[object] | None = None, *, frame: Frame | None = None
     ) -> View:
         return self._loop.run(self._inner.prepare(history, frame=frame))
+
+    def add_context(self, *sources: ContextSource) -> None:
+        self._loop.run(self._inner.add_context(*sources))
 
     def record(self, reply: Reply) -> None:
         self._loop.run(self._inner.record(reply))

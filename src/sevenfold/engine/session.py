@@ -22,11 +22,13 @@ from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.engine.noting import Noting
 from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.layers.context_sources import ContextSource
 from sevenfold.providers.provider import Provider
 from sevenfold.request.bill_book import Spent
 from sevenfold.request.cache_watch import CacheWatch
 from sevenfold.request.clearing import Clearing
 from sevenfold.request.compacting import SUMMARY, Compacting
+from sevenfold.request.context import Context
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
 from sevenfold.request.opening import Opened, Wanted
@@ -60,6 +62,7 @@ class Session:
         )
         self._compacting = Compacting(self._path, overflow)
         self._clearing = Clearing(self._path)
+        self._context = Context(self._path, opened)
         self._noting = Noting(self._path, opened, provider, self._compacting.spill)
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
@@ -139,13 +142,26 @@ class Session:
                 self._refuse_if_cramped()
             own = self.history if history is None else history
             self._is_followed = not isinstance(own, History)
+            if own:
+                await self._context.begin()
             await self._follower.follow(own)
-            if self._path.is_ready:
+            if self._path.is_ready and not self._context.is_due:
                 return self._path.view()
             await self._clearing.run()
             if self._compacting.is_due:
                 await self._compact("auto")
+            await self._context.refresh()
             return await self._hand_out()
+
+    async def add_context(self, *sources: ContextSource) -> None:
+        """Tell the model, from the next request on, what instruction files say, and what is handed in here.
+
+        Before the first request it stands in front of everything. A source of the same kind and name replaces
+        what was handed in before; one without text takes it back.
+        """
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            self._context.hand_in(sources)
 
     async def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
@@ -170,6 +186,7 @@ class Session:
                 await self._compact("reactive", error=error)
             else:
                 return None
+            await self._context.refresh()
             self._is_recovering = True
             return await self._hand_out()
 
@@ -243,8 +260,11 @@ class Session:
         part: Part | None = None,
         error: PromptTooLong | None = None,
     ) -> Compacted:
-        noted = await self._noting.noted()
-        done = await self._compacting.run(trigger, noted, instructions=instructions, part=part, error=error)
+        noted, context = await self._noting.noted(), await self._context.read()
+        done = await self._compacting.run(
+            trigger, noted, instructions=instructions, part=part, error=error, context=context
+        )
+        self._context.compacted(context, done)
         for reply in done.replies:
             model = reply.model or self._path.frame.model
             self._watch.book.add(SUMMARY, model, reply, self._around.clock.now())

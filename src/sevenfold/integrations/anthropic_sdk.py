@@ -62,15 +62,17 @@ def attach(
     emit: Emit = ignore,
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,
+    context: bool = False,
 ) -> Attached[C]:
     """The layers under this client: `with attach(client) as client`, or `async with` for an async one.
 
     Each conversation that passes is a session of the project, known by its messages. Without a project
     nothing is kept on disk. The client that was handed in goes on as it was, and is its owner's to close.
+    With `context` the model is told what instruction files say; without, the prompt is the caller's alone.
     """
 
     async def open_session(frame: Frame) -> Session:
-        return await Session.open(
+        session = await Session.open(
             frame,
             project=project,
             provider=AnthropicProvider(client),
@@ -79,6 +81,9 @@ def attach(
             clock=clock,
             environ=os.environ if environ is None else environ,
         )
+        if context:
+            await session.add_context()
+        return session
 
     return Attached(client, Lanes(open_session), emit)
 

@@ -55,7 +55,7 @@ class ContextSettings:
     SECTION: ClassVar[str] = "context"
 
     enabled: bool = switch(True)
-    """On: whoever opens a session with context wants it. Off keeps every source out, whoever asks."""
+    """On: a session has context only where its caller asks for it. Off keeps it out, whoever asks."""
 
     limit_tokens: int = limit(40_000, at_least=500)
     """A fifth of the smallest window: instructions that need more are not followed anyway."""

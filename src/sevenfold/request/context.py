@@ -59,11 +59,11 @@ class _Update:
 
 
 class Context:
-    """The context of one conversation. One that is not wanted does nothing."""
+    """The context of one conversation. It says nothing until somebody wants it."""
 
-    def __init__(self, path: RequestPath, opened: Opened, *, is_wanted: bool) -> None:
+    def __init__(self, path: RequestPath, opened: Opened) -> None:
         settings = path.around.settings.context
-        self._path, self._is_on = path, is_wanted and settings.enabled
+        self._path, self._is_on = path, False
         places = replace(
             opened.instructions,
             claude_files=settings.claude_files,
@@ -85,9 +85,9 @@ class Context:
         """Whether there may be something to say though nobody spoke."""
 
     def hand_in(self, sources: Iterable[ContextSource]) -> None:
-        """Sources of the caller's; one without text takes back what was handed in under its name."""
+        """Context is wanted, with these sources of the caller's; one without text takes back its namesake."""
         self._handed = arrange((*self._handed, *sources))
-        self.is_due = self._is_on
+        self._is_on = self.is_due = self._path.around.settings.context.enabled
 
     async def begin(self) -> None:
         """Say all of it, if nothing was said yet."""
@@ -122,7 +122,7 @@ class Context:
 
     async def refresh(self) -> None:
         """Append what has changed since it was said, if the user has spoken since."""
-        if not self._is_on or not (self._has_spoken() or self.is_due):
+        if not self._is_on or not self._path.entries or not (self._has_spoken() or self.is_due):
             return
         files = await durably(self._reader.read) if self._reads else ()
         self.is_due = False
