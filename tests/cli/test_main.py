@@ -14,10 +14,10 @@ from typing import cast
 
 import pytest
 
-from sevenfold.core.version import __version__
 from sevenfold.cli import commands, main
 from sevenfold.cli.render import Screen
 from sevenfold.core.errors import DiskFull, InputError, SettingsError
+from sevenfold.core.version import __version__
 from sevenfold.layers import LAYERS
 
 
@@ -93,7 +93,7 @@ def test_every_command_in_the_help_exists(capsys: pytest.CaptureFixture[str]) ->
     main(["--help"])
     listed = capsys.readouterr().out.partition("commands:")[2].partition("examples:")[0]
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("    ")]
-    assert names == ["settings", "replay", "simulate", "layers"]
+    assert names == ["settings", "replay", "simulate", "context", "layers"]
     assert all(callable(commands.find_command(name)) for name in names)
 
 

@@ -29,6 +29,7 @@ examples:
   sevenfold settings tool_results           one section
   sevenfold settings compact.enabled        one setting, with its reason and its name in the environment
   sevenfold settings --json | jq .refused   what a committed settings file tried to set and may not
+  sevenfold context                         what fills your last session's window, and its next compaction
   sevenfold layers                          the seven layers: what each costs and when it acts
   sevenfold simulate --ledger bills.jsonl   a Messages API on this machine, to test against
 
@@ -71,6 +72,24 @@ examples:
   sevenfold replay session.jsonl --json | jq .breaks
   sevenfold replay --html replay.html            a page to look at, with plots
   sevenfold replay --reprice claude-sonnet-5-5   all of them at its prices
+"""
+
+_CONTEXT = """\
+Says what fills the window of a session: tokens by kind and tool, files that
+were read twice, where warning and compaction set in, what the next compaction
+would do and keep, and what the session cost so far.
+
+Reads the transcript that a session keeps on disk, and writes nothing: one that
+is running can be looked at too. The system prompt and the tools are not in it;
+their size is what was billed beyond what can be seen.
+"""
+
+_CONTEXT_EXAMPLES = """\
+examples:
+  sevenfold context
+  sevenfold context 3f2a --project ~/src/app       by the beginning of its id
+  sevenfold context --model claude-haiku-4-5       would it fit there?
+  sevenfold context --json | jq .next_cut
 """
 
 _SIMULATE = """\
@@ -139,6 +158,15 @@ def make_parser() -> ArgumentParser:
         allow_abbrev=False,
     )
     _add_simulate_options(simulate)
+    context = commands.add_parser(
+        "context",
+        help="say what fills a session's window and what comes next",
+        description=_CONTEXT,
+        epilog=_CONTEXT_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    _add_context_options(context)
     layers = commands.add_parser(
         "layers", help="show the seven layers", description="Shows the seven layers, cheapest first."
     )
@@ -154,6 +182,25 @@ def _add_replay_options(replay: ArgumentParser) -> None:
     replay.add_argument("--since", metavar="DATE", help="count only calls from this day on")
     replay.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")
     replay.add_argument("--jobs", type=int, metavar="N", help="processes to use (one a core)")
+
+
+def _add_context_options(context: ArgumentParser) -> None:
+    context.add_argument(
+        "session",
+        nargs="?",
+        default="latest",
+        metavar="SESSION",
+        help="its id, or how that begins (the one written to last)",
+    )
+    context.add_argument(
+        "--project",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="the project's folder, or one in it (here)",
+    )
+    context.add_argument("--model", metavar="NAME", help="as if it went on with this model (its last one)")
+    context.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_simulate_options(simulate: ArgumentParser) -> None:

@@ -1,0 +1,23 @@
+"""`sevenfold context`: what fills a session's window, and what its next compaction would do."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.context_facts import choose_session, read_context
+from sevenfold.cli.context_view import describe_context, show_context
+from sevenfold.cli.render import Screen
+
+
+def run(options: Namespace, screen: Screen) -> int:
+    project = cast("Path", options.project)
+    session = choose_session(project, cast("str", options.session), os.environ)
+    facts = read_context(project, session, cast("str | None", options.model), os.environ)
+    if options.json:
+        screen.show_json(describe_context(facts))
+    else:
+        show_context(facts, screen)
+    return 0

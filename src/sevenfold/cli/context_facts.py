@@ -1,0 +1,334 @@
+"""What can be said of a session's context from its transcript: what fills it, and what its next cut would do.
+
+Everything is read and nothing is written, so that a session may be looked at while another process runs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sevenfold.background.notes_record import read_record
+from sevenfold.background.notes_texts import read_texts
+from sevenfold.core.canonical import Digest
+from sevenfold.core.capabilities import choose_capabilities
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import InputError, StoreError, WireError
+from sevenfold.core.events import Event
+from sevenfold.core.messages import Message
+from sevenfold.core.requests import Breakpoint, Frame, Reply
+from sevenfold.core.token_shape import shape_tokens
+from sevenfold.core.tokens import Breakdown
+from sevenfold.core.usage import read_openai_usage, read_usage
+from sevenfold.core.window import Thresholds
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.compact_ladder import MODEL_RUNGS, BreakerState, LadderFacts, Skip, next_rung
+from sevenfold.layers.notes_compact import KeepPlan, NoPlan
+from sevenfold.layers.session_notes import cut_notes
+from sevenfold.layers.structural_notes import StructuralNotes
+from sevenfold.request.bill_book import BillBook, Spent
+from sevenfold.request.journal import NoJournal
+from sevenfold.request.opening import SECTIONS, Opened, Wanted
+from sevenfold.request.overflow_ask import block_missing
+from sevenfold.request.overflow_climb import Climb, start_climb
+from sevenfold.request.overflow_job import CompactJob, NotesText
+from sevenfold.request.overflow_plain import plan_notes
+from sevenfold.request.overflow_state import StateFile
+from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.resume import rebuild
+from sevenfold.request.view import OWN, View
+from sevenfold.store.git_root import find_root
+from sevenfold.store.identity import identify
+from sevenfold.store.notes import NotesFile
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.project import open_project
+from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
+from sevenfold.store.sessions import SessionEntry, SessionId, list_sessions
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.transcript_reader import Stored, scan
+
+MAIN = "main"
+
+
+@dataclass(frozen=True, slots=True)
+class SpillFacts:
+    count: int = 0
+    size_bytes: int = 0
+    missing: int = 0
+    """Files that are named in the view and no longer there."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextCut:
+    """What the next automatic compaction would do, were it now."""
+
+    is_automatic: bool
+    is_stopped: bool
+    """The breaker is open: compactions in a row have helped nothing."""
+    tokens_left: int
+    """Until it is due; 0 or less: now."""
+    rung: str
+    asks_model: bool
+    skipped: tuple[Skip, ...]
+    kept_messages: int
+    kept_tokens: int
+    total_tokens: int | None
+    """Of the view after it, where that can be told without asking anybody."""
+    notes_tokens: int | None
+    """None: there are no notes."""
+    notes_covered: int
+    failures_in_row: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFacts:
+    session: SessionId
+    project: str
+    model: str
+    window_tokens: int
+    is_model_known: bool
+    view: View
+    is_billed: bool
+    thresholds: Thresholds
+    breakdown: Breakdown
+    unlogged_tokens: int
+    """System prompt and tools, which no transcript holds: what was billed beyond what can be seen."""
+    history_messages: int
+    compactions: int
+    cleared: int
+    spills: SpillFacts
+    next_cut: NextCut
+    spent: tuple[Spent, ...]
+    total: Spent
+    quarantined: int
+    """Lines of the transcript that could not be read."""
+
+    @property
+    def breakpoints(self) -> tuple[Breakpoint, ...]:
+        return self.view.request.breakpoints
+
+
+@dataclass(slots=True)
+class _Scanned:
+    """The whole transcript, gone through once."""
+
+    catalog: Catalog
+    ids: list[RecordId] = field(default_factory=list[RecordId])
+    notes: StructuralNotes = field(default_factory=StructuralNotes)
+    book: BillBook = field(init=False)
+    model: str = ""
+    frame: str = ""
+    """What the last call's system prompt and tools hash to."""
+    compactions: int = 0
+    bad: int = 0
+
+    def __post_init__(self) -> None:
+        self.book = BillBook(self.catalog)
+
+    def read(self, opened: Opened) -> None:
+        assert opened.project is not None
+        seen: set[RecordId] = set()
+        for line in scan(opened.project.sessions, opened.id):
+            if not isinstance(line, Stored):
+                self.bad += 1
+            elif line.record.id not in seen:
+                seen.add(line.record.id)
+                self._take(line.record)
+
+    def _take(self, record: Record) -> None:
+        match record.body:
+            case MessageRecord():
+                self.ids.append(record.id)
+                self.notes.add(record.body.message, "human")
+            case BoundaryRecord():
+                self.compactions += 1
+            case UsageRecord():
+                self._book(record, record.body)
+            case _:
+                pass
+
+    def _book(self, record: Record, body: UsageRecord) -> None:
+        if body.who == MAIN:
+            self.model, self.frame = body.model, body.frame
+        reader = read_usage if body.dialect == "anthropic" else read_openai_usage
+        try:
+            usage = reader(body.wire)
+        except WireError:
+            self.bad += 1
+            return
+        reply = Reply(Message("assistant", ""), usage, body.wire, model=body.model, dialect=body.dialect)
+        self.book.add(body.who, body.model, reply, record.at)
+
+
+def choose_session(project: Path, wanted: str, environ: Mapping[str, str]) -> SessionId:
+    """The session of that id, or of the only id that begins so; `latest` is the one written to last."""
+    if not project.is_dir():
+        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
+    known = _known_sessions(project, environ)
+    if not known:
+        raise InputError(f"no session is kept for the project of {project.resolve()}; {_OTHER}")
+    if wanted == "latest":
+        return known[0].id
+    found = [entry.id for entry in known if entry.id.startswith(wanted)]
+    if wanted in found:
+        return SessionId(wanted)
+    if len(found) == 1:
+        return found[0]
+    listed = "\n".join(f"  {entry.id}  {entry.modified:%Y-%m-%d %H:%M}" for entry in known[:_MOST_LISTED])
+    more = f"\n  and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    which = f"{len(found)} sessions begin with {wanted!r}" if found else f"no session is called {wanted!r}"
+    raise InputError(f"{which}; known ones, the last first:\n{listed}{more}")
+
+
+_MOST_LISTED = 10
+_OTHER = "open one with sevenfold.Session, or name another project with --project"
+
+
+def _known_sessions(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:
+    settings = read_settings(SECTIONS, root=find_checkout(start), environ=environ)
+    user_home = find_user_home(environ)
+    home = settings.of(PlaceSettings).home_folder(user_home)
+    if not (home / "projects" / identify(find_root(start))).is_dir():
+        return ()  # to look must not make one
+    with open_project(start, settings, user_home=user_home) as project:
+        return list_sessions(project.sessions)
+
+
+def read_context(
+    project: Path, session: SessionId, model: str | None, environ: Mapping[str, str]
+) -> ContextFacts:
+    """Look at a session as it stands on the disk."""
+    told: list[Event] = []
+    opened = Opened.open(Wanted(project, session), environ, SystemClock(), told.append)
+    with opened.exits:
+        scanned = _Scanned(opened.around.catalog)
+        scanned.read(opened)
+        name = model or scanned.model
+        if not name:
+            raise InputError(
+                f"session {session} holds no model call yet, so its window is not known; "
+                "name a model with --model"
+            )
+        path = _path(opened, name, scanned.frame if name == scanned.model else "")
+        return _facts(opened, path, scanned)
+
+
+def _path(opened: Opened, model: str, frame_digest: str) -> RequestPath:
+    frame = Frame(model, 0)
+    around = replace(opened.around, journal=NoJournal(), spills=None)
+    path = RequestPath(frame, choose_capabilities(around.catalog.find(model), "anthropic"), around)
+    # The frame itself is not written down; by its hash the thinking that belongs to it is kept.
+    path.binding = Digest(frame_digest) if frame_digest else path.binding
+    assert opened.resumed is not None
+    rebuild(path, opened.resumed)
+    return path
+
+
+def _facts(opened: Opened, path: RequestPath, scanned: _Scanned) -> ContextFacts:
+    view, breakdown, count = path.view(), path.tally.breakdown(), path.tally.count()
+    assert opened.project is not None
+    return ContextFacts(
+        opened.id,
+        str(opened.project.root),
+        path.frame.model,
+        path.window_tokens,
+        path.model.is_known,
+        view,
+        not count.is_wholly_estimated,
+        path.thresholds,
+        breakdown,
+        0 if count.is_wholly_estimated else max(0, count.tokens - breakdown.total),
+        len(scanned.ids),
+        scanned.compactions,
+        len(path.cleared),
+        _spills(opened, path),
+        _next_cut(opened, path, scanned, view),
+        scanned.book.spent(),
+        scanned.book.total(),
+        scanned.bad,
+    )
+
+
+def _spills(opened: Opened, path: RequestPath) -> SpillFacts:
+    stored = [item for item in path.spilling.decisions.values() if item.spill is not None]
+    spills = opened.around.spills
+    paths = [spills.path_of(item) for item in stored] if spills else []
+    missing = sum(1 for item in paths if item and not os.path.exists(item))
+    return SpillFacts(len(stored), sum(item.size_bytes for item in stored), missing)
+
+
+def _next_cut(opened: Opened, path: RequestPath, scanned: _Scanned, view: View) -> NextCut:
+    settings = path.around.settings
+    state = StateFile(opened.folder).read()
+    notes = _notes(opened, path, scanned)
+    job = CompactJob(
+        view.request,
+        view.tokens,
+        path.thresholds.auto_compact,
+        [path.tally.estimate_of(item.weight) for item in path.shown],
+        path.capabilities,
+        window_tokens=path.window_tokens,
+        notes=notes,
+        structural=scanned.notes.render(settings.notes, notes.template),
+    )
+    climb = start_climb(job, path.model, settings.compact)
+    plan = plan_notes(climb, settings.notes)
+    step = next_rung(_ladder(climb, plan, state, settings.compact), settings.compact)
+    kept_from = plan.start if isinstance(plan, KeepPlan) and step.rung == "notes" else _kept_from(climb)
+    return NextCut(
+        settings.compact.is_automatic,
+        state.is_thrashing(settings.compact),
+        path.thresholds.auto_compact - view.tokens,
+        step.rung,
+        step.rung in MODEL_RUNGS,
+        step.skipped,
+        len(climb.messages) - kept_from,
+        sum(job.counts[kept_from:]),
+        plan.total_tokens if isinstance(plan, KeepPlan) and step.rung == "notes" else None,
+        None if notes.text is None else climb.sizer.text(notes.text),
+        read_record(opened.folder).covered_by(notes.text) if opened.folder else 0,
+        state.failures_in_row,
+    )
+
+
+def _kept_from(climb: Climb) -> int:
+    """Where what stays begins, of a summary or of structural notes."""
+    return climb.newest(min(climb.settings.keep_tokens, climb.job.target // 4))
+
+
+def _ladder(
+    climb: Climb, plan: KeepPlan | NoPlan, state: BreakerState, settings: CompactSettings
+) -> LadderFacts:
+    return LadderFacts(
+        "auto",
+        (),
+        state.failures_in_row,
+        plan.reason if isinstance(plan, NoPlan) else "",
+        has_structural=bool(climb.job.structural.strip()),
+        block_missing=block_missing(climb, settings),
+        fits_window=climb.fits_window,
+        can_trim=climb.can_trim,
+        has_rounds=bool(climb.rounds),
+        is_thrashing=state.is_thrashing(settings),
+    )
+
+
+def _notes(opened: Opened, path: RequestPath, scanned: _Scanned) -> NotesText:
+    """The notes as a compaction would load them, and the message of the view that they end with."""
+    template = read_texts(opened.templates).template
+    if opened.folder is None:
+        return NotesText(template=template)
+    try:
+        text = NotesFile(opened.folder).read()
+    except StoreError:
+        text = None
+    if text is None:
+        return NotesText(template=template)
+    covered = read_record(opened.folder).covered_by(text)
+    shown = cut_notes(text, path.around.settings.notes, shape_tokens).text
+    last = scanned.ids[covered - 1] if 0 < covered <= len(scanned.ids) else None
+    places = {path.entries[item.entry].id: at for at, item in enumerate(path.shown) if item.entry != OWN}
+    return NotesText(shown, places.get(last) if last else None, template)
