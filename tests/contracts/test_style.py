@@ -54,10 +54,18 @@ def long_files(files: list[Path]) -> list[str]:
     return [f"{path}: {lines} lines" for path, lines in sizes if lines > MOST_LINES]
 
 
+SILENCING = re.compile(
+    r"#\s*(?:(?:ruff|flake8):\s*)?(?:noqa(?::\s*([A-Z0-9, ]+))?|(?<=:)\s*(?:file-)?ignore\s*\[([^\]]*)\])",
+    re.IGNORECASE,
+)
+"""Every spelling that ruff obeys."""
+
+
 def silenced_sizes(text: str) -> list[str]:
     """Comments that turn a size gate off, or turn everything off."""
-    comments = re.findall(r"#\s*(?:ruff:\s*)?noqa(?::\s*([A-Z0-9, ]+))?", text)
-    return [rules or "all" for rules in comments if not rules or SIZE_RULES & set(re.findall(r"\w+", rules))]
+    comments = re.findall(SILENCING, text)
+    found = [(rules or listed).upper() for rules, listed in comments]
+    return [rules or "all" for rules in found if not rules or SIZE_RULES & set(re.findall(r"\w+", rules))]
 
 
 def test_the_code_has_its_one_format() -> None:
@@ -101,6 +109,8 @@ def test_a_comment_that_turns_a_size_gate_off_is_found() -> None:
     assert silenced_sizes(f"def f():  {mark}: E501, C901\n") == ["E501, C901"]
     assert silenced_sizes(f"def f():  {mark}\n") == ["all"]
     assert silenced_sizes(f"import os  {mark}: F401 - wanted here\n") == []
+    for silencing in (f"{mark.upper()}: C901", f"# flake8: {mark[2:]}", "# ruff: ig" + "nore[C901]"):
+        assert silenced_sizes(f"def f():  {silencing}\n") != []
 
 
 def test_no_file_is_longer_than_500_lines() -> None:

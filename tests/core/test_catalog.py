@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG, ModelSettings
+from sevenfold.core.catalog import CATALOG, ModelSettings, open_catalog
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
 from sevenfold.core.models import MODELS, Model
 from sevenfold.core.prices import cost
+from sevenfold.core.setting_claims import Draft
+from sevenfold.core.setting_merge import merge
+from sevenfold.core.settings import Source
 from sevenfold.core.usage import Usage
+from sevenfold.core.window import WindowSettings, choose_window
 
 
 @pytest.mark.parametrize(
@@ -170,3 +175,23 @@ def test_a_price_for_one_gateway_leaves_the_others_alone() -> None:
     assert dear is not None
     assert cheap is not None
     assert (dear.prices.output, cheap.prices.output) == (20, 1)
+
+
+def test_a_price_that_cannot_be_used_names_the_source_it_came_from() -> None:
+    settings = merge(
+        [ModelSettings],
+        [Draft(Source.USER, "settings.toml", {"models": {"mine": {"input_usd_per_mtok": 1}}})],
+        environ={},
+        user_home=Path("/home/somebody"),
+    )
+    with pytest.raises(
+        SettingsError, match=r"user file \(settings.toml\): models.mine.input_usd_per_mtok = 1"
+    ):
+        open_catalog(settings)
+
+
+def test_a_model_with_prices_alone_leaves_its_window_to_the_next_source() -> None:
+    prices = ModelSettings(input_usd_per_mtok=Decimal(1), output_usd_per_mtok=Decimal(2))
+    model = CATALOG.with_overrides({"mine": prices}).find("mine")
+    assert choose_window("mine", model, (), WindowSettings(tokens=500_000)) == 500_000
+    assert choose_window("mine", model, ("context-1m-2025-08-07",), WindowSettings()) == 1_000_000

@@ -13,7 +13,7 @@ from typing import cast
 
 from sevenfold.cli.render import Screen
 from sevenfold.cli.replay_view import show_head, show_report
-from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
+from sevenfold.core.catalog import Catalog, ModelSettings, open_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import Model
@@ -133,7 +133,7 @@ def _wanted(options: Namespace) -> Wanted:
 def _read_catalog() -> Catalog:
     """The table with the user's own models and prices over it."""
     settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ)
-    return CATALOG.with_overrides(settings.each(ModelSettings))
+    return open_catalog(settings)
 
 
 def _priced_model(catalog: Catalog, name: str) -> Model:

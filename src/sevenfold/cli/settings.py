@@ -12,7 +12,7 @@ from typing import cast
 from sevenfold.cli.reasons import read_reasons
 from sevenfold.cli.render import Cell, Screen
 from sevenfold.cli.sections import SECTIONS
-from sevenfold.core.catalog import CATALOG, ModelSettings
+from sevenfold.core.catalog import open_catalog
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SettingRefused
 from sevenfold.core.setting_claims import did_you_mean
@@ -26,9 +26,7 @@ def run(options: Namespace, screen: Screen) -> int:
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
     settings = read_settings(SECTIONS, root=find_checkout(project), environ=os.environ)
-    CATALOG.with_overrides(
-        settings.each(ModelSettings)
-    )  # a model that cannot be used is said here, not later
+    open_catalog(settings)  # a model that cannot be used is said here, not later
     chosen = choose(settings, keys)
     if options.json:
         screen.show_json(describe(chosen, settings.refused))

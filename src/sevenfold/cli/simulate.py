@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from sevenfold.cli.render import Screen, Tone
-from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
+from sevenfold.core.catalog import Catalog, ModelSettings, open_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.events import Emit, Event, PriceUnknown, SettingRefused, describe
 from sevenfold.core.prices import Cost, add_costs
@@ -74,9 +74,8 @@ def run(options: Namespace, screen: Screen) -> int:
 def _read_catalog(emit: Emit) -> Catalog:
     """The table with the user's own models over it; those without a price are told at once."""
     settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ, emit=emit)
-    own = settings.each(ModelSettings)
-    catalog = CATALOG.with_overrides(own)
-    for name in own:
+    catalog = open_catalog(settings)
+    for name in settings.each(ModelSettings):
         catalog.find(name, emit)
     return catalog
 

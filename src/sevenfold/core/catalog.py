@@ -11,7 +11,7 @@ from typing import ClassVar
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Emit, ModelUnknown, PriceUnknown, ignore
 from sevenfold.core.models import MODELS, Model, Prices, Tariff, stand_in
-from sevenfold.core.settings import limit, price, switch
+from sevenfold.core.settings import Settings, limit, price, switch
 
 LONG_SUFFIX = "[1m]"
 LONG_WINDOW_TOKENS = 1_000_000
@@ -77,7 +77,7 @@ class Catalog:
         if found is None:
             found = stand_in(name)
         if is_long:
-            found = replace(found, window_tokens=LONG_WINDOW_TOKENS)
+            found = replace(found, window_tokens=LONG_WINDOW_TOKENS, has_window=True)
         if not found.is_known:
             emit(ModelUnknown(name, found.window_tokens))
         elif not found.tariffs:
@@ -93,6 +93,18 @@ class Catalog:
 
 
 CATALOG = Catalog()
+
+
+def open_catalog(settings: Settings) -> Catalog:
+    """The table with the models and prices that settings describe; a fault names the source that it is in."""
+    try:
+        return CATALOG.with_overrides(settings.each(ModelSettings))
+    except SettingsError as error:
+        spoken = [
+            item for item in settings.chosen if item.key.startswith("models.") and item.value is not None
+        ]
+        told = "; ".join(f"{item.origin}: {item.key} = {item.value}" for item in spoken)
+        raise SettingsError(f"{error} (from {told})") from error
 
 
 def has_long_suffix(name: str) -> bool:
@@ -136,6 +148,7 @@ def _overridden(name: str, base: Model, settings: ModelSettings) -> Model:
         has_preserved_thinking=is_signed,
         enforces_prefix=base.enforces_prefix and is_signed,
         takes_system_role=_either(settings.takes_system_role, base.takes_system_role),
+        has_window=base.has_window or settings.window_tokens is not None,
         is_known=True,
     )
 

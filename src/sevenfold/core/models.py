@@ -72,6 +72,8 @@ class Model:
     """A conversation may end with the beginning of the assistant's answer."""
     drops_thinking: bool = False
     """Leaves all earlier thinking out of the prompt once a user message is more than tool results."""
+    has_window: bool = True
+    """False where nobody gave the window, and the one here is a guess."""
     is_known: bool = True
     """False for the cautious stand-in of a model that no table knows."""
 
@@ -199,5 +201,6 @@ def stand_in(name: str, window_tokens: int = 200_000) -> Model:
         us_factor=ONE,
         has_preserved_thinking=True,
         enforces_prefix=True,
+        has_window=False,
         is_known=False,
     )

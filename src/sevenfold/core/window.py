@@ -90,7 +90,7 @@ def choose_window(name: str, model: Model, betas: tuple[str, ...], settings: Win
     force, the setting, 200,000."""
     if has_long_suffix(name):
         return LONG_WINDOW_TOKENS
-    if model.is_known:
+    if model.has_window:
         return model.window_tokens
     if any(beta.startswith(LONG_BETA) for beta in betas):
         return LONG_WINDOW_TOKENS

@@ -55,6 +55,8 @@ class Clearing:
         path = self.path
         facts = self._facts()
         path.local.prices = facts.prices
+        if facts.is_cold:
+            path.local.shelf.collapse()
         chosen = path.local.choose(facts)
         if chosen is None:
             return

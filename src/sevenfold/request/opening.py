@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
+from sevenfold.core.catalog import ModelSettings, open_catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
@@ -89,7 +89,7 @@ class Opened:
         start = Path(os.path.realpath(wanted.project)) if wanted.project else None
         instructions = InstructionPlaces(home, user_home, root, start)
         if wanted.project is None:
-            around = Surroundings(path_settings(settings), _catalog(settings), clock, emit, NoJournal())
+            around = Surroundings(path_settings(settings), open_catalog(settings), clock, emit, NoJournal())
             return cls(new_session_id(), around, None, None, None, ExitStack(), instructions)
         with ExitStack() as exits:
             project = exits.enter_context(
@@ -104,7 +104,7 @@ class Opened:
             found = resume(project.sessions, named, emit=emit) if wanted.session else None
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
-            around = Surroundings(path, _catalog(settings), clock, emit, journal, spills)
+            around = Surroundings(path, open_catalog(settings), clock, emit, journal, spills)
             templates = _open_if_there(home / TEMPLATES, exits)
             return cls(named, around, folder, project, found, exits.pop_all(), instructions, templates)
 
@@ -124,10 +124,6 @@ def path_settings(settings: Settings) -> PathSettings:
         settings.of(ServerEditSettings),
         settings.of(ContextSettings),
     )
-
-
-def _catalog(settings: Settings) -> Catalog:
-    return CATALOG.with_overrides(settings.each(ModelSettings))
 
 
 def _open_if_there(path: Path, exits: ExitStack) -> Folder | None:

@@ -17,9 +17,9 @@ from typing import Literal
 
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import InputError, WireError
-from sevenfold.core.json import Json, JsonObject, freeze, read_object, thaw, write_json
+from sevenfold.core.json import NESTING, Json, JsonObject, freeze, nesting, read_object, thaw, write_json
 from sevenfold.core.messages import ToolUseId
-from sevenfold.core.wire import read_message, write_message
+from sevenfold.core.wire import MESSAGE_NESTING, read_message, write_message
 from sevenfold.layers.tool_results import Decision
 from sevenfold.store.records import (
     AsideRecord,
@@ -36,6 +36,8 @@ from sevenfold.store.records import (
 )
 
 HEAD = b'{"c":"'
+INNER = b'{"\\u0063":"'
+"""The same to whoever reads JSON, and the beginning of no line."""
 HEAD_BYTES = len(HEAD) + 8 + len(b'",')
 BOUNDARY_MARK = b'","k":"boundary",'
 MESSAGE_MARK = b'","k":"message",'
@@ -45,11 +47,21 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 """Twice the largest request the API takes (32 MB), to leave room for escapes."""
 
 
+MOST_NESTING = {"message": MESSAGE_NESTING, "aside": MESSAGE_NESTING + 1}
+"""Levels that a kind can be read back with: a message is kept shallower than JSON itself may be."""
+
+
 def write_line(record: Record) -> bytes:
     """The line with its newline; `InputError` when it is too long to be read back."""
     kind, fields = _write_body(record.body)
-    wire = {"k": kind, "id": record.id, "at": record.at.isoformat(), "v": fields}
-    rest = write_json(freeze(wire))[1:]
+    value = freeze(fields)
+    if nesting(value) > MOST_NESTING.get(kind, NESTING - 1):
+        raise InputError(
+            f"a {kind} record {nesting(value)} levels deep could not be read back; flatten it or make it text"
+        )
+    wire = {"k": kind, "id": record.id, "at": record.at.isoformat(), "v": value}
+    # An object inside may look like a line of its own, and would be taken for one if the rest were torn off.
+    rest = write_json(freeze(wire))[1:].replace(HEAD, INNER)
     if len(rest) > MAX_LINE_BYTES:
         raise InputError(
             f"a {kind} record of {len(rest):,} bytes is over the limit of {MAX_LINE_BYTES:,}; "
