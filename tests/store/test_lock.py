@@ -123,6 +123,18 @@ def test_a_holder_that_renews_keeps_it_for_an_hour_and_no_longer(
         lease.publish(never)
 
 
+def test_who_held_it_too_long_publishes_nothing_even_where_nobody_took_over(
+    lock: Lock, clock: ManualClock
+) -> None:
+    lease = lock.acquire()
+    clock.pass_time(LONGEST_HOLD + SECOND)
+    with pytest.raises(LeaseLost, match="over 1:00:00; nothing was published"):
+        lease.publish(never)
+    assert lock.read_state().last_success is None
+    lease.give_up()
+    assert lock.read_state().strikes == 1
+
+
 def test_renewing_late_is_fine_as_long_as_nobody_took_over(lock: Lock, clock: ManualClock) -> None:
     lease = lock.acquire()
     clock.pass_time(LEASE * 2)

@@ -143,6 +143,54 @@ def test_a_consolidation_by_another_program_counts(
     assert shown(file)[1] == theirs
 
 
+def touch(file: Path, when: datetime) -> None:
+    os.utime(file, (when.timestamp(), when.timestamp()))
+
+
+def test_a_backup_that_touches_our_face_is_no_success(lock: Lock, file: Path, clock: ManualClock) -> None:
+    lock.acquire().publish(lambda: None)
+    success = clock.now()
+    clock.pass_time(30 * timedelta(hours=1))
+    touch(file, clock.now())
+    assert lock.read_state().last_success == success
+    lock.acquire().give_up()
+    assert lock.read_state().last_success == success, "nor is it kept in the record"
+    assert shown(file)[1] == success, "what was touched is put right"
+
+
+def test_a_touch_while_we_hold_the_lock_is_put_right_when_we_let_go(
+    lock: Lock, file: Path, clock: ManualClock
+) -> None:
+    lease = lock.acquire()
+    clock.pass_time(MINUTE)
+    touch(file, clock.now())
+    lease.give_up()
+    assert shown(file)[1] == EPOCH
+    assert lock.read_state().last_success is None
+
+
+def test_a_touched_face_of_a_process_of_ours_that_lives_on_holds_nothing(
+    lock: Lock, file: Path, clock: ManualClock, alive: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: alive)
+    lock.acquire().publish(lambda: None)
+    monkeypatch.undo()
+    clock.pass_time(DAY)
+    touch(file, clock.now())
+    assert lock.acquire().token == 2
+
+
+def test_another_program_that_lives_on_may_succeed_more_than_once(
+    lock: Lock, file: Path, clock: ManualClock, dead: int
+) -> None:
+    for _ in range(3):
+        clock.pass_time(DAY)
+        write_foreign(file, dead, clock.now())
+        assert lock.read_state().last_success == clock.now()
+        # It is seen on the face when we take the lock, and is not ours for that.
+        lock.acquire().give_up()
+
+
 def test_an_older_consolidation_does_not_undo_a_newer_one(
     lock: Lock, file: Path, clock: ManualClock, dead: int
 ) -> None:

@@ -31,7 +31,7 @@ from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebu
 from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.core.settings import amount
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock_face import LockFace, outside_success, refuse_foreign_holder, stamp
+from sevenfold.store.lock_face import LockFace, is_ours, outside_success, refuse_foreign_holder, stamp
 from sevenfold.store.lock_state import FaceStamp, Holder, LockState, boot_id, read_state, write_state
 from sevenfold.store.mutex import mutex
 
@@ -143,12 +143,7 @@ class Lock:
         """See `Lease.renew`."""
         with mutex(self._control, self._name):
             state = self._owned(token, nonce)
-            now, up = self._clock.now(), self._clock.uptime()
-            if state.holder and state.holder.held_for(now, up) > self._longest:
-                raise LeaseLost(
-                    f"lock {self._name!r} was held for over {self._longest}; stop and start again"
-                )
-            self._write(state.renewed(now, up, self._lease))
+            self._write(state.renewed(self._clock.now(), self._clock.uptime(), self._lease))
 
     def publish(self, token: int, commit: Callable[[], None], nonce: str = "") -> None:
         """See `Lease.publish`."""
@@ -171,6 +166,10 @@ class Lock:
             raise LeaseLost(
                 f"lock {self._name!r} was taken over (our token {token}, now {state.token}); "
                 "nothing was published, start the work again"
+            )
+        if state.holder and state.holder.held_for(self._clock.now(), self._clock.uptime()) > self._longest:
+            raise LeaseLost(
+                f"lock {self._name!r} was held for over {self._longest}; nothing was published, start again"
             )
         return state
 
@@ -204,7 +203,7 @@ class Lock:
             self._write(state)
             return
         # Where another program took it meanwhile it is theirs to change.
-        ours = face is None or face in state.faces
+        ours = face is None or is_ours(face, state.faces)
         self._write(state, face, stamp(when) if ours else None)
 
     def _read_face(self) -> FaceStamp | None:
@@ -234,9 +233,10 @@ class Lock:
         )
 
     def _write(self, state: LockState, seen: FaceStamp | None = None, mark: FaceStamp | None = None) -> None:
-        """The record first, naming what is on the face and what will be: anything else there is not ours."""
+        """The record first, naming what is on the face of ours and what will be: all else there is not."""
         if self._face and mark:
-            state = replace(state, faces=tuple(known for known in (seen, mark) if known))
+            before = (seen,) if seen and is_ours(seen, state.faces) else ()
+            state = replace(state, faces=(*before, mark))
         self._control.replace(self._file, write_json(freeze(write_state(state))) + b"\n")
         if self._face and mark:
             try:

@@ -58,13 +58,22 @@ def stamp(when: datetime | None) -> FaceStamp:
     return FaceStamp(os.getpid(), elapsed // timedelta(seconds=2) * 2_000_000_000)
 
 
+def is_ours(face: FaceStamp, ours: tuple[FaceStamp, ...]) -> bool:
+    """Whether the face names a holder that we wrote there, whenever it was touched since.
+
+    The time alone proves nothing: backups, copies and agents set it, and a program that consolidates writes
+    its own PID as well.
+    """
+    return any(face.pid == mark.pid for mark in ours)
+
+
 def outside_success(face: FaceStamp | None, ours: tuple[FaceStamp, ...], now: datetime) -> datetime | None:
     """When another program last consolidated, as far as the face tells.
 
     A little ahead is a clock that is a little wrong, and counts as now. Far ahead is a clock that was set, or
     an agent that touched the file: it says nothing, or it would say "just now" for as long as it lies ahead.
     """
-    if face is None or face in ours or face.modified_ns <= 0:
+    if face is None or is_ours(face, ours) or face.modified_ns <= 0:
         return None
     ahead_us = face.modified_ns // 1000 - (now - _EPOCH) // _MICROSECOND
     if ahead_us > FOREIGN_HOLD // _MICROSECOND:

@@ -58,7 +58,7 @@ class LockState:
     strikes: int = 0
     """Attempts in a row that ended in failure or a crash; persisted, so that a crash loop cannot hide."""
     faces: tuple[FaceStamp, ...] = ()
-    """What we may have left on the face; anything else there is another program's doing."""
+    """What we may have left on the face; another PID there is another program's doing."""
 
     def renewed(self, now: datetime, up: timedelta, lease: timedelta) -> LockState:
         holder = self.holder
