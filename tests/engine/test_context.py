@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from sevenfold.blocking import Session
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ContextCut, InstructionSkipped
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import Frame, Reply
 from sevenfold.engine import Session as AsyncSession
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.layers.context_sources import ContextSource, is_context
@@ -24,6 +25,7 @@ from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.request.overflow_job import Part
 from sevenfold.testing import Simulator
 from tests.engine.talk import FRAME, Listener, call, reply, result
+from tests.engine.working import CATALOGUE, STRICTEST, Moody, Work, brain, frame_of, results
 
 DEAF = Frame("claude-sonnet-4-5", 8_000, "You are helpful.")
 """A model that takes no system messages."""
@@ -386,6 +388,45 @@ async def talk_for_days(tmp_path: Path) -> list[int]:
                 (tmp_path / "AGENTS.md").write_text(f"Be exact, version {turn}. " * 400)
                 clock.pass_time(timedelta(days=1))
     return read
+
+
+@dataclass(slots=True)
+class Told(Work):
+    """A session with context, at work."""
+
+    async def _open(self, name: str | None) -> AsyncSession:
+        session = await Work._open(self, name)
+        await session.add_context(ContextSource("todo", "1. the parser"))
+        return session
+
+
+def edit_rules(number: int, work: Work) -> None:
+    (work.home / "AGENTS.md").write_text(f"Be exact, version {number // 4}. " * 20)
+
+
+def speak_at_times(number: int, reply: Reply) -> tuple[Message, ...]:
+    said = (Message("user", f"and then, {number}"),) if number % 3 == 0 else ()
+    return (results(number, reply), *said)
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-opus-5", "claude-sonnet-5"])
+def test_sessions_with_context_pass_the_strictest_api_over_boundaries_and_restarts(
+    tmp_path: Path, model: str
+) -> None:
+    with Simulator(brain, choices=STRICTEST, catalog=CATALOGUE) as simulator, simulator.client() as client:
+        provider = Moody(AnthropicProvider(client))
+        work = Told(
+            tmp_path,
+            simulator,
+            provider,
+            frame_of(CATALOGUE.find(model)),
+            respond=speak_at_times,
+            before_round=edit_rules,
+            leave_after=frozenset({4, 9, 14}),
+        ).run(20)
+    assert work.refusals == []
+    assert len(work.rungs) >= 2
+    assert "PrefixBroken" not in work.listener.names()
 
 
 def test_an_attached_client_has_context_only_when_it_is_asked_for(tmp_path: Path) -> None:

@@ -133,6 +133,18 @@ def test_a_session_taken_up_again_sends_the_same_bytes(opened: Open) -> None:
     assert after.tokens == before.tokens
 
 
+def test_a_system_message_at_the_end_of_a_request_comes_back_once(opened: Open) -> None:
+    session = opened()
+    session.history.append(Message("user", "go"))
+    session.history.append(Message("system", "Be brief."))
+    before = session.prepare().request.messages
+    session.record(reply(Message("assistant", "ok"), 1))
+    session.close()
+    again = opened(session.id)
+    again.history.append(Message("user", "more"))
+    assert again.prepare().request.messages == (*before, *list(again.history)[2:])
+
+
 def test_the_latest_session_can_be_taken_up_without_its_name(opened: Open) -> None:
     session = opened()
     session.history.append(Message("user", "go"))
@@ -260,3 +272,37 @@ def _without_home(message: Message, home: Path) -> str:
     texts = [block.text for block in message.blocks if isinstance(block, Text)]
     results = [str(block.content) for block in message.blocks if isinstance(block, ToolResult)]
     return f"{message.role} {texts} {[text.partition(str(home))[0] for text in results]}"
+
+
+@pytest.mark.parametrize("form", ["text", "nulls", "thoughtless", "same"])
+def test_a_reply_in_the_callers_own_form_joins_the_view_as_it_is_written(opened: Open, form: str) -> None:
+    session = opened()
+    ask, more = Message("user", "go"), Message("user", "more")
+    session.prepare(wires(ask))
+    told = Message("assistant", (Text("well"),))
+    session.record(reply(told, 1, tokens=5_000))
+    written: dict[str, object] = {
+        "text": {"role": "assistant", "content": "well"},
+        "nulls": {"role": "assistant", "content": [{"type": "text", "text": "well", "citations": None}]},
+        "thoughtless": {"role": "assistant", "content": [{"type": "text", "text": "well"}]},
+        "same": wires(told)[0],
+    }
+    view = session.prepare([*wires(ask), written[form], *wires(more)])
+    assert len(view.request.messages) == 3
+    assert view.cuts == ()
+    assert 5_000 < view.tokens < 5_100
+    session.close()
+    again = opened(session.id)
+    assert len(again.history) == 3
+    assert again.prepare().request.messages == view.request.messages
+
+
+def test_a_reply_the_caller_dropped_leaves_the_bill_and_nothing_else(opened: Open) -> None:
+    session = opened()
+    ask = Message("user", "go")
+    before = session.prepare(wires(ask))
+    session.record(call(1, tokens=5_000))
+    assert session.prepare(wires(ask)) == before
+    more = session.prepare(wires(ask, Message("user", "never mind")))
+    assert [message.content for message in more.request.messages] == ["go", "never mind"]
+    assert 5_000 <= more.tokens < 5_100

@@ -26,7 +26,7 @@ from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_t
 from sevenfold.layers.clearable import is_clearable
 from sevenfold.layers.microcompact import CachePrices, cache_prices
 from sevenfold.request.adapting import REFRAMED, adapt, binding_of, first_changed
-from sevenfold.request.history import Entry
+from sevenfold.request.history import Answer, Entry
 from sevenfold.request.journal import Journal
 from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Stake, Standpoint, is_cold
 from sevenfold.request.marking import Marking
@@ -148,16 +148,6 @@ class RequestPath:
         dropped = {"dropped": [entry.id for entry in gone]}
         self.cut(Cut(0, reason, first, _object(dropped)), stays)
 
-    def forget_answers(self, count: int) -> None:
-        """The last replies are not part of the caller's history after all. No request has held them."""
-        if not count:
-            return
-        gone = self.entries[-count:]
-        del self.entries[-count:]
-        self._start_over(self.shown.items[:-count])
-        dropped = _object({"dropped": [entry.id for entry in gone]})
-        self.around.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
-
     def cut(self, cut: Cut, items: Sequence[Item], detail: Detail | None = None) -> None:
         """Announce a change, and show these messages from now on. `detail` is asked once they are shown."""
         self._start_over(items, keeps_beginning=cut.first > 0)
@@ -208,8 +198,8 @@ class RequestPath:
         gone = _object({DELETED: sorted(self.server.deleted)})
         self.register(Cut(2, f"{count} old results were deleted in the cached prefix", len(self.shown), gone))
 
-    def bill(self, reply: Reply) -> None:
-        """What a model call of this conversation cost."""
+    def bill(self, reply: Reply) -> Answer:
+        """What a model call cost. Its answer is written down here, and shown by `take_answer`."""
         self.around.journal.add(
             UsageRecord(
                 reply.model or self.frame.model, "main", reply.usage_wire, reply.dialect, self.binding
@@ -220,7 +210,25 @@ class RequestPath:
         usage = reply.usage if reply.usage.requests else None
         now = self.around.clock.now()
         self.answered(usage, self._started or now, now)
-        self.remember(reply.message, "human", usage=usage)
+        entry = Entry(reply.message, self.around.journal.add(MessageRecord(reply.message)))
+        self.on_entry(entry)
+        return Answer(entry, usage)
+
+    def take_answer(self, answer: Answer, written: Message | None) -> None:
+        """An answer joins the view as the caller's history has it; None: it does not have it."""
+        own = answer.entry
+        if written == own.message:
+            self._know_tools(own.message)
+            self.entries.append(own)
+            self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
+            return
+        dropped = _object({"dropped": [own.id]})
+        self.around.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
+        if written is not None:
+            self.remember(written, own.origin, usage=answer.usage)
+        elif answer.usage is not None:
+            # No request has held it, so nothing breaks; what the prompt had is known all the same.
+            self.tally.bill(answer.usage, Message("assistant", ()), is_output_known=False)
 
     def answered(self, usage: Usage | None, started: datetime, ended: datetime) -> None:
         """A request was answered: what it left in the cache, and when."""
@@ -362,9 +370,10 @@ class RequestPath:
         """What is missing for the view to be sent now is put in, and becomes part of what was said."""
         for one in self._shaping.finish():
             self._view = None
-            if not is_stored:
+            origin = self._origin(one.entry)
+            if one.entry == OWN and not is_stored:
                 self.around.journal.add(AsideRecord(one.message, "attachment"))
-            self._append(Item(one.message, self.tally.add(one.message, "attachment"), OWN, "attachment"))
+            self._append(Item(one.message, self.tally.add(one.message, origin), one.entry, origin))
 
     def _append(self, item: Item) -> None:
         self.shown.append(item)

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, NotRegular
 from sevenfold.store.disk import READ_FLAGS, SYSTEM_DISK, Disk, mapped_errors, read_all
+from sevenfold.store.instruction_imports import find_imports
 
 MAX_FILE_BYTES = 256 * 1024
 """More than a whole context may have of instructions; what is beyond it would be cut anyway."""
@@ -23,6 +24,7 @@ Identity: TypeAlias = tuple[int, int]
 class PlainText:
     text: str
     identity: Identity
+    imports: tuple[str, ...] = ()
     is_cut: bool = False
     """It goes on beyond what is read of any such file."""
 
@@ -84,4 +86,4 @@ def _as_text(data: bytes, identity: Identity) -> PlainText:
     is_cut = len(data) > MAX_FILE_BYTES
     # Where it is cut the last character may be in two, and half a character is not the file's fault.
     text = data[:MAX_FILE_BYTES].decode("utf-8-sig", "ignore" if is_cut else "replace")
-    return PlainText(text, identity, is_cut)
+    return PlainText(text, identity, find_imports(text), is_cut)

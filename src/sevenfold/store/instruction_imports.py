@@ -31,7 +31,7 @@ def _found(text: str) -> Iterator[str]:
             fence = "" if start.startswith(fence) else fence
         elif start.startswith(_FENCES):
             fence = start[:3]
-        else:
+        elif "@" in line:
             for found in _IMPORT.finditer(_CODE.sub(" ", line)):
                 wanted = found[1].rstrip(_CLOSING)
                 if wanted and wanted not in (".", "..", "/", "~"):

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.events import Emit, InstructionSkipped, ignore
 from sevenfold.store.instruction_file import FileReader, Identity, PlainText
-from sevenfold.store.instruction_imports import find_imports, is_surely_path
+from sevenfold.store.instruction_imports import is_surely_path
 
 MANAGED_FILE = Path("/etc/sevenfold/AGENTS.md")
 """An operator's. Never taken from the environment, which a user could set."""
@@ -131,7 +131,7 @@ class InstructionReader:
         self._take_imports(candidate, plain, found, depth)
 
     def _take_imports(self, candidate: _Candidate, plain: PlainText, found: _Found, depth: int) -> None:
-        for wanted in find_imports(plain.text):
+        for wanted in plain.imports:
             if found.is_full:
                 told = f"it imports more; {MAX_FILES} files and {MAX_IMPORTS} names are looked at in all"
                 self._skip(candidate.path, told)
