@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -14,8 +15,13 @@ from anthropic.types import MessageParam, Usage
 
 from sevenfold.simulator import arrivals as waiting
 from sevenfold.simulator.arrivals import Arrivals
-from sevenfold.testing import Choices, Simulator
-from tests.simulator.asking import MODEL, PROSE
+from sevenfold.simulator.brain import Prompt, Reply
+from sevenfold.simulator.brains.echo import EchoBrain
+from sevenfold.simulator.exchange import Exchange
+from sevenfold.simulator.openai_exchange import OpenAIExchange
+from sevenfold.simulator.world import World
+from sevenfold.testing import Choices, Simulator, SlowFault
+from tests.simulator.asking import MODEL, NEWER, PROSE
 
 SIDE = 8
 
@@ -143,3 +149,57 @@ def test_an_answer_on_its_way_holds_nobody_up() -> None:
         await serving
 
     asyncio.run(main())
+
+
+NEVER = timedelta(days=1)
+"""A first delay that no test waits for."""
+
+
+async def serve(world: World, *, is_openai: bool, streams: bool) -> None:
+    """One and the same request, without a network."""
+    headers = {"x-api-key": "k", "authorization": "Bearer k", "anthropic-version": NEWER}
+    body = {"model": "gpt-5.6" if is_openai else MODEL, "max_tokens": 50, "stream": streams}
+    if is_openai:
+        talk = [{"role": "user", "content": PROSE * 4}]
+        await OpenAIExchange(world).serve("chat", headers, json.dumps({**body, "messages": talk}).encode())
+    else:
+        data = json.dumps({**body, "messages": said("slow")}).encode()
+        await Exchange(world).serve("messages", headers, data)
+
+
+@pytest.mark.rule("cache-48")
+@pytest.mark.parametrize("streams", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("is_openai", [False, True], ids=["messages", "chat"])
+def test_what_a_slow_answer_wrote_cannot_be_read_before_it_begins(is_openai: bool, streams: bool) -> None:
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        class Brain(EchoBrain):
+            async def reply(self, prompt: Prompt) -> Reply:
+                asked.set()
+                return await super().reply(prompt)
+
+        world = World(Brain())
+        world.faults.add(SlowFault(first=NEVER))
+        slow = asyncio.create_task(serve(world, is_openai=is_openai, streams=streams))
+        await asked.wait()
+        for reads in (False, True):
+            await serve(world, is_openai=is_openai, streams=streams)
+            assert bool(world.ledger.entries[-1].usage.read) is reads
+        assert not slow.done()
+        slow.cancel()
+
+    asyncio.run(main())
+
+
+@pytest.mark.rule("cache-48")
+def test_what_a_slow_answer_wrote_can_be_read_once_it_has_begun() -> None:
+    async def main() -> list[int]:
+        world = World(EchoBrain())
+        world.faults.add(SlowFault(first=timedelta(microseconds=1)))
+        for _ in range(2):
+            await serve(world, is_openai=False, streams=True)
+        return [entry.usage.read for entry in world.ledger.entries]
+
+    first, second = asyncio.run(main())
+    assert (first, second > 0) == (0, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import groupby
 from operator import is_
 
@@ -45,10 +46,13 @@ class Answered:
 
 
 class Answering:
-    """One request being answered."""
+    """One request being answered; `delay` is real time that passes before its answer begins."""
 
-    def __init__(self, call: Call, prepared: Prepared, world: World, suffix: str) -> None:
+    def __init__(
+        self, call: Call, prepared: Prepared, world: World, suffix: str, delay: timedelta = timedelta()
+    ) -> None:
         self._call, self._prepared, self._world, self._suffix = call, prepared, world, suffix
+        self._delay = delay
 
     async def answer(self) -> Answered:
         """Ask the brain as often as the request needs."""
@@ -170,8 +174,12 @@ class Answering:
     async def _begin(self, bill: Bill) -> Bill:
         """The answer begins: whoever comes from here on can read what this request wrote."""
         world = self._world
+        # Once, however many runs the answer takes.
+        delay, self._delay = self._delay, timedelta()
         if bill.writes:
-            await world.arrivals.settle(world.choices.first_token)
+            await world.arrivals.settle(world.choices.first_token + delay)
+        else:
+            await world.arrivals.pause(delay)
         world.cache.begin_response(bill, world.clock.now())
         return bill
 

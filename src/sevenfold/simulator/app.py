@@ -125,8 +125,6 @@ class Front:
         data = await _read_body(request, world.choices.request_limit_bytes)
         served = await Exchange(world).serve(endpoint, _headers(request), data)
         world.arrivals.looked_up()
-        if isinstance(served.fault, SlowFault):
-            await asyncio.sleep(served.fault.first.total_seconds())
         if served.streams:
             return _stream(served, pings=world.choices.pings)
         if isinstance(served.fault, DropFault):

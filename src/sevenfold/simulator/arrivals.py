@@ -59,6 +59,12 @@ class Arrivals:
         """The request of the running task has seen the cache, or never will."""
         self._looking.discard(asyncio.current_task())
 
+    async def pause(self, delay: timedelta) -> None:
+        """Wait this long, and hold nobody up."""
+        if delay:
+            self.looked_up()
+            await asyncio.sleep(delay.total_seconds())
+
     async def settle(self, first_token: timedelta) -> None:
         """Wait until nobody is on the way, and at least this long."""
         self.looked_up()

@@ -19,7 +19,7 @@ from sevenfold.simulator.answering import Answered, Answering
 from sevenfold.simulator.billing import usage_of, usage_wire
 from sevenfold.simulator.breaking import bill_sent, breaking_point
 from sevenfold.simulator.call import Call, Endpoint, read_call, read_envelope
-from sevenfold.simulator.faults import Fault, StatusFault, StreamFault
+from sevenfold.simulator.faults import Fault, StatusFault, StreamFault, first_delay
 from sevenfold.simulator.ledger import Entry
 from sevenfold.simulator.preparing import Prepared, prepare
 from sevenfold.simulator.records import NO_TRACE, Record, Trace
@@ -115,8 +115,10 @@ class Exchange:
         visit.previous = world.records.predecessor(visit.trace, call.model_name)
         prepared = prepare(call, world, visit.previous)
         if visit.endpoint == "count_tokens":
+            await world.arrivals.pause(first_delay(visit.fault))
             return self._counted(visit, call, prepared)
-        answered = await Answering(call, prepared, world, visit.suffix).answer()
+        delay = first_delay(visit.fault)
+        answered = await Answering(call, prepared, world, visit.suffix, delay).answer()
         return self._answered(visit, call, prepared, answered)
 
     def _counted(self, visit: _Visit, call: Call, prepared: Prepared) -> Served:

@@ -61,6 +61,11 @@ class SlowFault:
 Fault: TypeAlias = StatusFault | StreamFault | DropFault | SlowFault
 
 
+def first_delay(fault: Fault | None) -> timedelta:
+    """Real time before the answer begins: until then nobody can read what its request writes to the cache."""
+    return fault.first if isinstance(fault, SlowFault) else timedelta()
+
+
 class FaultPlan:
     """Faults waiting for a request: each is met so many times, in the order they were planned."""
 

@@ -17,7 +17,7 @@ from sevenfold.core.prices import cost, cost_without_caching
 from sevenfold.core.usage import Usage
 from sevenfold.simulator.brain import Prompt, Reply
 from sevenfold.simulator.counting import counter
-from sevenfold.simulator.faults import Fault, StatusFault, StreamFault
+from sevenfold.simulator.faults import Fault, StatusFault, StreamFault, first_delay
 from sevenfold.simulator.ledger import Entry
 from sevenfold.simulator.openai_cache import Part
 from sevenfold.simulator.openai_chat import chat_chunks, read_chat, write_chat
@@ -110,6 +110,7 @@ class OpenAIExchange:
         reply = await self._ask(model, talk)
         room = Room(talk.max_tokens or model.max_output_tokens, model.window_tokens - prompt)
         output = fit(reply, room, talk.stops, counter(world.tokenizer, model))
+        await world.arrivals.pause(first_delay(visit.fault))
         world.prefixes.keep(workspace, talk.model, hit, world.clock.now())
         usage = self._usage(model, output, room, prompt, hit.cached_tokens)
         prefix = "chatcmpl-" if visit.endpoint == "chat" else "resp_"

@@ -74,8 +74,6 @@ class OpenAIFront:
         headers = {name.lower(): value for name, value in request.headers.items()}
         served = await OpenAIExchange(world).serve(endpoint, headers, await request.body())
         world.arrivals.looked_up()
-        if isinstance(served.fault, SlowFault):
-            await asyncio.sleep(served.fault.first.total_seconds())
         if served.events is not None:
             from starlette.responses import StreamingResponse
 
