@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +26,32 @@ class QuickDisk(SystemDisk):
 
     def fsync(self, fd: int) -> None:
         pass
+
+
+class LackingDisk(SystemDisk):
+    """A file system, such as NFS, that cannot rename without replacing in one step.
+
+    It calls `between` with a file under two names, or with a name found free and not yet taken.
+    """
+
+    def __init__(self, between: Callable[[], None] | None = None) -> None:
+        self.between = between
+
+    def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), new)
+
+    def link(self, old: str, new: str, *, dir_fd: int) -> None:
+        super().link(old, new, dir_fd=dir_fd)
+        self._call_once()
+
+    def rename(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
+        self._call_once()
+        super().rename(old, new, old_fd=old_fd, new_fd=new_fd)
+
+    def _call_once(self) -> None:
+        between, self.between = self.between, None
+        if between:
+            between()
 
 
 class CountingDisk(QuickDisk):

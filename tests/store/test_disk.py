@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -249,32 +250,27 @@ def test_an_interrupted_openat2_is_tried_again(root: int, monkeypatch: pytest.Mo
     assert len(calls) == 2
 
 
-@pytest.fixture(params=["atomic", "two steps"])
-def rename_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """With the kernel's single step, and with what there is where it has none."""
-    if request.param == "two steps":
-        monkeypatch.setattr("sevenfold.store.disk._rename_no_replace", lacks_it)
-    return SystemDisk()
-
-
-def lacks_it(old: str, new: str, old_fd: int, new_fd: int) -> bool:
-    return False
-
-
-def test_rename_new_moves_a_file_to_a_free_name(rename_disk: Disk, root: int) -> None:
-    rename_disk.rename_new("file", "moved", old_fd=root, new_fd=root)
-    names = rename_disk.names(root)
+def test_rename_new_moves_a_file_to_a_free_name(root: int) -> None:
+    SystemDisk().rename_new("file", "moved", old_fd=root, new_fd=root)
+    names = SystemDisk().names(root)
     assert "moved" in names
     assert "file" not in names
 
 
-def test_rename_new_never_replaces(rename_disk: Disk, root: int) -> None:
+@pytest.mark.parametrize("taken", ["other", "dangling", "a"])
+def test_neither_renaming_anew_nor_linking_ever_replaces(root: int, taken: str) -> None:
     os.close(os.open("other", os.O_CREAT | os.O_WRONLY, dir_fd=root))
-    for taken in ("other", "dangling", "a"):
-        with pytest.raises(FileExistsError):
-            rename_disk.rename_new("file", taken, old_fd=root, new_fd=root)
+    with pytest.raises(FileExistsError):
+        SystemDisk().rename_new("file", taken, old_fd=root, new_fd=root)
+    with pytest.raises(FileExistsError):
+        SystemDisk().link("file", taken, dir_fd=root)
+
+
+def test_what_is_not_there_gets_no_new_name(root: int) -> None:
     with pytest.raises(FileNotFoundError):
-        rename_disk.rename_new("nothing", "new", old_fd=root, new_fd=root)
+        SystemDisk().rename_new("nothing", "new", old_fd=root, new_fd=root)
+    with pytest.raises(FileNotFoundError):
+        SystemDisk().link("nothing", "new", dir_fd=root)
 
 
 def test_a_drive_that_cannot_be_flushed_through_is_flushed_as_far_as_it_goes(
@@ -315,21 +311,40 @@ def test_what_is_wrong_with_the_folder_is_not_taken_for_a_lack_of_openat2(
 
 
 @pytest.mark.parametrize("name", ["ENOSYS", "EINVAL", "ENOTSUP"])
-def test_a_file_system_without_the_single_step_gets_two(
+def test_a_file_system_without_the_single_step_says_so_in_one_way(
     root: int, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     def lacking(result: int, path: str) -> int:
         raise OSError(getattr(errno, name), "not here", path)
 
     monkeypatch.setattr("sevenfold.store.disk._checked", lacking)
-    os.close(os.open("other", os.O_CREAT | os.O_WRONLY, dir_fd=root))
-    # The kernel under this test has the single step, and has taken it by the time it says that it has not.
-    with pytest.raises(FileNotFoundError):
-        SystemDisk().rename_new("other", "moved", old_fd=root, new_fd=root)
-    assert "moved" in os.listdir(root)
+    with pytest.raises(OSError, match="moved") as caught:
+        SystemDisk().rename_new("file", "moved", old_fd=root, new_fd=root)
+    assert caught.value.errno == errno.ENOTSUP
 
 
-def test_a_library_without_the_single_step_gets_two(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_does_a_library_without_it(root: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sevenfold.store.disk._libc", object)
-    SystemDisk().rename_new("file", "moved", old_fd=root, new_fd=root)
-    assert "moved" in os.listdir(root)
+    with pytest.raises(OSError, match="moved") as caught:
+        SystemDisk().rename_new("file", "moved", old_fd=root, new_fd=root)
+    assert caught.value.errno == errno.ENOTSUP
+    assert "file" in os.listdir(root)
+
+
+def test_threads_that_list_by_one_handle_all_get_everything(tmp_path: Path) -> None:
+    for number in range(600):
+        (tmp_path / f"{number}").touch()
+    short: list[int] = []
+    fd = os.open(tmp_path, FOLDER_FLAGS)
+
+    def look() -> None:
+        found = [len(SystemDisk().names(fd)) for _ in range(30)]
+        short.extend(count for count in found if count != 600)
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    os.close(fd)
+    assert short == []

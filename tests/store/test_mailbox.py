@@ -28,7 +28,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mail, Mailbox, MailId, MailSettings
 from tests.core import wires
 from tests.store import children
-from tests.store.disks import fresh_folder, temps, tree
+from tests.store.disks import LackingDisk, fresh_folder, temps, tree
 from tests.store.mails import SENT, files, letter, opened, waiting
 
 
@@ -153,24 +153,10 @@ def test_mail_that_could_not_be_read_this_once_is_not_set_aside(mail: Folder, co
         assert waiting(box) == ["m1"]
 
 
-class TwoStepDisk(SystemDisk):
-    """Has no single step to rename without replacing: a reader may look in between."""
-
-    def __init__(self) -> None:
-        self.between: Callable[[], None] | None = None
-
-    def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
-        os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd)
-        if self.between:
-            look, self.between = self.between, None
-            look()
-        os.unlink(old, dir_fd=old_fd)
-
-
 def test_a_delivery_seen_between_its_two_steps_is_waited_for(
     mail: Folder, control: Folder, events: list[Event]
 ) -> None:
-    disk = TwoStepDisk()
+    disk = LackingDisk()
     seen, told = os.pipe()
     pids: list[int] = []
 

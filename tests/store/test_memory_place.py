@@ -17,8 +17,10 @@ from sevenfold.core.settings import Settings
 from sevenfold.store import memory_place
 from sevenfold.store.folder import Folder
 from sevenfold.store.identity import identify
+from sevenfold.store.lock import LockSettings
 from sevenfold.store.lock_face import FACE, stamp
 from sevenfold.store.memory_place import CLAIM
+from sevenfold.store.patience import PATIENCE, Patience
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import read_settings
@@ -137,11 +139,36 @@ def test_the_folders_that_projects_have_already_are_nobody_elses_memory(
 def settled(root: Path, tmp_path: Path, environ: Mapping[str, str] = EMPTY) -> Settings:
     """The settings as a caller at the edge has them, with a machine's own policy in the test's folder."""
     return read_settings(
-        [PlaceSettings],
+        [PlaceSettings, LockSettings],
         root=root,
         environ={"HOME": str(tmp_path / "ann"), **environ},
         managed_file=tmp_path / "managed.toml",
     )
+
+
+@pytest.mark.parametrize("memory", ["", "elsewhere"])
+def test_settings_say_how_long_those_in_a_project_wait_for_one_another(
+    tmp_path: Path, work: Path, memory: str
+) -> None:
+    environ = {
+        "SEVENFOLD_LOCK_WAIT_SECONDS": "3",
+        "SEVENFOLD_LOCK_MARK_SECONDS": "45",
+        "SEVENFOLD_PLACES_SWEEP_HOURS": "2",
+        "SEVENFOLD_MEMORY_DIR": str(tmp_path / memory) if memory else "",
+    }
+    said = Patience(timedelta(seconds=3), timedelta(seconds=45), timedelta(hours=2))
+    with open_project(work, settled(work, tmp_path, environ), user_home=tmp_path / "ann") as project:
+        folders = (project.folder, project.sessions, project.memory, project.mail, project.control)
+        assert [folder.patience for folder in folders] == [said] * 5
+        with project.sessions.subfolder("one") as below:
+            assert below.patience == said
+
+
+def test_a_caller_that_asks_for_no_lock_settings_gets_their_defaults(tmp_path: Path, work: Path) -> None:
+    settings = read_settings([PlaceSettings], root=work, environ={}, managed_file=tmp_path / "managed.toml")
+    with open_project(work, settings, user_home=tmp_path / "ann") as project:
+        assert project.control.patience == LockSettings().patience == PATIENCE
+        assert settings.of(PlaceSettings).sweep_every == PATIENCE.sweep
 
 
 @pytest.mark.parametrize("source", ["user", "managed", "environment", "local", "nobody"])

@@ -14,8 +14,10 @@ import pytest
 from sevenfold.core.errors import DiskFault, FileDamaged, FileMissing, LockBusy
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.faults import Fault, FaultyDisk
+from sevenfold.store.flock import take_flock
 from sevenfold.store.folder import Folder
-from sevenfold.store.mutex import edit_file, mutex, take_flock
+from sevenfold.store.mutex import edit_file, mutex
+from sevenfold.store.patience import Patience
 from tests.store import children
 from tests.store.disks import effects
 
@@ -36,6 +38,14 @@ def is_free(control: Folder, name: str = "m") -> bool:
             return True
     except LockBusy:
         return False
+
+
+def test_those_who_are_not_told_wait_as_long_as_the_folder_says(control: Folder) -> None:
+    with mutex(control, "m"), Folder.open(control.path, patience=Patience(mutex=AT_ONCE)) as hasty:
+        with pytest.raises(LockBusy, match="over 0 s"), mutex(hasty, "m"):
+            pass
+        with mutex(hasty, "another"):
+            assert not is_free(control, "another")
 
 
 def test_one_holder_at_a_time_and_the_error_says_what_to_look_for(control: Folder) -> None:

@@ -12,10 +12,12 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull, FileDamaged, InputError
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.notes import MAX_NOTES_BYTES, NOTES, UPDATE_LIFE, UPDATING, NotesFile
+from sevenfold.store.notes import MAX_NOTES_BYTES, NOTES, UPDATING, NotesFile
+from sevenfold.store.patience import PATIENCE, Patience
 from tests.store.disks import fresh_folder, tree
 
 SECOND = timedelta(seconds=1)
+LIFE = PATIENCE.mark
 
 
 @pytest.fixture
@@ -68,10 +70,21 @@ def test_an_update_shows_while_it_is_under_way(session: Folder) -> None:
     assert not other.is_updating()
     with notes.updating():
         assert other.is_updating()
-        clock.pass_time(UPDATE_LIFE - SECOND)
+        clock.pass_time(LIFE - SECOND)
         assert other.is_updating()
     assert not other.is_updating()
     assert tree(session.path) == {}
+
+
+def test_the_folder_says_how_long_a_mark_counts(session: Folder) -> None:
+    clock = ManualClock()
+    with (
+        Folder.open(session.path, patience=Patience(mark=5 * SECOND)) as folder,
+        NotesFile(folder, clock=clock).updating(),
+    ):
+        clock.pass_time(5 * SECOND)
+        assert not NotesFile(folder, clock=clock).is_updating()
+        assert NotesFile(session, clock=clock).is_updating()
 
 
 def test_an_update_that_fails_no_longer_shows(session: Folder) -> None:
@@ -87,7 +100,7 @@ def test_a_mark_that_was_taken_away_is_no_error(session: Folder) -> None:
     assert tree(session.path) == {}
 
 
-@pytest.mark.parametrize("step", [UPDATE_LIFE, -SECOND, timedelta(days=2), timedelta(days=-2)])
+@pytest.mark.parametrize("step", [LIFE, -SECOND, timedelta(days=2), timedelta(days=-2)])
 def test_nobody_waits_for_a_mark_that_a_dead_writer_or_a_wrong_clock_left(
     session: Folder, step: timedelta
 ) -> None:

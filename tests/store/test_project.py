@@ -15,6 +15,7 @@ from sevenfold.core.events import Event, SweepFailed, TempSwept, WorktreeDisowne
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.identity import IDENTITY, fingerprint, identify, read_claim
 from sevenfold.store.lock_face import stamp
+from sevenfold.store.patience import Patience
 from sevenfold.store.project import Project
 from tests.store.disks import QUICK, QuickDisk
 from tests.store.repos import git, make_repo
@@ -139,6 +140,16 @@ def test_opening_a_project_sweeps_it_once_a_day(home: Path, work: Path, events: 
         Project.open(work, home=home, clock=clock, emit=events.append).close()
         assert left.exists() != swept
     assert {type(event) for event in events} == {TempSwept}
+
+
+def test_it_is_swept_as_often_as_was_said(home: Path, work: Path) -> None:
+    now, often = datetime.now(UTC), Patience(sweep=timedelta(hours=4))
+    with Project.open(work, home=home) as project:
+        left = leave_half_made(project)
+    for hours, swept in ((3, False), (5, True)):
+        clock = ManualClock(now + timedelta(hours=hours))
+        Project.open(work, home=home, clock=clock, patience=often).close()
+        assert left.exists() != swept
 
 
 def test_a_sweep_that_was_noted_ahead_of_time_is_not_waited_for(home: Path, work: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +21,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lock
 from sevenfold.store.lock_face import FACE, LockFace
 from sevenfold.store.mailbox import Mail, Mailbox
+from tests.store.disks import LackingDisk
 
 LETTER = Mail("bob", "hello", JsonObject({"text": "hi"}), datetime(2026, 11, 15, tzinfo=UTC))
 
@@ -114,21 +114,8 @@ def die() -> NoReturn:
     raise Died
 
 
-class LinkingDisk(SystemDisk):
-    """A file system that cannot rename without replacing, so that it takes a link and an unlink."""
-
-    def __init__(self, between: Callable[[], None]) -> None:
-        self._between = between
-
-    def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
-        os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd)
-        self._between()
-        with suppress(FileNotFoundError):
-            os.unlink(old, dir_fd=old_fd)
-
-
 def test_a_file_whose_maker_died_with_two_names_on_it_can_be_read(tmp_path: Path) -> None:
-    with Folder.open(tmp_path, disk=LinkingDisk(die)) as folder, pytest.raises(Died):
+    with Folder.open(tmp_path, disk=LackingDisk(die)) as folder, pytest.raises(Died):
         folder.create("a.md", b"whole")
     with Folder.open(tmp_path) as folder:
         assert folder.read("a.md", max_bytes=9) == b"whole"
@@ -142,7 +129,7 @@ def test_a_file_that_is_just_getting_its_name_can_be_read(tmp_path: Path) -> Non
         with Folder.open(tmp_path) as reader:
             seen.append(reader.read("a.md", max_bytes=9))
 
-    with Folder.open(tmp_path, disk=LinkingDisk(look)) as folder:
+    with Folder.open(tmp_path, disk=LackingDisk(look)) as folder:
         folder.create("a.md", b"whole")
     assert seen == [b"whole"]
     assert os.listdir(tmp_path) == ["a.md"]

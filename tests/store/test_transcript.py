@@ -22,6 +22,7 @@ from sevenfold.core.events import Event, TailSealed
 from sevenfold.store.disk import Disk, SystemDisk
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
+from sevenfold.store.patience import Patience
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.transcript import Place, Transcript
 from sevenfold.store.transcript_reader import BadLine, Stored, resume
@@ -193,9 +194,12 @@ def test_a_lock_that_is_let_go_late_costs_nothing(sessions: Folder) -> None:
     assert ids(stored(sessions)) == ["first", "second"]
 
 
-def test_who_holds_it_too_long_is_named(sessions: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sevenfold.store.transcript.WAIT", timedelta(0))
-    with Transcript.open(sessions, SESSION) as transcript, sessions.opened(FILE, os.O_RDWR) as fd:
+def test_who_holds_it_too_long_is_named(sessions: Folder) -> None:
+    with (
+        Folder.open(sessions.path, patience=Patience(mutex=timedelta(0))) as folder,
+        Transcript.open(folder, SESSION) as transcript,
+        sessions.opened(FILE, os.O_RDWR) as fd,
+    ):
         SystemDisk().flock(fd, 2)
         with pytest.raises(LockBusy, match=FILE):
             transcript.append(said("waiting"))

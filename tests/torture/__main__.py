@@ -36,8 +36,10 @@ RIGS: Mapping[str, Rig] = {
 WHAT = """\
 rigs:
   faults   an accident (death, ENOSPC, EIO, EINTR, short write) at every operation of the fs port,
-           in a child process; then recovery, and what must hold afterwards
-  strace   a kill or an error at every system call, and proof that none bypasses the port (needs strace)
+           in a child process, on file systems with and without an exclusive rename; then recovery, and
+           what must hold afterwards
+  strace   a kill or an error at every system call, looking and closing too, and proof that none
+           bypasses the port (needs strace)
   kills    writers and readers killed at random moments while others go on
   lock     sixteen processes stopped, resumed and killed over one lock; sixteen editors of one file
   paths    hostile keys against a folder full of links, FIFOs and devices; roots that look alike

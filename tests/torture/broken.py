@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Generator, Sequence
@@ -15,6 +16,7 @@ from sevenfold.store.disk import write_all
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lock
 from sevenfold.store.lock_state import LockState
+from sevenfold.store.new_names import NewNames
 from sevenfold.store.records import Record
 from sevenfold.store.transcript import Transcript
 from tests.torture.lossy import LossyDisk
@@ -33,6 +35,21 @@ def replace_in_place(patch: pytest.MonkeyPatch) -> None:
         self.disk.close(fd)
 
     patch.setattr(Folder, "replace", replace)
+
+
+def move_in_two_steps(patch: pytest.MonkeyPatch) -> None:
+    """Without an exclusive rename, a file gets its new name before it loses the old, and both count."""
+
+    def move(self: NewNames, old: str, name: str, *, old_fd: int) -> None:
+        try:
+            self.disk.rename_new(old, name, old_fd=old_fd, new_fd=self.fd)
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+            os.link(old, name, src_dir_fd=old_fd, dst_dir_fd=self.fd)
+            self.disk.unlink(old, dir_fd=old_fd)
+
+    patch.setattr(NewNames, "move", move)
 
 
 def leave_tails_open(patch: pytest.MonkeyPatch) -> None:

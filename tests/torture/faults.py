@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -34,6 +35,7 @@ class Make(Protocol):
 
 SCENARIOS: tuple[Make, ...] = (Transcripts, Files, Edits, Notes, Spilled, Letters, Leases, Foreign, Opened)
 LASTING: tuple[Accident, ...] = ("ENOSPC", "EIO")
+DEATHS: tuple[Accident, ...] = ("die before", "die after")
 LONGEST_RUN_SECONDS = 60
 """A run takes milliseconds; one that takes this long hangs."""
 
@@ -45,18 +47,14 @@ NEAR = 12
 _MOST_SEEDS = 100
 
 
-class LinkingDisk(SystemDisk):
-    """A file system without an exclusive rename: it takes a link and an unlink, and a death in between."""
-
-    def __init__(self, deadly: int) -> None:
-        self._left = deadly
+class LackingDisk(SystemDisk):
+    """A file system without an exclusive rename, such as NFS: new names take several steps there."""
 
     def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
-        os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd, follow_symlinks=False)
-        self._left -= 1
-        if self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        os.unlink(old, dir_fd=old_fd)
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), new)
+
+
+LACKING_DISK = LackingDisk()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +63,21 @@ class Point:
     seed: int
     faults: tuple[Fault, ...] = ()
     """One accident, or two in one run: the second often meets whoever cleans up after the first."""
-    halved: int = 0
-    """Or a death in the middle of this rename, on a file system where it has a middle."""
+    lacking: bool = False
+    """On a file system without an exclusive rename."""
+    always: bool = False
+    """However few are tried: a death around one of the steps that stand in for that rename."""
 
     def __str__(self) -> str:
         accidents = [
             f"{fault.accident}{' for good' if fault.lasting else ''} at operation {fault.at}"
             for fault in self.faults
         ]
-        accidents += [f"death in the middle of exclusive rename {self.halved}"] if self.halved else []
-        return f"{self.make.name} (seed {self.seed}), {' and '.join(accidents)}"
+        where = " without an exclusive rename" if self.lacking else ""
+        return f"{self.make.name} (seed {self.seed}){where}, {' and '.join(accidents)}"
 
     def disk(self) -> Disk:
-        disk: Disk = LinkingDisk(self.halved) if self.halved else SYSTEM_DISK
+        disk: Disk = LACKING_DISK if self.lacking else SYSTEM_DISK
         for fault in reversed(self.faults):
             disk = FaultyDisk(fault, inner=disk)
         return disk
@@ -126,10 +126,10 @@ class Calm:
     wrong: list[str]
 
 
-def run_calm(scenario: Scenario, root: Path) -> Calm:
+def run_calm(scenario: Scenario, root: Path, inner: Disk = SYSTEM_DISK) -> Calm:
     shutil.rmtree(root, ignore_errors=True)
     scenario.prepare(root)
-    disk = FaultyDisk(None, inner=SYSTEM_DISK)
+    disk = FaultyDisk(None, inner=inner)
     notes: list[str] = []
     play(scenario, root, disk, notes.append)
     return Calm(disk.seen, judged(scenario, root, Seen.of(notes)))
@@ -160,24 +160,49 @@ def pairs_of(faults: Sequence[Fault], random: Random) -> list[tuple[Fault, ...]]
 def _choose(
     orders: Orders, scenarios: Sequence[Make], place: Path, wanted: int, found: Outcome
 ) -> list[Point]:
-    """All points of as many seeds as it takes; a short run takes a sample of the first seed's."""
+    """All points of as many seeds as it takes, and of the last one a sample; never without `always`."""
     points: list[Point] = []
     for seed in range(orders.seed, orders.seed + _MOST_SEEDS):
-        for make in scenarios:
-            calm = run_calm(make(seed), place / "calm")
-            faults = faults_of(calm.operations)
-            singles: list[tuple[Fault, ...]] = [(fault,) for fault in faults]
-            pairs = pairs_of(faults, orders.random(f"pairs {make.name} {seed}"))
-            points += [Point(make, seed, chosen) for chosen in (*singles, *pairs)]
-            renames = calm.operations.count("rename")
-            points += [Point(make, seed, halved=number) for number in range(1, renames + 1)]
-            for wrong in calm.wrong:
-                found.wrong(f"{make.name} (seed {seed}), with nothing in its way: {wrong}")
-        if len(points) >= wanted:
-            break
-    if orders.size == "long":
-        return points
-    return orders.random("points").sample(points, min(wanted, len(points)))
+        more = [point for make in scenarios for point in _points_of(make, seed, orders, place, found)]
+        if len(points) + len(more) >= wanted:
+            kept = [point for point in more if point.always]
+            others = [point for point in more if not point.always]
+            left = min(max(0, wanted - len(points) - len(kept)), len(others))
+            return points + kept + orders.random("points").sample(others, left)
+        points += more
+    return points
+
+
+def _points_of(make: Make, seed: int, orders: Orders, place: Path, found: Outcome) -> list[Point]:
+    """What can happen to a scenario, on a file system with an exclusive rename and on one without."""
+    calm = run_calm(make(seed), place / "calm")
+    lacking = run_calm(make(seed), place / "calm", LACKING_DISK)
+    for wrong in (*calm.wrong, *lacking.wrong):
+        found.wrong(f"{make.name} (seed {seed}), with nothing in its way: {wrong}")
+    faults = faults_of(calm.operations)
+    singles: list[tuple[Fault, ...]] = [(fault,) for fault in faults]
+    pairs = pairs_of(faults, orders.random(f"pairs {make.name} {seed}"))
+    points = [Point(make, seed, chosen) for chosen in (*singles, *pairs)]
+    if lacking.operations != calm.operations:
+        points += _lacking_points(make, seed, lacking.operations)
+    return points
+
+
+def _lacking_points(make: Make, seed: int, operations: Sequence[Operation]) -> list[Point]:
+    """Every accident on a file system without an exclusive rename."""
+    return [
+        Point(make, seed, (fault,), True, fault.accident in DEATHS and stands_in(operations, fault.at))
+        for fault in faults_of(operations)
+    ]
+
+
+def stands_in(operations: Sequence[Operation], at: int) -> bool:
+    """Whether an operation, by its number from 1, stands in for a rename that the file system lacks.
+
+    Names change there straight after a change of names was asked for; one that is done is first made durable.
+    """
+    changes = [name for name in operations[:at] if name in ("rename", "link", "unlink", "write", "fsync")]
+    return operations[at - 1] in ("rename", "link", "unlink") and changes[-2:-1] in (["rename"], ["link"])
 
 
 def _run_apart(scenario: Scenario, root: Path, disk: Disk) -> Seen | None:
@@ -207,5 +232,6 @@ def _spread(points: Sequence[Point]) -> str:
     counts = Counter(point.make.name for point in points)
     seeds = len({point.seed for point in points})
     pairs = sum(1 for point in points if len(point.faults) > 1)
+    lacking = sum(1 for point in points if point.lacking)
     named = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    return f"seeds {seeds}, with two accidents {pairs:,}: {named}"
+    return f"seeds {seeds}, with two accidents {pairs:,}, without an exclusive rename {lacking:,}: {named}"

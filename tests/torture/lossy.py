@@ -139,6 +139,11 @@ class LossyDisk:
         self._inner.rename_new(old, new, old_fd=old_fd, new_fd=new_fd)
         self._renamed(old, new, old_fd, new_fd)
 
+    def link(self, old: str, new: str, *, dir_fd: int) -> None:
+        self._inner.link(old, new, dir_fd=dir_fd)
+        folder = self._handles[dir_fd].node
+        self._name(Place(folder, new, self._names[folder][old]))
+
     def unlink(self, name: str, *, dir_fd: int) -> None:
         self._inner.unlink(name, dir_fd=dir_fd)
         if place := self._find(name, dir_fd):

@@ -79,6 +79,8 @@ class Files:
         random = Random(f"files {seed}")
         self.before = {"a.md": b"as it was " * random.choice(LENGTHS)}
         self.changes = [self._change(random, n) for n in range(7)]
+        # Whatever chance has made of the others, there is a move that can be done.
+        self.changes += [Change("replace", "a.md", b"on its way"), Change("move", "a.md", target="deep/d.md")]
 
     def prepare(self, root: Path) -> None:
         (root / "deep").mkdir(parents=True)

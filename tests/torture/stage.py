@@ -132,9 +132,6 @@ class Seen:
     def copy(self) -> Seen:
         return Seen([*self.begun], {**self.done}, [*self.refused], self.escaped, self.finished)
 
-    def in_doubt(self, step: str) -> bool:
-        return step in self.begun and step not in self.done
-
 
 def play(scenario: Scenario, root: Path, disk: Disk, note: Note) -> None:
     """Run a scenario to its end, or note what came out of it that must not."""

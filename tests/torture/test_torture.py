@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.store.faults import Operation
 from tests.torture import paths, power, syscalls
 from tests.torture.broken import (
     BYPASS,
@@ -18,6 +19,7 @@ from tests.torture.broken import (
     hold_no_mutex,
     leave_tails_open,
     let_errors_out,
+    move_in_two_steps,
     name_by_slug,
     never_sync,
     publish_without_fencing,
@@ -26,7 +28,7 @@ from tests.torture.broken import (
 )
 from tests.torture.contention import run_edits, run_rounds
 from tests.torture.cuts import run_cuts
-from tests.torture.faults import Make, run_faults
+from tests.torture.faults import DEATHS, LACKING_DISK, Make, run_calm, run_faults, stands_in
 from tests.torture.kills import run_kills
 from tests.torture.leases import run_leases
 from tests.torture.paths import Way, run_identity, run_paths
@@ -37,7 +39,7 @@ from tests.torture.power import run_loops
 from tests.torture.races import run_races
 from tests.torture.rig import Orders, Outcome, Progress, outcome
 from tests.torture.stage import QuickDisk
-from tests.torture.syscalls import match_port, run_syscalls
+from tests.torture.syscalls import LOOKS, match_port, points_of, run_syscalls
 
 pytestmark = pytest.mark.torture
 
@@ -72,6 +74,7 @@ def test_no_accident_at_any_operation_loses_or_tears_anything(orders: Orders) ->
         (replace_in_place, Files, "a state that nobody made"),
         (replace_in_place, Edits, "lines [0"),
         (leave_tails_open, Transcripts, "glued"),
+        (move_in_two_steps, Files, "has 2 names (hard links)"),
         (let_errors_out, Files, "none of ours came out: OSError"),
         (count_crashes_as_success, Leases, "but nothing was published then"),
         (publish_without_fencing, Leases, "could publish"),
@@ -86,6 +89,28 @@ def test_accidents_show_what_is_wrong_with_a_broken_store(
 
 def test_no_system_call_that_fails_or_kills_loses_or_tears_anything(orders: Orders) -> None:
     expect_nothing(run_syscalls(orders))
+
+
+def test_looking_at_files_and_closing_them_are_among_the_calls_that_are_struck(tmp_path: Path) -> None:
+    expect_tools(syscalls.why_not())
+    struck = {(point.call, point.injection) for point in points_of(Files, 1, tmp_path / "files")}
+    for injection in ("signal=SIGKILL", "error=EIO"):
+        assert ("close", injection) in struck
+        assert any((call, injection) in struck for call in LOOKS)
+
+
+def operations_of(make: Make, orders: Orders) -> list[Operation]:
+    return run_calm(make(orders.seed), orders.place / "calm", LACKING_DISK).operations
+
+
+def test_a_death_in_the_middle_of_every_move_is_always_tried(orders: Orders) -> None:
+    """However few points there are: on a file system that cannot move without replacing in one step."""
+    operations = operations_of(Files, orders)
+    standing = [at for at in range(1, len(operations) + 1) if stands_in(operations, at)]
+    assert "rename" in {operations[at - 1] for at in standing}
+    (found,) = run_faults(orders, [Files], points=1)
+    assert found.count == len(DEATHS) * len(standing)
+    assert found.violations == 0
 
 
 def test_system_calls_show_that_a_file_is_replaced_in_place(

@@ -13,7 +13,7 @@ import fcntl
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Protocol
 
 from sevenfold.core.errors import (
@@ -42,7 +42,11 @@ class Disk(Protocol):
     def fsync(self, fd: int) -> None: ...
     def rename(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None: ...
     def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
-        """Rename, and fail with EEXIST rather than replace anything."""
+        """Rename, or fail: EEXIST rather than replace anything, ENOTSUP where that is no single step."""
+        ...
+
+    def link(self, old: str, new: str, *, dir_fd: int) -> None:
+        """Give a file a second name, and fail with EEXIST rather than replace anything."""
         ...
 
     def unlink(self, name: str, *, dir_fd: int) -> None: ...
@@ -115,12 +119,21 @@ class SystemDisk:
         os.rename(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd)
 
     def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
-        if not _rename_no_replace(old, new, old_fd, new_fd):
-            # Two steps where the kernel has no single one: both names exist for a moment, none is ever lost.
-            os.link(old, new, src_dir_fd=old_fd, dst_dir_fd=new_fd, follow_symlinks=False)
-            # A reader that meets both takes the old one for a dead writer's, and may drop it first.
-            with suppress(FileNotFoundError):
-                os.unlink(old, dir_fd=old_fd)
+        call = getattr(_libc(), "renameatx_np" if sys.platform == "darwin" else "renameat2", None)
+        if call is None:
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), new)
+        source, target = ctypes.c_char_p(_encoded(old)), ctypes.c_char_p(_encoded(new))
+        exclusive = 0x4 if sys.platform == "darwin" else 0x1
+        try:
+            _checked(call(old_fd, source, new_fd, target, ctypes.c_uint(exclusive)), new)
+        except OSError as error:
+            # Kernels and file systems have three ways to say that they do not know the flag.
+            if error.errno in (errno.ENOSYS, errno.EINVAL):
+                raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), new) from error
+            raise
+
+    def link(self, old: str, new: str, *, dir_fd: int) -> None:
+        os.link(old, new, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
 
     def unlink(self, name: str, *, dir_fd: int) -> None:
         os.unlink(name, dir_fd=dir_fd)
@@ -142,7 +155,13 @@ class SystemDisk:
         if fd < 0:
             # Python takes -1 for no handle at all, and would list the current folder.
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return os.listdir(fd)
+        # By a handle of its own: the place in a listing belongs to the open file, and of two threads that
+        # list by the same one each would get a part.
+        own = os.open(".", FOLDER_FLAGS, dir_fd=fd)
+        try:
+            return os.listdir(own)
+        finally:
+            os.close(own)
 
 
 SYSTEM_DISK = SystemDisk()
@@ -298,22 +317,6 @@ class _OpenAt2:
 
 
 _OPENAT2 = _OpenAt2()
-
-
-def _rename_no_replace(old: str, new: str, old_fd: int, new_fd: int) -> bool:
-    """One atomic step on Linux and macOS. False: this system or file system has none."""
-    source, target = ctypes.c_char_p(_encoded(old)), ctypes.c_char_p(_encoded(new))
-    call = getattr(_libc(), "renameatx_np" if sys.platform == "darwin" else "renameat2", None)
-    if call is None:
-        return False
-    exclusive = 0x4 if sys.platform == "darwin" else 0x1
-    try:
-        _checked(call(old_fd, source, new_fd, target, ctypes.c_uint(exclusive)), new)
-    except OSError as error:
-        if error.errno in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
-            return False
-        raise
-    return True
 
 
 def _encoded(name: str) -> bytes:

@@ -16,6 +16,7 @@ Operation: TypeAlias = Literal[
     "write",
     "fsync",
     "rename",
+    "link",
     "unlink",
     "mkdir",
     "flock",
@@ -35,9 +36,9 @@ OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 ACCIDENTS: tuple[Accident, ...] = get_args(Accident)
 
 _CHANGES: frozenset[Operation] = frozenset(
-    ("open", "write", "fsync", "rename", "unlink", "mkdir", "flock", "set_times")
+    ("open", "write", "fsync", "rename", "link", "unlink", "mkdir", "flock", "set_times")
 )
-_NEEDS_SPACE: frozenset[Operation] = frozenset(("open", "write", "fsync", "rename", "mkdir"))
+_NEEDS_SPACE: frozenset[Operation] = frozenset(("open", "write", "fsync", "rename", "link", "mkdir"))
 _HAS_SIZE: frozenset[Operation] = frozenset(("read", "write"))
 
 
@@ -124,6 +125,9 @@ class FaultyDisk:
 
     def rename_new(self, old: str, new: str, *, old_fd: int, new_fd: int) -> None:
         self._do("rename", lambda: self._inner.rename_new(old, new, old_fd=old_fd, new_fd=new_fd))
+
+    def link(self, old: str, new: str, *, dir_fd: int) -> None:
+        self._do("link", lambda: self._inner.link(old, new, dir_fd=dir_fd))
 
     def unlink(self, name: str, *, dir_fd: int) -> None:
         self._do("unlink", lambda: self._inner.unlink(name, dir_fd=dir_fd))

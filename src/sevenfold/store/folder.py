@@ -29,6 +29,9 @@ from sevenfold.store.disk import (
     write_all,
 )
 from sevenfold.store.keys import check_key, check_path, is_part
+from sevenfold.store.make_folders import make_folders
+from sevenfold.store.new_names import NewNames
+from sevenfold.store.patience import PATIENCE, Patience
 
 TEMP = ".tmp-"
 TEMP_LIFE = timedelta(hours=1)
@@ -46,9 +49,12 @@ class Entry:
 class Folder:
     """One directory held open. Safe to share between threads: it keeps no position and no cache."""
 
-    def __init__(self, fd: int, path: Path, disk: Disk, own: frozenset[str]) -> None:
+    def __init__(
+        self, fd: int, path: Path, disk: Disk, own: frozenset[str], patience: Patience = PATIENCE
+    ) -> None:
         self._disk = disk
         self._own = own
+        self.patience = patience
         try:
             self._device = disk.stat(fd).st_dev
         except BaseException:
@@ -60,14 +66,20 @@ class Folder:
 
     @classmethod
     def open(
-        cls, path: Path, *, create: bool = False, disk: Disk = SYSTEM_DISK, own: frozenset[str] = frozenset()
+        cls,
+        path: Path,
+        *,
+        create: bool = False,
+        disk: Disk = SYSTEM_DISK,
+        own: frozenset[str] = frozenset(),
+        patience: Patience = PATIENCE,
     ) -> Self:
         """Hold `path` open. `create` makes it and its missing parents, each durable before the next."""
         with mapped_errors(f"open folder {path}"):
             check_path(path)
             if create:
-                _make_folders(path, disk)
-            return cls(disk.open(str(path), FOLDER_FLAGS), path, disk, own)
+                make_folders(path, disk)
+            return cls(disk.open(str(path), FOLDER_FLAGS), path, disk, own, patience)
 
     def __enter__(self) -> Self:
         return self
@@ -144,7 +156,7 @@ class Folder:
             mapped_errors(f"move {self._say(old)} to {new}"),
         ):
             self._refuse_twin(target, new_name)
-            self._disk.rename_new(old_name, new_name, old_fd=source, new_fd=target)
+            self._new_names(target).move(old_name, new_name, old_fd=source)
             self._disk.fsync(target)
             self._disk.fsync(source)
 
@@ -160,13 +172,13 @@ class Folder:
             self._make(parts[: depth + 1])
         with mapped_errors(f"open folder {self._say(key)}"):
             fd = self._disk.open_beneath(self._fd, "/".join(parts), FOLDER_FLAGS)
-            return Folder(fd, self.path.joinpath(*parts), self._disk, self._own)
+            return Folder(fd, self.path.joinpath(*parts), self._disk, self._own, self.patience)
 
     def without_own(self) -> Folder:
         """The same directory for those to whom the names of our own do not exist: every verb refuses them."""
         with mapped_errors(f"open folder {self.path}"):
             fd = self._disk.open_beneath(self._fd, ".", FOLDER_FLAGS)
-            return Folder(fd, self.path, self._disk, frozenset())
+            return Folder(fd, self.path, self._disk, frozenset(), self.patience)
 
     def open_file(self, key: str, flags: int) -> int:
         """A checked handle for a caller that keeps it (a transcript, a mutex); made durably with O_CREAT."""
@@ -219,14 +231,19 @@ class Folder:
             temp = TEMP + secrets.token_hex(8)
             try:
                 self._write_temp(parent, temp, data, modified_ns)
-                move = self._disk.rename_new if fresh else self._disk.rename
-                move(temp, name, old_fd=parent, new_fd=parent)
+                if fresh:
+                    self._new_names(parent).give(temp, name)
+                else:
+                    self._disk.rename(temp, name, old_fd=parent, new_fd=parent)
             except BaseException:
                 # Best effort: what stays is swept later and can be mistaken for nothing.
                 with suppress(OSError):
                     self._disk.unlink(temp, dir_fd=parent)
                 raise
             self._disk.fsync(parent)
+
+    def _new_names(self, fd: int) -> NewNames:
+        return NewNames(self._disk, fd, str(self.path), self.patience.mutex)
 
     def _write_temp(self, parent: int, temp: str, data: bytes, modified_ns: int | None) -> None:
         fd = self._disk.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NEVER_INHERIT, dir_fd=parent)
@@ -320,27 +337,3 @@ class Folder:
 
     def _say(self, key: str) -> str:
         return f"{self.path}/{key}"
-
-
-def _make_folders(path: Path, disk: Disk) -> None:
-    missing: list[Path] = []
-    while not path.exists():
-        missing.append(path)
-        path = path.parent
-    # Whoever made the last one that is there may have died before making its name durable. A mount point has
-    # its name from elsewhere.
-    if path.stat().st_dev == path.parent.stat().st_dev:
-        with suppress(PermissionError):
-            _sync_folder(path.parent, disk)
-    for folder in reversed(missing):
-        with suppress(FileExistsError):
-            disk.mkdir(str(folder))
-        _sync_folder(folder.parent, disk)
-
-
-def _sync_folder(path: Path, disk: Disk) -> None:
-    fd = disk.open(str(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        disk.fsync(fd)
-    finally:
-        disk.close(fd)

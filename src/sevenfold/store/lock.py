@@ -34,6 +34,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.lock_face import LockFace, is_ours, outside_success, refuse_foreign_holder, stamp
 from sevenfold.store.lock_state import FaceStamp, Holder, LockState, boot_id, read_state, write_state
 from sevenfold.store.mutex import mutex
+from sevenfold.store.patience import Patience
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,17 @@ class LockSettings:
 
     longest_hold_seconds: int = amount(3_600, at_least=1)
     """A live holder is cut off here: work that takes longer has gone wrong (SPEC G2)."""
+
+    wait_seconds: int = amount(15)
+    """For the few milliseconds of somebody else's change: enough for a queue of writers on a slow disk, and
+    short enough that a person sees the error."""
+
+    mark_seconds: int = amount(120, at_least=1)
+    """A mark that notes are being updated, older than this, was left by a writer that died."""
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(timedelta(seconds=self.wait_seconds), timedelta(seconds=self.mark_seconds))
 
     @property
     def lease(self) -> timedelta:

@@ -15,6 +15,7 @@ from sevenfold.store.folder import TEMP, Folder
 from sevenfold.store.git_root import real_path
 from sevenfold.store.identity import ProjectId, claim, read_claim
 from sevenfold.store.lock_face import FACE
+from sevenfold.store.patience import PATIENCE, Patience
 
 CLAIM = ".sevenfold-project.json"
 """Hidden from whoever lists the memories."""
@@ -35,19 +36,21 @@ _OURS = (".sevenfold", ".config/sevenfold", ".local/share/sevenfold")
 _EXPECTED = frozenset(["logs", "team", FACE, CLAIM, ".DS_Store"])
 
 
-def open_own(path: Path, root: Path, projects: Path, disk: Disk) -> Folder:
+def open_own(path: Path, root: Path, projects: Path, disk: Disk, patience: Patience = PATIENCE) -> Folder:
     """Open and claim `path` as the memory folder of the project at `root`; `ProjectError` with the reason.
 
     `projects` is where projects have their own folders, which are nobody else's memory.
     """
     _refuse_place(path, projects)
-    return _claimed(Folder.open(path, create=True, disk=disk, own=OWN), root)
+    return _claimed(Folder.open(path, create=True, disk=disk, own=OWN, patience=patience), root)
 
 
-def open_among(path: Path, named: ProjectId, root: Path, projects: Path, disk: Disk) -> Folder:
+def open_among(
+    path: Path, named: ProjectId, root: Path, projects: Path, disk: Disk, patience: Patience = PATIENCE
+) -> Folder:
     """The same for a folder of one's own below `path`, which holds the memories of many projects."""
     _refuse_place(path, projects)
-    with Folder.open(path, create=True, disk=disk, own=OWN) as shared:
+    with Folder.open(path, create=True, disk=disk, own=OWN, patience=patience) as shared:
         if read_claim(shared, CLAIM) is not None:
             raise ProjectError(
                 f"{path} is the memory folder of one project (see {CLAIM} in it), and a setting for all "

@@ -6,34 +6,31 @@ file is never removed: unlinking a lock file lets two holders in, one on the old
 
 from __future__ import annotations
 
-import fcntl
 import os
-import random
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 
-from sevenfold.core.errors import FileMissing, LockBusy
-from sevenfold.store.disk import Disk, mapped_errors
+from sevenfold.core.errors import FileMissing
+from sevenfold.store.disk import mapped_errors
+from sevenfold.store.flock import drop_flock, take_flock
 from sevenfold.store.folder import Folder
 from sevenfold.store.inherited import forget_in_children
 
-WAIT = timedelta(seconds=15)
-"""Long enough for a queue of writers on a slow disk, short enough that a person sees the error."""
-
-_FIRST_PAUSE = 0.0005
-_LONGEST_PAUSE = 0.02
-
 
 @contextmanager
-def mutex(folder: Folder, name: str, *, wait: timedelta = WAIT) -> Generator[None]:
-    """Hold `name`.mutex in `folder` for the block; `LockBusy` when it cannot be had in time."""
+def mutex(folder: Folder, name: str, *, wait: timedelta | None = None) -> Generator[None]:
+    """Hold `name`.mutex in `folder` for the block; `LockBusy` when it cannot be had in time.
+
+    That is `wait`, or as long as the folder's patience lasts.
+    """
     key = f"{name}.mutex"
     while True:
         with _handle(folder, key) as fd:
             with mapped_errors(f"lock {folder.path}/{key}"):
-                take_flock(folder.disk, fd, wait, f"{folder.path}/{key}")
+                take_flock(
+                    folder.disk, fd, folder.patience.mutex if wait is None else wait, f"{folder.path}/{key}"
+                )
                 if folder.disk.stat(fd).st_nlink == 0:
                     continue  # somebody cleaned up while we waited: others lock a new file of that name
             yield
@@ -47,7 +44,7 @@ def edit_file(
     *,
     control: Folder,
     max_bytes: int,
-    wait: timedelta = WAIT,
+    wait: timedelta | None = None,
 ) -> bytes | None:
     """Read, change and replace a file with nobody else in between; what it now holds.
 
@@ -90,37 +87,3 @@ def _open(folder: Folder, key: str) -> int:
         return folder.open_file(key, os.O_RDWR)
     except FileMissing:
         return folder.open_file(key, os.O_RDWR | os.O_CREAT)
-
-
-def take_flock(disk: Disk, fd: int, wait: timedelta, name: str) -> None:
-    """Wait for the lock of an open file; `LockBusy` when it cannot be had in time."""
-    deadline = time.monotonic() + wait.total_seconds()
-    pause = _FIRST_PAUSE
-    while True:
-        try:
-            return disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except InterruptedError:
-            continue
-        except BlockingIOError as error:
-            if time.monotonic() >= deadline:
-                raise LockBusy(
-                    f"{name} is held by another process for over {wait.total_seconds():g} s; "
-                    "look for a stopped process that has it open (lsof, fuser)"
-                ) from error
-        except OSError:
-            # It may have been taken all the same, and whoever is told that it was not will not let go of it.
-            with suppress(OSError):
-                drop_flock(disk, fd)
-            raise
-        # Jitter: sixteen processes that woke together would otherwise ask together for ever.
-        time.sleep(pause * random.uniform(0.5, 1.5))
-        pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-def drop_flock(disk: Disk, fd: int) -> None:
-    """Let go at once. Closing alone would not, where a child forked meanwhile has a copy of the handle."""
-    while True:
-        try:
-            return disk.flock(fd, fcntl.LOCK_UN)
-        except InterruptedError:
-            continue

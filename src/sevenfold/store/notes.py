@@ -15,9 +15,6 @@ UPDATING = "notes.updating"
 MAX_NOTES_BYTES = 256 * 1024
 """Five times the 12,000 tokens that notes may have (SPEC D3): the loader truncates, the disk only guards."""
 
-UPDATE_LIFE = timedelta(minutes=2)
-"""An older mark was left by a writer that died; nobody waits for it."""
-
 
 class NotesFile:
     def __init__(self, session: Folder, *, clock: Clock | None = None) -> None:
@@ -56,4 +53,6 @@ class NotesFile:
             since = datetime.fromisoformat(self._folder.read(UPDATING, max_bytes=100).decode("ascii"))
         except (FileMissing, FileDamaged, NotRegular, ValueError):
             return False
-        return since.tzinfo is not None and timedelta(0) <= self._clock.now() - since < UPDATE_LIFE
+        # An older mark was left by a writer that died; nobody waits for it.
+        life = self._folder.patience.mark
+        return since.tzinfo is not None and timedelta(0) <= self._clock.now() - since < life

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from sevenfold.core.settings import Source, place
+from sevenfold.core.settings import Source, amount, place
 
 HOME = ".sevenfold"
 """In the user's own folder."""
@@ -27,6 +28,13 @@ class PlaceSettings:
     memory_dir: PurePath | None = place(None, alias="SEVENFOLD_MEMORY_DIR")
     """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
     holds it."""
+
+    sweep_hours: int = amount(24, at_most=8_760)
+    """Half-made files of dead writers cost nothing but room; looking for them goes through every folder."""
+
+    @property
+    def sweep_every(self) -> timedelta:
+        return timedelta(hours=self.sweep_hours)
 
     def home_folder(self, user_home: Path) -> Path:
         """Where `home` is, said or not."""

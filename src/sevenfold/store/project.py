@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -24,12 +24,11 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import IDENTITY, ProjectId, claim, identify
 from sevenfold.store.keys import MAX_PARTS
+from sevenfold.store.lock import LockSettings
 from sevenfold.store.lock_face import FACE, LockFace
 from sevenfold.store.memory_place import open_among, open_own
+from sevenfold.store.patience import PATIENCE, Patience
 from sevenfold.store.places import PlaceSettings
-
-SWEEP_EVERY = timedelta(days=1)
-"""Half-made files cost nothing but room, and looking for them goes through every folder there is."""
 
 _SWEPT = "swept"
 _NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
@@ -61,6 +60,7 @@ class Project:
         clock: Clock | None = None,
         emit: Emit = ignore,
         disk: Disk = SYSTEM_DISK,
+        patience: Patience = PATIENCE,
     ) -> Self:
         """The project that `start` lies in, its folders made if need be.
 
@@ -69,7 +69,8 @@ class Project:
         root = find_root(start, emit=emit)
         named, projects = identify(root), home / "projects"
         with ExitStack() as undo:
-            base = Folder.open(projects / named, create=True, disk=disk, own=frozenset([FACE]))
+            own = frozenset([FACE])
+            base = Folder.open(projects / named, create=True, disk=disk, own=own, patience=patience)
             undo.callback(base.close)
             claim(base, IDENTITY, root)
             folder = undo.enter_context(base.without_own())
@@ -77,9 +78,9 @@ class Project:
                 undo.enter_context(folder.subfolder(name)) for name in ("sessions", "mail", "control")
             )
             if memory_dir:
-                kept = open_own(memory_dir, root, projects, disk)
+                kept = open_own(memory_dir, root, projects, disk, patience)
             elif memory_home:
-                kept = open_among(memory_home, named, root, projects, disk)
+                kept = open_among(memory_home, named, root, projects, disk, patience)
             else:
                 kept = base.subfolder("memory")
             face = LockFace(undo.enter_context(kept))
@@ -110,7 +111,7 @@ class Project:
         try:
             last = self.control.entry(_SWEPT)
             now_ns = int(now.timestamp()) * 10**9
-            if last and 0 <= now_ns - last.modified_ns < SWEEP_EVERY.total_seconds() * 1e9:
+            if last and 0 <= now_ns - last.modified_ns < self.folder.patience.sweep.total_seconds() * 1e9:
                 return
             self.sweep(now, emit)
             self.control.replace(_SWEPT, b"", modified_ns=now_ns)
@@ -143,7 +144,14 @@ def open_project(
         clock=clock,
         emit=emit,
         disk=disk,
+        patience=replace(_patience(settings), sweep=places.sweep_every),
     )
+
+
+def _patience(settings: Settings) -> Patience:
+    """As the lock's section says, where whoever resolved the settings asked for it."""
+    found = [section for section in settings.sections if isinstance(section, LockSettings)]
+    return found[0].patience if found else PATIENCE
 
 
 def _sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_PARTS) -> int:

@@ -16,9 +16,9 @@ from typing import Self
 from sevenfold.core.errors import FileMissing, StoreError, WriterBroken
 from sevenfold.core.events import Emit, TailSealed, ignore
 from sevenfold.store.disk import mapped_errors, read_all, write_all
+from sevenfold.store.flock import drop_flock, take_flock
 from sevenfold.store.folder import Folder
 from sevenfold.store.inherited import forget_in_children
-from sevenfold.store.mutex import WAIT, drop_flock, take_flock
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import Record
 
@@ -79,7 +79,7 @@ class Transcript:
         """Add records in one go, with one fsync for all."""
         lines = [write_line(record) for record in records]
         with self._in_turn("append to"):
-            take_flock(self._disk, self._fd, WAIT, f"{self._folder.path}/{self._key}")
+            take_flock(self._disk, self._fd, self._folder.patience.mutex, f"{self._folder.path}/{self._key}")
             try:
                 end = self._end()
                 start = self._seal_tail(end)
