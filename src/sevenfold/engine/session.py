@@ -201,8 +201,8 @@ class Session:
             if self._sent is not None:
                 self._watch.settle(self._sent, reply, self._around.clock.now())
             self._clearing.read_back(reply)
-            self._path.bill(reply)
-            self._follower.answered(reply, None if self._is_followed else self.history)
+            answer = self._path.bill(reply)
+            self._follower.answered(answer, None if self._is_followed else self.history)
             self._noting.responded(self._path.tally.count().tokens, self._parent())
             await self._around.journal.flush()
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sevenfold.core.messages import Message
-from sevenfold.core.requests import Reply
+from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.request.adapting import without_thought
-from sevenfold.request.history import History
+from sevenfold.request.history import Answer, History
 from sevenfold.request.mirror import Mirror, Synced
 from sevenfold.request.pipeline import RequestPath
 
@@ -22,7 +21,7 @@ class Follower:
     path: RequestPath
     _taken: int = 0
     _mirror: Mirror = field(default_factory=Mirror)
-    _answers: list[Message] = field(default_factory=list[Message])
+    _answers: list[Answer] = field(default_factory=list[Answer])
     """Replies that were recorded and that the caller's own list has not shown yet."""
     _is_rewritten: bool = False
     """The caller changed something, and what follows it has not been taken again yet."""
@@ -30,6 +29,7 @@ class Follower:
     async def follow(self, history: History | Sequence[object]) -> None:
         """Take in what is new, or changed, since the last time."""
         if isinstance(history, History):
+            self._settle(None)
             seen = len(history)
             await self.path.add(history[self._taken : seen])
             # Not before: a caller who is cancelled asks again, and must get all of it then.
@@ -50,12 +50,13 @@ class Follower:
         """The path was filled with all of this already."""
         self._taken = len(history)
 
-    def answered(self, reply: Reply, history: History | None) -> None:
-        """A reply was recorded: it is the next message of the history."""
+    def answered(self, answer: Answer, history: History | None) -> None:
+        """A reply was recorded: the next message of the history, or of the caller's list in its own words."""
         if history is None:
-            self._answers.append(reply.message)
+            self._answers.append(answer)
         else:
-            history.append(reply.message)
+            self.path.take_answer(answer, answer.entry.message)
+            history.append(answer.entry.message)
             self._taken = len(history)
 
     async def _follow_list(self, messages: Sequence[object]) -> None:
@@ -66,13 +67,9 @@ class Follower:
         self.path.set_marks(tuple(replace(mark, message=mark.message - earlier) for mark in synced.marks))
         if is_first and self._taken:
             synced = self._joined(synced)
-        answers, self._answers = self._answers, []
         added, taken = synced.added, synced.kept
-        if len(answers) == 1 and not synced.dropped and added[:1] == (answers[0],):
+        if self._settle(added[0] if added and not synced.dropped else None):
             added, taken = added[1:], taken + 1
-        else:
-            # Written down otherwise, or not at all. They were never sent: taking them back breaks nothing.
-            self.path.forget_answers(len(answers))
         if synced.dropped:
             self.path.take_back(max(0, synced.kept - earlier), CHANGED)
             self._is_rewritten = True
@@ -84,6 +81,20 @@ class Follower:
             self._mirror.forget(taken)
             raise
         self._is_rewritten = False
+
+    def _settle(self, written: Message | None) -> bool:
+        """The recorded replies join the view, if the caller goes on with the last of them; whether so.
+
+        Most callers write a reply down in a form of their own: text alone, other fields, no thinking.
+        """
+        answers, self._answers = self._answers, []
+        for answer in answers[:-1]:
+            self.path.take_answer(answer, None)
+        if not answers:
+            return False
+        is_kept = written is not None and _says_same(written, answers[-1].entry.message)
+        self.path.take_answer(answers[-1], written if is_kept else None)
+        return is_kept
 
     def _joined(self, synced: Synced) -> Synced:
         """A first list against a session that was taken up again: what both have is not said twice."""
@@ -97,3 +108,13 @@ class Follower:
             both += 1
         kept = min(start + both, len(synced.added))
         return Synced(kept, len(held) - both, synced.added[kept:], synced.marks)
+
+
+def _says_same(one: Message, other: Message) -> bool:
+    """Whether two messages hold the same words and calls, whatever else is with them."""
+    return one == other or (one.role == other.role and _said(one) == _said(other))
+
+
+def _said(message: Message) -> list[str]:
+    texts = "".join(block.text for block in message.blocks if isinstance(block, Text))
+    return [texts, *(block.id for block in message.blocks if isinstance(block, ToolUse))]

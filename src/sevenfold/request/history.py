@@ -8,6 +8,7 @@ from typing import overload
 
 from sevenfold.core.messages import Message
 from sevenfold.core.tokens import Origin
+from sevenfold.core.usage import Usage
 from sevenfold.store.records import RecordId, new_id
 
 
@@ -19,6 +20,14 @@ class Entry:
     """Without cache markers: where they stand is no part of what was said."""
     id: RecordId = field(default_factory=new_id)
     origin: Origin = "human"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply that was recorded and is not in the view yet."""
+
+    entry: Entry
+    usage: Usage | None
 
 
 class History(Sequence[Message]):
