@@ -25,7 +25,8 @@ from sevenfold.core.json import JsonObject, freeze
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mail, Mailbox, MailId, MailSettings
+from sevenfold.store.mail_seal import KEY, Mail, MailId
+from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
 from tests.core import wires
 from tests.store import children
 from tests.store.disks import LackingDisk, fresh_folder, temps, tree
@@ -262,6 +263,11 @@ def test_the_key_is_made_once_by_however_many(mail: Folder, control: Folder) -> 
     with opened(mail, control) as box:
         assert len(box.receive()) == 6
     assert (control.path / KEY).stat().st_mode & 0o077 == 0
+
+
+def test_a_time_without_its_zone_is_refused() -> None:
+    with pytest.raises(InputError, match=r"without a zone; use datetime\.now\(UTC\)"):
+        replace(letter("m1"), sent=SENT.replace(tzinfo=None))
 
 
 def test_mail_is_a_value() -> None:

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.canonical import canonical
-from sevenfold.core.errors import FileDamaged, MessageTooLarge
+from sevenfold.core.errors import FileDamaged, MailboxFull, MessageTooLarge
 from sevenfold.core.events import Event, MailQuarantined
+from sevenfold.store.faults import FaultyDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.mailbox import KEY, MAX_MAIL_BYTES, Mailbox, MailId, MailSettings
+from sevenfold.store.mail_seal import KEY, MailId
+from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
 from tests.store.mails import files, letter, opened, waiting
 
 
@@ -50,6 +52,10 @@ def plant_link(place: Path) -> None:
 
 def plant_fifo(place: Path) -> None:
     os.mkfifo(place)
+
+
+def told(events: list[Event]) -> list[str]:
+    return [event.name for event in events if isinstance(event, MailQuarantined)]
 
 
 PLANTS = [
@@ -116,20 +122,169 @@ def test_a_name_that_claims_another_id_is_set_aside(box: Mailbox, mail: Folder, 
     assert len(events) == 1
 
 
-def test_a_number_at_its_end_costs_no_mail(box: Mailbox, mail: Folder) -> None:
-    """A file with the highest number there is, put there by hand, must not hide what comes after it."""
-    plant_text(mail.path / "ada" / "new" / "999999999999-10-forged.json")
+@pytest.mark.parametrize("part", ["new", "cur"])
+def test_a_number_at_its_end_changes_no_order(
+    box: Mailbox, mail: Folder, events: list[Event], part: str
+) -> None:
+    """A file with the highest number there is, put there by hand, must not decide what comes after it."""
+    names = ["m9", "m3", "m7", "m1", "m5"]
+    box.deliver(letter(names[0]))
+    plant_text(mail.path / "ada" / part / "999999999999-10-forged.json")
+    for name in names[1:]:
+        assert box.deliver(letter(name))
+    assert waiting(box) == names
+    assert told(events) == ["999999999999-10-forged.json"]
+
+
+def test_mail_copied_to_another_number_changes_no_order(
+    box: Mailbox, mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    box.deliver(letter("m1"))
+    [name] = files(mail, "new")
+    copy = name.replace("000000000001", "999999999999")
+    (mail.path / "ada" / "cur" / copy).write_bytes((mail.path / "ada" / "new" / name).read_bytes())
+    with opened(mail, control, events=events) as other:
+        for sent in ("m9", "m3", "m7"):
+            assert other.deliver(letter(sent))
+    assert waiting(box) == ["m1", "m9", "m3", "m7"]
+    assert told(events) == [copy]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+@pytest.mark.parametrize("part", ["new", "cur"])
+def test_a_planted_name_keeps_no_delivery_out(
+    box: Mailbox, mail: Folder, events: list[Event], part: str, plant: Callable[[Path], None]
+) -> None:
+    box.deliver(letter("m1"))
+    name = "000000000001-10-shutdown-42.json"
+    plant(mail.path / "ada" / part / name)
+    assert box.deliver(letter("shutdown-42"))
+    assert waiting(box) == ["m1", "shutdown-42"]
+    assert told(events) == [name]
+    assert len(files(mail, "bad")) == 1
+    assert not box.deliver(letter("shutdown-42")), "now it was delivered"
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_name_takes_no_message_away_that_waits(
+    box: Mailbox, mail: Folder, events: list[Event], plant: Callable[[Path], None]
+) -> None:
+    box.deliver(letter("m1"))
+    [name] = files(mail, "new")
+    plant(mail.path / "ada" / "cur" / name)
+    assert waiting(box) == ["m1"]
+    assert told(events) == [name]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_name_stops_no_acknowledgement(
+    box: Mailbox, mail: Folder, events: list[Event], plant: Callable[[Path], None]
+) -> None:
+    box.deliver(letter("m1"))
+    [name] = files(mail, "new")
+    plant(mail.path / "ada" / "cur" / name)
+    plant(mail.path / "ada" / "new" / "000000000000-10-m1.json")
+    box.acknowledge(MailId("m1"))
+    assert (files(mail, "new"), files(mail, "cur")) == ([], [name])
+    assert sorted(told(events)) == ["000000000000-10-m1.json", name]
+    assert not box.deliver(letter("m1"))
+
+
+def test_acknowledging_a_copy_of_what_was_used_sets_it_aside(
+    box: Mailbox, mail: Folder, events: list[Event]
+) -> None:
+    box.deliver(letter("m1"))
+    [name] = files(mail, "new")
+    data = (mail.path / "ada" / "new" / name).read_bytes()
+    box.acknowledge(MailId("m1"))
+    (mail.path / "ada" / "new" / name).write_bytes(data)
+    box.acknowledge(MailId("m1"))
+    assert (files(mail, "new"), files(mail, "cur"), told(events)) == ([], [name], [name])
+
+
+def test_mail_used_and_forgotten_may_come_and_be_used_again(
+    mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    with opened(mail, control, MailSettings(remembered=0), events) as box:
+        for _ in range(3):
+            assert box.deliver(letter("m1"))
+            box.acknowledge(MailId("m1"))
+            assert (files(mail, "new"), files(mail, "cur")) == ([], [])
+    assert events == []
+
+
+def test_a_folder_among_what_is_forgotten_stops_no_acknowledgement(
+    mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    with opened(mail, control, MailSettings(remembered=1), events) as box:
+        plant_folder(mail.path / "ada" / "cur" / "000000000000-10-forged.json")
+        for name in ("m1", "m2"):
+            box.deliver(letter(name))
+            box.acknowledge(MailId(name))
+    assert told(events) == ["000000000000-10-forged.json"]
+    assert len(files(mail, "cur")) == 1
+
+
+@pytest.mark.parametrize("size", ["999999999", "10"], ids=["huge", "true"])
+def test_forged_names_fill_no_mailbox(mail: Folder, control: Folder, events: list[Event], size: str) -> None:
+    with opened(mail, control, MailSettings(waiting=5), events) as box:
+        box.deliver(letter("m1"))
+        for number in range(8):
+            plant_text(mail.path / "ada" / "new" / f"{number:012}-{size}-forged{number}.json")
+        assert box.deliver(letter("m2"))
+        assert waiting(box) == ["m1", "m2"]
+    assert len(events) == 8
+
+
+def test_a_mailbox_full_of_mail_is_full_and_read_once_to_say_so(mail: Folder, control: Folder) -> None:
+    limits = MailSettings(waiting=3)
+    with opened(mail, control, limits) as box:
+        for name in ("m1", "m2", "m3"):
+            box.deliver(letter(name))
+    disk = FaultyDisk()
+    with Folder.open(mail.path, disk=disk) as folder, opened(folder, control, limits) as box:
+        reads: list[int] = []
+        for name in ("m4", "m5"):
+            disk.seen.clear()
+            with pytest.raises(MailboxFull, match="3 messages waiting"):
+                box.deliver(letter(name))
+            reads.append(disk.seen.count("read"))
+        assert reads[0] >= 3
+        assert reads[1] == 0
+        assert waiting(box) == ["m1", "m2", "m3"]
+
+
+def test_a_name_that_claims_another_size_is_set_aside(
+    box: Mailbox, mail: Folder, control: Folder, events: list[Event]
+) -> None:
+    box.deliver(letter("m1"))
+    [name] = files(mail, "new")
+    other = f"000000000001-{16 * 1024 * 1024}-m1.json"
+    (mail.path / "ada" / "new" / name).rename(mail.path / "ada" / "new" / other)
+    with opened(mail, control, events=events) as again:
+        assert again.deliver(letter("m2"))
+        assert waiting(again) == ["m2"]
+    assert told(events) == [other]
+
+
+def test_what_was_set_aside_is_told_when_others_can_go_on(mail: Folder, control: Folder) -> None:
+    """Whoever listens may write mail itself."""
+    answers: list[bool] = []
+    box = Mailbox(mail, "ada", control=control, emit=lambda _: answers.append(box.deliver(letter("answer"))))
+    plant_text(mail.path / "ada" / "cur" / "000000000001-10-m1.json")
     assert box.deliver(letter("m1"))
-    assert box.deliver(letter("m2"))
-    assert sorted(waiting(box)) == ["m1", "m2"]
+    assert answers == [True]
+    assert waiting(box) == ["m1", "answer"]
+    box.close()
 
 
 def test_files_of_other_names_are_left_alone(box: Mailbox, mail: Folder, events: list[Event]) -> None:
-    for name in ("README", ".tmp-1", "1-1-x.json", "000000000001-1-x.txt"):
+    others = ("README", ".tmp-1", "1-1-x.json", "000000000001-1-x.txt", "000000000001-01-x.json")
+    for name in others:
         (mail.path / "ada" / "new" / name).touch()
     assert box.receive() == []
     assert events == []
-    assert len(files(mail, "new")) == 4
+    assert len(files(mail, "new")) == len(others)
 
 
 @pytest.mark.parametrize("key", [b"", b"short", b"x" * 33])
@@ -151,20 +306,31 @@ def test_with_another_key_nothing_that_waits_is_trusted(
 
 @pytest.mark.parametrize(
     "changes",
-    [{"sent": "soon", "body": {"x": 1}}, {"sender": 7}, {"body": "x"}, {"summary": None}],
-    ids=["time", "sender", "body", "words"],
+    [
+        {"sent": "soon"},
+        {"sent": "2026-11-15T00:00:00"},
+        {"sender": 7},
+        {"body": "x"},
+        {"summary": None},
+    ],
+    ids=["time", "zone", "sender", "body", "words"],
 )
 def test_a_sealed_message_that_makes_no_sense_is_set_aside(
     box: Mailbox, mail: Folder, control: Folder, events: list[Event], changes: dict[str, object]
 ) -> None:
     """One of a newer version, say."""
-    plain = {"id": "m1", "sender": "a", "summary": "b", "sent": "2026-11-15T00:00:00", "body": None}
-    fields: dict[str, object] = {**plain, **changes}
-    told = canonical({"to": "ada", "mail": fields})
-    seal = hmac.new(control.read(KEY, max_bytes=99), told, "sha256").hexdigest()
-    data = canonical({"seal": seal, **fields})
-    (mail.path / "ada" / "new" / f"000000000001-{len(data)}-m1.json").write_bytes(data)
-    assert box.receive() == []
+    sent, empty = "2026-11-15T00:00:00+00:00", dict[str, object]()
+    plain: dict[str, object] = {"id": "m1", "sender": "a", "summary": "b", "sent": sent, "body": empty}
+
+    def seal(number: int, fields: dict[str, object]) -> None:
+        content = canonical({"to": "ada", "number": number, "mail": fields})
+        told = hmac.new(control.read(KEY, max_bytes=99), content, "sha256").hexdigest()
+        data = canonical({"seal": told, **fields})
+        (mail.path / "ada" / "new" / f"{number:012}-{len(data)}-{fields['id']}.json").write_bytes(data)
+
+    seal(1, {**plain, **changes})
+    seal(2, {**plain, "id": "m2"})
+    assert waiting(box) == ["m2"]
     assert len(events) == 1
 
 

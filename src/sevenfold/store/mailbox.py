@@ -5,26 +5,22 @@ use: a recipient that dies in between finds the message again. Order, de-duplica
 number of senders because a delivery holds the mailbox's mutex.
 
 Each message carries a seal made with a key that no agent can read, so a file that an agent put into a mailbox
-by itself, under whatever name, is set aside instead of being delivered.
+by itself, under whatever name, is set aside instead of being delivered. Names are believed as long as nothing
+hangs on it: before one keeps a message out or decides its place, the file must prove that it is mail.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
 import secrets
-from collections.abc import Set
-from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import ClassVar, NewType
-from uuid import uuid4
+from collections.abc import Generator, Set
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from sevenfold.core.canonical import canonical
 from sevenfold.core.errors import (
     AccessDenied,
     FileDamaged,
-    FileExists,
     FileMissing,
     InputError,
     KeyRefused,
@@ -34,25 +30,23 @@ from sevenfold.core.errors import (
     WireError,
 )
 from sevenfold.core.events import Emit, MailQuarantined, ignore
-from sevenfold.core.json import JsonObject, freeze, read_object, thaw, write_json
 from sevenfold.core.settings import amount, limit
 from sevenfold.store.folder import Folder
 from sevenfold.store.keys import is_part
+from sevenfold.store.mail_seal import MAIL_ID, SLOT_NAME, Mail, MailId, MailSeal, Slot, read_slots
 from sevenfold.store.mutex import mutex
-
-MailId = NewType("MailId", str)
 
 MAX_MAIL_BYTES = 256 * 1024
 """What is read at most, whatever a setting says: mail that was let in must not be set aside by another."""
-
-KEY_BYTES = 32
-KEY = "mail.key"
 
 _MAX_NAME_CHARS = 100
 """Its mutex has a longer name, which has to be a key as well."""
 
 _UNTRUSTED = (InputError, FileDamaged, NotRegular, AccessDenied)
 """What is wrong with a message itself. A disk that fails to read it for once is no fault of the message's."""
+
+_MAX_PROVEN = 10_000
+"""Several full mailboxes' worth of names: a megabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +72,6 @@ class MailSettings:
     """What those may take together: a forgery can be of any size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mail:
-    sender: str
-    summary: str
-    """A few words for display."""
-    body: JsonObject
-    sent: datetime
-    id: MailId = field(default_factory=lambda: MailId(uuid4().hex))
-
-
 class Mailbox:
     """One agent's mailbox. `control` holds the key and the mutex, out of agents' reach."""
 
@@ -109,12 +93,14 @@ class Mailbox:
         self._control = control
         self._settings = settings or MailSettings()
         self._emit = emit
+        self._proven: set[str] = set()
+        """What was found to be mail stays so: a full mailbox is not read anew for each sender it refuses."""
         with ExitStack() as undo:
             self._folder = undo.enter_context(folder.subfolder(name))
             self._new = undo.enter_context(self._folder.subfolder("new"))
             self._cur = undo.enter_context(self._folder.subfolder("cur"))
             self._bad = undo.enter_context(self._folder.subfolder("bad"))
-            self._key = _read_key(control)
+            self._seal = MailSeal(control, name)
             self._folders = undo.pop_all()
 
     def close(self) -> None:
@@ -122,103 +108,165 @@ class Mailbox:
 
     def deliver(self, mail: Mail) -> bool:
         """Put it in the mailbox, durably. False: it was delivered before, and is not delivered twice."""
-        if not _ID.fullmatch(mail.id):
+        if not MAIL_ID.fullmatch(mail.id):
             raise InputError(
                 f"mail id {mail.id[:80]!r} cannot be used; use 1 to 64 letters, digits, '_' and '-'"
             )
-        data = self._seal(mail)
-        if len(data) > self._settings.message_bytes:
+        size_bytes = len(self._seal.seal(mail, 0))
+        if size_bytes > self._settings.message_bytes:
             raise MessageTooLarge(
-                f"a message of {len(data):,} bytes is over the limit of {self._settings.message_bytes:,}; "
+                f"a message of {size_bytes:,} bytes is over the limit of {self._settings.message_bytes:,}; "
                 "put the content in a file and send its path"
             )
-        with self._locked():
-            waiting, used = _slots(self._new), _slots(self._cur)
-            if any(slot.id == mail.id for slot in (*waiting, *used)):
+        with self._locked() as aside:
+            waiting = read_slots(self._new, "new")
+            slots = sorted((*waiting, *read_slots(self._cur, "cur")))
+            if any(slot.id == mail.id and self._is_mail(slot, aside) for slot in slots):
                 self._settle()
                 return False
-            self._refuse_over_quota(waiting, len(data))
-            last = max((slot.number for slot in (*waiting, *used)), default=0)
-            # A file with the highest number there is, put there by hand, must not make ours unreadable.
-            number = min(last + 1, _LAST_NUMBER)
-            self._new.create(_Slot(number, len(data), mail.id).name, data)
+            self._refuse_over_quota(waiting, size_bytes, aside)
+            last = next((slot.number for slot in reversed(slots) if self._is_mail(slot, aside)), 0)
+            slot = Slot(last + 1, size_bytes, mail.id)
+            self._new.create(slot.name, self._seal.seal(mail, slot.number))
+            self._prove(slot)
         return True
 
     def receive(self) -> list[Mail]:
         """Everything that waits, oldest first. It keeps waiting until it is acknowledged."""
-        found: list[Mail] = []
-        known = {slot.id for slot in _slots(self._cur)}
-        for slot in _slots(self._new):
+        found: dict[MailId, Mail] = {}
+        known = {slot.id for slot in read_slots(self._cur, "cur")}
+        for slot in read_slots(self._new, "new"):
             try:
                 mail = self._read(slot, known)
             except _UNTRUSTED:
-                mail = self._read_or_set_aside(slot, known)
+                mail = self._read_or_set_aside(slot, found.keys())
             if mail:
                 known.add(mail.id)
-                found.append(mail)
-        return found
+                found[mail.id] = mail
+        return list(found.values())
 
     def acknowledge(self, mail_id: MailId) -> None:
         """The message was used: it will not be received again. Acknowledging twice is harmless."""
-        with self._locked():
-            waiting = [slot for slot in _slots(self._new) if slot.id == mail_id]
+        with self._locked() as aside:
+            waiting = [slot for slot in read_slots(self._new, "new") if slot.id == mail_id]
             for slot in waiting:
-                self._folder.move(f"new/{slot.name}", f"cur/{slot.name}")
+                if self._is_mail(slot, aside):
+                    self._retire(slot, aside)
             if not waiting:
                 self._settle()
-            for slot in _slots(self._cur)[: -self._settings.remembered or None]:
-                self._cur.remove(slot.name)
+            for slot in read_slots(self._cur, "cur")[: -self._settings.remembered or None]:
+                try:
+                    self._cur.remove(slot.name)
+                except (NotRegular, AccessDenied) as error:
+                    self._set_aside(slot, str(error), aside)
 
-    def _locked(self) -> AbstractContextManager[None]:
-        return mutex(self._control, f"mail-{self._name}")
+    @contextmanager
+    def _locked(self) -> Generator[list[MailQuarantined]]:
+        """Alone in the mailbox. What is set aside meanwhile is told after it: who listens may send mail."""
+        aside: list[MailQuarantined] = []
+        try:
+            with mutex(self._control, f"mail-{self._name}"):
+                yield aside
+        finally:
+            for event in aside:
+                self._emit(event)
 
-    def _refuse_over_quota(self, waiting: list[_Slot], size_bytes: int) -> None:
-        limits, used_bytes = self._settings, sum(slot.size_bytes for slot in waiting)
-        if len(waiting) >= limits.waiting:
-            raise MailboxFull(
-                f"{self._name} has {len(waiting):,} messages waiting, its limit; "
+    def _refuse_over_quota(self, waiting: list[Slot], size_bytes: int, aside: list[MailQuarantined]) -> None:
+        """`MailboxFull` when it is full of mail; of anything else, as much is set aside as makes room."""
+        count, used_bytes = len(waiting), sum(slot.size_bytes for slot in waiting)
+        unproven = iter(waiting)
+        while reason := self._why_full(count, used_bytes, size_bytes):
+            slot = next(unproven, None)
+            if slot is None:
+                raise MailboxFull(reason)
+            if not self._is_mail(slot, aside):
+                count, used_bytes = count - 1, used_bytes - slot.size_bytes
+
+    def _why_full(self, count: int, used_bytes: int, size_bytes: int) -> str:
+        limits = self._settings
+        if count >= limits.waiting:
+            return (
+                f"{self._name} has {count:,} messages waiting, its limit; "
                 "it has to read them first, or may have stopped"
             )
         if used_bytes + size_bytes > limits.waiting_bytes:
-            raise MailboxFull(
+            return (
                 f"{self._name} has {used_bytes:,} bytes waiting and this message would bring it over "
                 f"{limits.waiting_bytes:,}; it has to read them first"
             )
+        return ""
+
+    def _is_mail(self, slot: Slot, aside: list[MailQuarantined]) -> bool:
+        """Whether it was delivered; what was not is set aside, and claims nothing any more."""
+        if slot.key in self._proven:
+            return True
+        try:
+            self._open(slot)
+        except FileMissing:
+            return False
+        except _UNTRUSTED as error:
+            self._set_aside(slot, str(error), aside)
+            return False
+        return True
+
+    def _open(self, slot: Slot) -> Mail:
+        folder = self._new if slot.part == "new" else self._cur
+        mail = self._seal.open(folder.read(slot.name, max_bytes=MAX_MAIL_BYTES), slot)
+        self._prove(slot)
+        return mail
+
+    def _prove(self, slot: Slot) -> None:
+        if len(self._proven) >= _MAX_PROVEN:
+            self._proven.clear()
+        self._proven.add(slot.key)
+
+    def _retire(self, slot: Slot, aside: list[MailQuarantined]) -> None:
+        used = replace(slot, part="cur")
+        # A copy there by that name would stand in the way for ever; and only what is there counts as used.
+        if used in read_slots(self._cur, "cur") and self._is_mail(used, aside):
+            self._set_aside(slot, "it was acknowledged before: somebody put a copy there by hand", aside)
+            return
+        self._folder.move(slot.key, used.key)
+        self._prove(used)
 
     def _settle(self) -> None:
         """Who delivered or acknowledged before us may have died before it was durable; we say that it is."""
         self._folder.settle("new/any")
         self._folder.settle("cur/any")
 
-    def _read(self, slot: _Slot, known: Set[MailId]) -> Mail | None:
+    def _read(self, slot: Slot, known: Set[MailId]) -> Mail | None:
         """The message, or None where another reader of this mailbox has acknowledged it meanwhile."""
         try:
-            data = self._new.read(slot.name, max_bytes=MAX_MAIL_BYTES)
+            mail = self._open(slot)
         except FileMissing:
             return None
         if slot.id in known:
             raise WireError("it was delivered before: somebody put a copy there by hand")
-        return self._open(data, slot)
+        return mail
 
-    def _read_or_set_aside(self, slot: _Slot, known: Set[MailId]) -> Mail | None:
+    def _read_or_set_aside(self, slot: Slot, found: Set[MailId]) -> Mail | None:
         """The same, with no delivery under way: one that takes two steps may have been seen in between."""
-        with self._locked():
+        with self._locked() as aside:
+            used = [each for each in read_slots(self._cur, "cur") if each.id == slot.id]
+            known = found | {each.id for each in used if self._is_mail(each, aside)}
             try:
                 return self._read(slot, known)
             except _UNTRUSTED as error:
-                reason = str(error)
-                with suppress(FileMissing):
-                    self._set_aside(slot)
-        self._emit(MailQuarantined(self._name, slot.name, reason))
+                self._set_aside(slot, str(error), aside)
         return None
 
-    def _set_aside(self, slot: _Slot) -> None:
+    def _set_aside(self, slot: Slot, reason: str, aside: list[MailQuarantined]) -> None:
         """Keep it for somebody to look at, and drop the oldest of what was set aside before."""
         kept = [name for name in self._bad.names() if _ASIDE.fullmatch(name)]
         last = max((int(name[:12]) for name in kept), default=0)
         # The random part: a name that an agent could guess could be taken.
         name = f"{min(last + 1, _LAST_NUMBER):012}-{secrets.token_hex(4)}-{slot.name}"
-        self._folder.move(f"new/{slot.name}", f"bad/{name}")
+        try:
+            self._folder.move(slot.key, f"bad/{name}")
+        except FileMissing:
+            return
+        aside.append(MailQuarantined(self._name, slot.name, reason))
+        self._proven.discard(slot.key)
         size_bytes = 0
         for count, old in enumerate((name, *reversed(kept)), start=1):
             size_bytes += self._size_aside(old)
@@ -234,83 +282,6 @@ class Mailbox:
             return 0
         return entry.size_bytes if entry else 0
 
-    def _seal(self, mail: Mail) -> bytes:
-        fields = {
-            "id": mail.id,
-            "sender": mail.sender,
-            "summary": mail.summary,
-            "sent": mail.sent.isoformat(),
-            "body": thaw(mail.body),
-        }
-        return write_json(freeze({"seal": self._sealed(fields), **fields})) + b"\n"
 
-    def _sealed(self, fields: object) -> str:
-        return hmac.new(self._key, canonical({"to": self._name, "mail": fields}), "sha256").hexdigest()
-
-    def _open(self, data: bytes, slot: _Slot) -> Mail:
-        wire = read_object(data)
-        seal, fields = wire.get("seal"), wire.without("seal")
-        if not isinstance(seal, str) or not hmac.compare_digest(_bytes(seal), _bytes(self._sealed(fields))):
-            raise WireError("its seal does not fit: it was not delivered through this mailbox")
-        named, sender, summary = (_text(fields, key) for key in ("id", "sender", "summary"))
-        body = fields.get("body")
-        if named != slot.id or not isinstance(body, JsonObject):
-            raise WireError("its name or its body does not fit its content")
-        try:
-            sent = datetime.fromisoformat(_text(fields, "sent"))
-        except ValueError as error:
-            raise WireError("the time it was sent is none") from error
-        return Mail(sender, summary, body, sent, MailId(named))
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Slot:
-    """What a file's name tells, so that counting a mailbox opens no file."""
-
-    number: int
-    size_bytes: int
-    id: MailId
-
-    @property
-    def name(self) -> str:
-        return f"{self.number:012}-{self.size_bytes}-{self.id}.json"
-
-
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_NAME = re.compile(rf"(\d{{12}})-(\d{{1,9}})-({_ID.pattern})\.json", re.ASCII)
-_ASIDE = re.compile(rf"\d{{12}}-[0-9a-f]{{8}}-{_NAME.pattern}", re.ASCII)
+_ASIDE = re.compile(rf"\d{{12}}-[0-9a-f]{{8}}-{SLOT_NAME.pattern}", re.ASCII)
 _LAST_NUMBER = 10**12 - 1
-
-
-def _slots(folder: Folder) -> list[_Slot]:
-    """The messages of one part of a mailbox, in order; files of other names are not ours to touch."""
-    matches = (_NAME.fullmatch(name) for name in folder.names())
-    return sorted(_Slot(int(match[1]), int(match[2]), MailId(match[3])) for match in matches if match)
-
-
-def _read_key(control: Folder) -> bytes:
-    while True:
-        try:
-            key = control.read(KEY, max_bytes=KEY_BYTES)
-            break
-        except FileMissing:
-            # Of two that make it at once, one wins and both read the winner's.
-            with suppress(FileExists):
-                control.create(KEY, secrets.token_bytes(KEY_BYTES))
-    if len(key) < KEY_BYTES:
-        raise FileDamaged(
-            f"{control.path}/{KEY} has {len(key)} bytes instead of {KEY_BYTES}; remove it to have a new one "
-            "made, and mail that waits will be set aside"
-        )
-    return key
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _text(wire: JsonObject, key: str) -> str:
-    value = wire.get(key)
-    if not isinstance(value, str):
-        raise WireError(f"its {key} is {value!r}; expected text")
-    return value
