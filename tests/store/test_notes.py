@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
@@ -96,7 +97,36 @@ def test_an_update_that_fails_no_longer_shows(session: Folder) -> None:
 
 def test_a_mark_that_was_taken_away_is_no_error(session: Folder) -> None:
     with NotesFile(session).updating():
-        session.remove(UPDATING)
+        [mark] = tree(session.path)
+        session.remove(mark)
+    assert tree(session.path) == {}
+
+
+@pytest.mark.parametrize("first_to_leave", [0, 1])
+def test_of_two_updates_at_once_each_takes_away_only_its_own_mark(
+    session: Folder, first_to_leave: int
+) -> None:
+    notes = NotesFile(session, clock=ManualClock())
+    with ExitStack() as one, ExitStack() as two:
+        one.enter_context(notes.updating())
+        two.enter_context(notes.updating())
+        (one, two)[first_to_leave].close()
+        assert notes.is_updating()
+        (two, one)[first_to_leave].close()
+        assert not notes.is_updating()
+    assert tree(session.path) == {}
+
+
+def test_the_next_update_clears_away_the_marks_of_the_dead(session: Folder) -> None:
+    clock = ManualClock()
+    notes = NotesFile(session, clock=clock)
+    session.replace(UPDATING, b"soon")
+    session.subfolder(f"{UPDATING}-folder").close()
+    for _ in range(3):
+        session.replace(f"{UPDATING}-{clock.now():%H%M}", clock.now().isoformat().encode())
+        clock.pass_time(LIFE)
+    with notes.updating():
+        assert len(tree(session.path)) == 1
     assert tree(session.path) == {}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import FileDamaged, FileMissing, InputError, NotRegular
+from sevenfold.core.errors import AccessDenied, FileDamaged, FileMissing, InputError, NotRegular
 from sevenfold.store.folder import Folder
 
 NOTES = "notes.md"
@@ -40,17 +41,30 @@ class NotesFile:
     @contextmanager
     def updating(self) -> Generator[None]:
         """Show, for the block, that an update is in flight (SPEC D5)."""
-        self._folder.replace(UPDATING, self._clock.now().isoformat().encode())
+        for old in self._marks():
+            if not self._counts(old):
+                # Not where it is a folder, which is no mark of ours.
+                with suppress(FileMissing, NotRegular, AccessDenied):
+                    self._folder.remove(old)
+        # Each has a mark of its own, so that of two at once the first to leave takes away only its own.
+        mark = f"{UPDATING}-{secrets.token_hex(8)}"
+        self._folder.create(mark, self._clock.now().isoformat().encode())
         try:
             yield
         finally:
             with suppress(FileMissing):
-                self._folder.remove(UPDATING)
+                self._folder.remove(mark)
 
     def is_updating(self) -> bool:
         """Whether somebody is at it now."""
+        return any(self._counts(mark) for mark in self._marks())
+
+    def _marks(self) -> list[str]:
+        return [name for name in self._folder.names() if name.startswith(UPDATING)]
+
+    def _counts(self, mark: str) -> bool:
         try:
-            since = datetime.fromisoformat(self._folder.read(UPDATING, max_bytes=100).decode("ascii"))
+            since = datetime.fromisoformat(self._folder.read(mark, max_bytes=100).decode("ascii"))
         except (FileMissing, FileDamaged, NotRegular, ValueError):
             return False
         # An older mark was left by a writer that died; nobody waits for it.
