@@ -102,25 +102,52 @@ def test_a_connection_that_says_nothing_is_waited_for_once(
 
 @pytest.mark.rule("choices-17")
 @pytest.mark.parametrize(("hold", "looks"), [(timedelta(), 1), (timedelta(seconds=0.05), 2)])
-def test_an_answer_can_be_made_to_begin_later(hold: timedelta, looks: int) -> None:
+def test_an_answer_can_be_made_to_begin_later(
+    hold: timedelta, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert Choices().first_token == timedelta()
+    monkeypatch.setattr(waiting, "LONE_SECONDS", 0.0)
+    assert asyncio.run(settle_before_another(hold)).index("begun") == looks - 1
 
-    async def main() -> list[str]:
-        arrivals, order = Arrivals(), list[str]()
 
-        async def late() -> None:
-            # Far behind: no pass of the loop would have waited for it.
-            for _ in range(10 * waiting.QUIET_PASSES):
-                await asyncio.sleep(0)
-            order.append("late looked")
+@pytest.mark.rule("choices-17")
+def test_others_get_a_moment_to_follow_a_client_that_was_always_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting, "LONE_SECONDS", 0.1)
+    assert asyncio.run(settle_before_another(timedelta())) == ["late looked", "begun"]
 
-        other = asyncio.create_task(late())
-        await arrivals.settle(hold)
-        order.append("begun")
-        await other
-        return order
 
-    assert asyncio.run(main()).index("begun") == looks - 1
+async def settle_before_another(hold: timedelta) -> list[str]:
+    """In which order an answer on a used connection begins, and another request comes."""
+    arrivals, order = Arrivals(), list[str]()
+
+    async def late() -> None:
+        # Far behind: no pass of the loop would have waited for it.
+        for _ in range(10 * waiting.QUIET_PASSES):
+            await asyncio.sleep(0)
+        order.append("late looked")
+
+    other = asyncio.create_task(late())
+    await arrivals.settle(hold)
+    order.append("begun")
+    await other
+    return order
+
+
+@pytest.mark.rule("cache-48")
+def test_a_client_that_was_alone_before_misses_side_by_side_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Long enough for any machine: how long it really is, is a matter of speed.
+    monkeypatch.setattr(waiting, "LONE_SECONDS", 0.2)
+
+    async def main() -> list[int | None]:
+        async with Simulator() as sim, sim.async_client() as client:
+            await client.messages.create(
+                model=MODEL, max_tokens=50, messages=[{"role": "user", "content": "Hi"}]
+            )
+            return [bill.cache_read_input_tokens for bill in await together(client, "warm")]
+
+    assert asyncio.run(main()) == [0] * SIDE
 
 
 def test_an_answer_on_its_way_holds_nobody_up() -> None:

@@ -23,6 +23,8 @@ QUIET_PASSES = 8
 GRACE_SECONDS = 0.02
 """Quiet that is waited for where others may follow: between threads that share an interpreter, a request may
 be several milliseconds behind."""
+LONE_SECONDS = 0.002
+"""The same where nobody is likely to follow: on a connection that is used again and was always alone."""
 HOLD_SECONDS = 1.0
 """However many come, nobody waits longer; a connection that has said nothing by then is given up."""
 POLL_SECONDS = 0.001
@@ -70,18 +72,23 @@ class Arrivals:
         self.looked_up()
         loop = asyncio.get_running_loop()
         start = loop.time()
-        grace = GRACE_SECONDS if self._may_have_company() else 0.0
-        passes = 0
-        while loop.time() < start + HOLD_SECONDS:
-            before = self._arrived
-            await asyncio.sleep(POLL_SECONDS if grace or self._is_expecting() else 0)
-            passes = 0 if self._is_expecting() or self._arrived != before else passes + 1
-            is_quiet = loop.time() >= self._at + grace
-            if passes >= QUIET_PASSES and is_quiet:
+        while not await self._is_quiet(start):
+            if loop.time() >= start + HOLD_SECONDS:
+                self._fresh.clear()
                 break
-        else:
-            self._fresh.clear()
         await asyncio.sleep(max(0.0, first_token.total_seconds() - (loop.time() - start)))
+
+    async def _is_quiet(self, start: float) -> bool:
+        """Whether nobody is on the way: nobody has come for a while, and the kernel has nobody either."""
+        # Looking up may have taken all the time, and the interpreter with it: others get some after it.
+        left = max(start + LONE_SECONDS, self._at + self._grace()) - asyncio.get_running_loop().time()
+        if left > 0 or self._is_expecting():
+            await asyncio.sleep(POLL_SECONDS if self._is_expecting() else max(left, POLL_SECONDS))
+            return False
+        before = self._arrived
+        for _ in range(QUIET_PASSES):
+            await asyncio.sleep(0)
+        return self._arrived == before and not self._is_expecting()
 
     def watch(self, app: App) -> App:
         """The application, its requests counted as they come and go."""
@@ -113,6 +120,9 @@ class Arrivals:
         if len(self._busy) > 1:
             self._partners.update(self._busy.values())
         self._mark()
+
+    def _grace(self) -> float:
+        return GRACE_SECONDS if self._may_have_company() else LONE_SECONDS
 
     def _may_have_company(self) -> bool:
         """Whether the client is one that may send more at once: a new one, or one that has done so before."""
