@@ -27,6 +27,8 @@ from sevenfold.request.pipeline import Surroundings
 from sevenfold.request.placement import CacheSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
+from sevenfold.store.lock import LockSettings
+from sevenfold.store.mailbox import MailSettings
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.sessions import SessionId, latest_session, new_session_id
@@ -44,9 +46,11 @@ SECTIONS: tuple[type[Section], ...] = (
     ServerEditSettings,
     ContextSettings,
     PlaceSettings,
+    MailSettings,
+    LockSettings,
     ModelSettings,
 )
-"""What a session reads of the settings."""
+"""What a settings file may speak of: one that names a section which is not here would be refused."""
 
 LATEST = "latest"
 TEMPLATES = "templates"

@@ -1,0 +1,22 @@
+"""What a session is opened with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sevenfold.blocking import Session
+from sevenfold.cli.sections import SECTIONS as ALL
+from sevenfold.request.opening import SECTIONS
+from tests.engine.talk import FRAME
+
+
+def test_every_section_that_a_file_may_have_is_known_to_a_session() -> None:
+    assert set(SECTIONS) == set(ALL)
+
+
+def test_a_section_that_no_session_reads_stops_none(tmp_path: Path) -> None:
+    home = tmp_path / ".sevenfold"
+    home.mkdir()
+    (home / "settings.toml").write_text("[mail]\nwaiting = 5\n[lock]\nwait_seconds = 3\n")
+    with Session.open(FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}) as session:
+        assert session.id
