@@ -270,6 +270,21 @@ def test_many_conversations_at_once_do_not_mix(sim: Simulator, listener: Listene
     assert sum(1 for read in reads(sim) if read > 0) >= 12
 
 
+def test_conversations_that_go_on_alike_are_told_apart_by_how_they_began(
+    sim: Simulator, listener: Listener
+) -> None:
+    sim.reset(lambda _: say("the same answer"))
+    short, long = ask("short " * 600), ask("long " * 600)
+    attached = attach(sim.client(), project=None, emit=listener)
+    with attached as client:
+        go_on(short, create(client, short))
+        for _ in range(2):
+            go_on(long, create(client, long))
+        go_on(short, create(client, short))
+        assert len(attached.sessions) == 2
+    assert listener.events == []
+
+
 def test_the_wrong_colour_is_refused_with_the_right_one_named(sim: Simulator) -> None:
     with pytest.raises(InputError, match="`async with attach"):
         attach(anthropic.AsyncAnthropic(api_key="none"), project=None).__enter__()

@@ -31,6 +31,7 @@ from sevenfold.request.compacting import SUMMARY, Compacting
 from sevenfold.request.context import Context
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
+from sevenfold.request.mirror import Shared
 from sevenfold.request.opening import Opened, Wanted
 from sevenfold.request.overflow import Overflow
 from sevenfold.request.overflow_job import Compacted, Part
@@ -119,8 +120,8 @@ class Session:
         """What was billed since the session was opened here, by whose calls they were: `main`, `summary`."""
         return self._watch.book.spent()
 
-    def count_shared(self, messages: Sequence[object]) -> int:
-        """How many messages this list seems to share with the one that is followed here."""
+    def count_shared(self, messages: Sequence[object]) -> Shared:
+        """How much this list seems to share with the one that is followed here."""
         return self._follower.count_shared(messages)
 
     @property

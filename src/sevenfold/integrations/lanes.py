@@ -12,7 +12,7 @@ from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic_body import BodyWriter
-from sevenfold.request.mirror import plain
+from sevenfold.request.mirror import Shared, plain
 
 OpenSession: TypeAlias = Callable[[Frame], Awaitable[Session]]
 
@@ -80,12 +80,16 @@ class Lanes:
             await self.lanes.pop().session.close()
 
     def _known(self, messages: Sequence[object]) -> Lane | None:
-        """The lane with most in common: all of it, or where something was changed, half and more than one."""
-        best, most = None, 0
+        """The lane with most in common: all of it, or where something was changed, half and more than one.
+
+        What is shared from the start counts first: conversations that only go on alike are not the same.
+        """
+        best, most = None, Shared(0, 0)
         for lane in self.lanes:
-            common, known = lane.session.count_shared(messages), lane.session.followed
-            if common > most and (common == known or common >= max(2, known / 2)):
-                best, most = lane, common
+            shared, known = lane.session.count_shared(messages), lane.session.followed
+            is_enough = shared.total == known or shared.total >= max(2, known / 2)
+            if shared > most and is_enough:
+                best, most = lane, shared
         return best
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.request.adapting import without_thought
 from sevenfold.request.history import Answer, History
-from sevenfold.request.mirror import Mirror, Synced
+from sevenfold.request.mirror import Mirror, Shared, Synced
 from sevenfold.request.pipeline import RequestPath
 
 CHANGED = "the caller changed or dropped messages that were there before"
@@ -37,7 +37,7 @@ class Follower:
         else:
             await self._follow_list(history)
 
-    def count_shared(self, messages: Sequence[object]) -> int:
+    def count_shared(self, messages: Sequence[object]) -> Shared:
         """How much of a list seems to be what was followed so far."""
         return self._mirror.count_shared(messages)
 

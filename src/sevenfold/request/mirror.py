@@ -20,6 +20,9 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Message, Opaque, ToolResult
 from sevenfold.core.wire import read_message
 
+MOST_LOOKS = 8
+"""A caller has four markers: so many messages differ at most where they moved."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -41,6 +44,16 @@ class Synced:
     added: tuple[Message, ...]
     """What stands after `kept` now."""
     marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shared:
+    """How much two lists have in common."""
+
+    prefix: int
+    """Messages from the start on."""
+    total: int
+    """All that stand at the same place in both."""
 
 
 class Mirror:
@@ -77,15 +90,20 @@ class Mirror:
         """Messages seen."""
         return len(self._copies)
 
-    def count_shared(self, messages: Sequence[object]) -> int:
-        """How many messages of this list stand where they were seen here. Changes nothing.
+    def count_shared(self, messages: Sequence[object]) -> Shared:
+        """How much of this list stands where it was seen here. Changes nothing.
 
         A list that agrees at both ends of what was seen is taken to agree between them: `sync` looks closer.
         """
         known = len(self._copies)
         if 0 < known <= len(messages) and self._means(0, messages) and self._means(known - 1, messages):
-            return known
-        return sum(self._means(index, messages) for index in range(min(known, len(messages))))
+            return Shared(known, known)
+        same = [copy == message for copy, message in zip(self._copies, messages, strict=False)]
+        differing = [index for index, is_same in enumerate(same) if not is_same]
+        # Where a cache marker moved the messages still mean the same; a look at each costs reading it.
+        for index in differing[:MOST_LOOKS]:
+            same[index] = self._means(index, messages)
+        return Shared(same.index(False) if False in same else len(same), sum(same))
 
     def _means(self, index: int, messages: Sequence[object]) -> bool:
         if self._copies[index] == messages[index]:
