@@ -134,6 +134,30 @@ def test_another_model_has_a_cache_of_its_own() -> None:
     assert found.cause == "model switch"
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("claude-opus-4-5-20251101", "claude-opus-4-5"),
+        ("claude-opus-4-5", "claude-opus-4-5-20251101"),
+        ("claude-opus-5-5[1m]", "claude-opus-5-5"),
+        ("anthropic/claude-opus-4.5", "claude-opus-4-5"),
+    ],
+)
+def test_another_spelling_of_a_model_is_no_switch(first: str, second: str) -> None:
+    found = watch((WARM, 0), (LOST, 10), model=first, last_model=second)
+    assert found is not None
+    assert (found.cause, found.model) == ("unexplained", second)
+    gone = watch((WARM, 0), (LOST, 400), model=first, last_model=second)
+    assert gone is not None
+    assert gone.cause == "idle"
+
+
+def test_models_that_no_table_knows_are_told_apart_by_their_names() -> None:
+    found = watch((WARM, 0), (LOST, 10), model="one-model", last_model="other-model")
+    assert found is not None
+    assert found.cause == "model switch"
+
+
 def test_coming_back_to_a_model_reads_what_it_had() -> None:
     calls, watching = Calls(), BreakWatch()
     watching.check(calls.call(WARM), WARM, RATES)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
+from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.usage import Counts
 from sevenfold.replay.calls import Call
 from sevenfold.replay.pricing import NANO, Rates
@@ -86,11 +87,16 @@ class _Left:
 
 
 class BreakWatch:
-    """Follows one conversation. Caches are a model's own, so what each one holds is kept apart."""
+    """Follows one conversation. Caches are a model's own, so what each one holds is kept apart.
 
-    __slots__ = ("_cut", "_last", "_left")
+    A dated id and its family's name are one model.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_catalog", "_cut", "_families", "_last", "_left")
+
+    def __init__(self, catalog: Catalog = CATALOG) -> None:
+        self._catalog = catalog
+        self._families: dict[str, str] = {}
         self._left: dict[str, _Left] = {}
         self._last: str | None = None
         self._cut: Cause | None = None
@@ -102,13 +108,14 @@ class BreakWatch:
 
     def check(self, call: Call, run: Counts, rates: Rates | None) -> Break | None:
         """The break that this call's last run shows, if any; then it is the one to compare the next with."""
-        before = self._left.get(call.model) or (self._left.get(self._last) if self._last else None)
+        family = self._family(call.model)
+        before = self._left.get(family) or (self._left.get(self._last) if self._last else None)
         found = self._compare(call, run, before, rates) if before else None
         if self._cut == "compaction":
             self._left.clear()  # no other model's entries fit the new context either
         self._cut = None
-        self._last = call.model
-        self._left[call.model] = _Left(_cached(call, run), call.started, _life(call, run, before))
+        self._last = family
+        self._left[family] = _Left(_cached(call, run), call.started, _life(call, run, before))
         return found
 
     def _compare(self, call: Call, run: Counts, before: _Left, rates: Rates | None) -> Break | None:
@@ -131,11 +138,17 @@ class BreakWatch:
     def _cause(self, call: Call, before: _Left, gap: timedelta | None) -> Cause:
         if self._cut == "compaction":
             return "compaction"
-        if call.model not in self._left:
+        if self._family(call.model) not in self._left:
             return "model switch"
         if gap is not None and before.life is not None and gap > before.life:
             return "idle"  # also where results were cleared because of it
         return "clearing" if self._cut or call.cleared_tokens else "unexplained"
+
+    def _family(self, model: str) -> str:
+        found = self._families.get(model)
+        if found is None:
+            found = self._families[model] = self._catalog.find(model).name
+        return found
 
 
 def _cached(call: Call, run: Counts) -> int:
