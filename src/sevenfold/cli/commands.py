@@ -72,6 +72,7 @@ examples:
   sevenfold replay session.jsonl --json | jq .breaks
   sevenfold replay --html replay.html            a page to look at, with plots
   sevenfold replay --reprice claude-sonnet-5-5   all of them at its prices
+  sevenfold replay --policy sevenfold            what we would have saved
 """
 
 _CONTEXT = """\
@@ -182,6 +183,19 @@ def _add_replay_options(replay: ArgumentParser) -> None:
     replay.add_argument("--since", metavar="DATE", help="count only calls from this day on")
     replay.add_argument("--limit", type=int, metavar="N", help="read only the N files written to last")
     replay.add_argument("--jobs", type=int, metavar="N", help="processes to use (one a core)")
+    under = replay.add_argument_group("what it would have cost under a policy")
+    under.add_argument(
+        "--policy",
+        choices=("sevenfold", "balanced", "thrift", "ski", "fixed", "keep"),
+        help="send the sessions again under this policy for clearing old results; sevenfold: our default",
+    )
+    under.add_argument("--ttl", choices=("5m", "1h"), help="how long the cache lives (5m)")
+    under.add_argument(
+        "--read-price",
+        type=float,
+        metavar="X",
+        help="what a cached token costs, a fresh one being 1 (as the session's model has it, else 0.1)",
+    )
 
 
 def _add_context_options(context: ArgumentParser) -> None:

@@ -7,11 +7,11 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.render import Screen
+from sevenfold.cli.replay_places import Place, find_places
 from sevenfold.cli.replay_view import show_head, show_report
 from sevenfold.core.catalog import Catalog, ModelSettings, open_catalog
 from sevenfold.core.clock import SystemClock
@@ -21,10 +21,9 @@ from sevenfold.replay.account import Terms
 from sevenfold.replay.page.build import build_page
 from sevenfold.replay.page.write import check_target, write_page
 from sevenfold.replay.parallel import Progress, read_all
-from sevenfold.replay.report import Origin, Report, sum_up
+from sevenfold.replay.report import Report, sum_up
 from sevenfold.replay.report_json import describe_report
-from sevenfold.store.foreign.find import Search, find_transcripts, usual_places
-from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.settings_files import find_checkout, read_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +40,8 @@ class Wanted:
 
 def run(options: Namespace, screen: Screen) -> int:
     wanted = _wanted(options)
+    if options.policy:
+        return _run_policy(options, wanted, screen)
     report = read_report(wanted, screen)
     if options.json:
         screen.show_json(describe_report(report))
@@ -59,15 +60,13 @@ def run(options: Namespace, screen: Screen) -> int:
 
 def read_report(wanted: Wanted, screen: Screen) -> Report:
     """Read what is named; without a name, the user's own sessions; without those, the sample."""
-    if wanted.paths:
-        return _read(find_transcripts(wanted.paths), wanted, "named", screen)
-    search = find_transcripts(usual_places(os.environ, find_user_home(os.environ)))
-    if search.found:
-        report = _read(search, wanted, "usual places", screen)
+    places = find_places(wanted.paths, wanted.terms.since, wanted.limit)
+    report = _read(next(places), wanted, screen)
+    for place in places:
         if report.sessions:
-            return report
-    with as_file(files("sevenfold.replay") / "sample" / "session.jsonl") as sample:
-        return _read(find_transcripts([sample]), wanted, "sample", screen)
+            break
+        report = _read(place, wanted, screen)
+    return report
 
 
 def write_html(report: Report, path: Path, terms: Terms) -> str:
@@ -78,24 +77,26 @@ def write_html(report: Report, path: Path, terms: Terms) -> str:
     return f"the page is in {target} ({len(page) / 1e6:.1f} MB): open it in a browser"
 
 
-def _read(search: Search, wanted: Wanted, origin: Origin, screen: Screen) -> Report:
-    since = wanted.terms.since
-    found = [
-        item
-        for item in search.found
-        if since is None or item.modified_ns >= since.timestamp() * 1_000_000_000
-    ]
+def _run_policy(options: Namespace, wanted: Wanted, screen: Screen) -> int:
+    # Loaded only for this: it brings the whole request path.
+    from sevenfold.cli.replay_policy import read_question, run_policy
 
+    question = read_question(options, wanted.terms)
+    places = find_places(wanted.paths, wanted.terms.since, wanted.limit)
+    return run_policy(question, places, screen, jobs=wanted.jobs, is_json=bool(options.json))
+
+
+def _read(place: Place, wanted: Wanted, screen: Screen) -> Report:
     def tell(progress: Progress) -> None:
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
         screen.show_progress(f"{progress.phase} {progress.total_bytes / 1e6:,.0f} MB", share)
 
     try:
-        outcome = read_all(found[: wanted.limit], wanted.terms, jobs=wanted.jobs, on_progress=tell)
+        outcome = read_all(place.found, wanted.terms, jobs=wanted.jobs, on_progress=tell)
     finally:
         screen.clear_progress()
-    unreadable = (*search.unreadable, *outcome.unreadable)
-    return sum_up(outcome.files, origin=origin, unreadable=unreadable, repriced=wanted.repriced)
+    unreadable = (*place.unreadable, *outcome.unreadable)
+    return sum_up(outcome.files, origin=place.origin, unreadable=unreadable, repriced=wanted.repriced)
 
 
 def _remarks(report: Report, terms: Terms) -> Iterator[str]:
@@ -119,6 +120,7 @@ def _wanted(options: Namespace) -> Wanted:
     for name, value in (("--limit", limit), ("--jobs", jobs)):
         if value is not None and value < 1:
             raise InputError(f"{name} {value}: expected a number from 1 on")
+    _check_policy(options)
     catalog = _read_catalog()
     reprice = cast("str | None", options.reprice)
     model = _priced_model(catalog, reprice) if reprice else None
@@ -128,6 +130,15 @@ def _wanted(options: Namespace) -> Wanted:
     # Asked before anything is read: that may take a minute.
     target = None if html is None else check_target(Path(html))
     return Wanted(paths, terms, limit, jobs, model.name if model else None, target)
+
+
+def _check_policy(options: Namespace) -> None:
+    """Options that would be ignored are refused."""
+    if options.policy and options.html is not None:
+        raise InputError("--html with --policy: the page shows what was spent; leave one of them out")
+    for name, value in (("--ttl", options.ttl), ("--read-price", options.read_price)):
+        if value is not None and not options.policy:
+            raise InputError(f"{name} {value}: it counts only under a policy; add --policy sevenfold")
 
 
 def _read_catalog() -> Catalog:

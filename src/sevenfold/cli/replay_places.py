@@ -1,0 +1,41 @@
+"""Where `sevenfold replay` looks: what is named; without a name, the user's own sessions; then the sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from sevenfold.replay.report import Origin
+from sevenfold.store.foreign.find import Found, Search, Unreadable, find_transcripts, usual_places
+from sevenfold.store.settings_files import find_user_home
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Files to read, and how they were come upon."""
+
+    origin: Origin
+    found: tuple[Found, ...]
+    unreadable: tuple[Unreadable, ...]
+
+
+def find_places(paths: Sequence[Path], since: datetime | None, limit: int | None) -> Iterator[Place]:
+    """The places to try, best first: the next one counts only if this one holds no session."""
+
+    def place(origin: Origin, search: Search) -> Place:
+        least_ns = 0 if since is None else since.timestamp() * 1_000_000_000
+        found = [item for item in search.found if since is None or item.modified_ns >= least_ns]
+        return Place(origin, tuple(found[:limit]), search.unreadable)
+
+    if paths:
+        yield place("named", find_transcripts(paths))
+        return
+    search = find_transcripts(usual_places(os.environ, find_user_home(os.environ)))
+    if search.found:
+        yield place("usual places", search)
+    with as_file(files("sevenfold.replay") / "sample" / "session.jsonl") as sample:
+        yield place("sample", find_transcripts([sample]))
