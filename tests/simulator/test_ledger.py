@@ -181,6 +181,24 @@ def test_a_script_can_set_what_is_billed(ask: Asker) -> None:
     assert ask.sim.last.usage == told
 
 
+@pytest.mark.parametrize(
+    ("usage", "output", "thinking"),
+    [
+        ({"output_tokens": 2}, 2, 2),
+        ({"output_tokens": 0}, 0, 0),
+        ({"output_tokens": 90, "thinking_tokens": 80}, 90, 80),
+    ],
+)
+def test_thinking_is_never_billed_as_more_than_the_output(
+    ask: Asker, usage: dict[str, int], output: int, thinking: int
+) -> None:
+    from sevenfold.testing import Reply, say
+
+    ask.sim.reset(script(Reply(say("Yes.", think="It is so, for many reasons.").blocks, usage=usage)))
+    told = ask.create("Hi", thinking={"type": "adaptive"}).usage
+    assert (told.output, told.thinking) == (output, thinking)
+
+
 @pytest.mark.parametrize(("fields", "times"), [({}, 1), ({"inference_geo": "us"}, Decimal("1.1"))])
 def test_where_a_request_ran_is_in_its_price(ask: Asker, fields: dict[str, object], times: Decimal) -> None:
     ask.create("Hi")

@@ -63,7 +63,11 @@ def usage_of(call: Call, runs: Iterable[Spent], overrides: Mapping[str, int]) ->
         geo=geo if isinstance(geo, str) else None,
     )
     changed = {OVERRIDES[name]: value for name, value in overrides.items() if name in OVERRIDES}
-    return replace(total, **changed) if changed else total
+    if not changed:
+        return total
+    told = replace(total, **changed)
+    # Thinking is a part of the output: clients refuse a bill where it is more.
+    return replace(told, thinking=min(told.thinking, told.output))
 
 
 def usage_wire(usage: Usage) -> JsonObject:

@@ -136,7 +136,13 @@ def _usage(where: str, value: Json) -> Mapping[str, int]:
     for key, count in usage.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise ScriptError(f"{where}.{key}: expected a count of 0 or more, not {count!r}")
-    return cast("Mapping[str, int]", dict(usage))
+    counts = cast("Mapping[str, int]", dict(usage))
+    thinking, output = counts.get("thinking_tokens", 0), counts.get("output_tokens")
+    if output is not None and thinking > output:
+        raise ScriptError(
+            f"{where}.thinking_tokens: {thinking} is more than output_tokens, {output}, which includes it"
+        )
+    return counts
 
 
 def _times(where: str, value: Json) -> int:
