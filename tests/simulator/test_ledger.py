@@ -143,6 +143,26 @@ def test_a_compaction_is_in_the_ledger_with_its_cost(ask: Asker) -> None:
     assert ask.sim.last.cost.fresh > 0
 
 
+def test_the_totals_have_the_tokens_of_everything_that_is_in_their_dollars(ask: Asker) -> None:
+    for said in (PROSE, PROSE * 2):
+        ask.create(said, betas=["compact-2026-09-04"], compaction={"type": "summarize"})
+    ask.create("Hi")
+    answer = ask.send("GET", "/_sevenfold/ledger", {})
+    told = answer.at("totals", "beside", 0)
+    assert isinstance(told, JsonObject)
+    assert told["kind"] == "compaction"
+    runs = [run for entry in ask.sim.ledger.entries for run in entry.usage.beside]
+    for name in ("read", "written_5m", "written_1h", "fresh", "output"):
+        assert told[name] == sum(getattr(run, name) for run in runs)
+    assert answer.at("totals", "beside", 1) is None
+    prices = CATALOG.find(MODEL).prices_at(None)
+    assert prices is not None
+    fresh, output = (int(str(answer.at("totals", key))) + int(str(told[key])) for key in ("fresh", "output"))
+    each = prices.for_prompt(0)
+    paid = (fresh * each.fresh + output * each.output) / 1_000_000
+    assert Decimal(str(answer.at("totals", "dollars", "total"))) == paid
+
+
 def test_each_request_is_a_line_of_the_file_at_once(tmp_path: Path) -> None:
     path = tmp_path / "ledger.jsonl"
     for run in (1, 2):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -13,7 +13,7 @@ from sevenfold.core.cache_model import Difference
 from sevenfold.core.events import Event, describe
 from sevenfold.core.json import Json, JsonObject, write_json
 from sevenfold.core.prices import Cost, add_costs
-from sevenfold.core.usage import Usage, add_up
+from sevenfold.core.usage import NO_USAGE, Iteration, Usage, add_up
 from sevenfold.store.disk import mapped_errors
 
 NOTHING = Usage()
@@ -140,6 +140,7 @@ class Ledger:
             "answered": len(self.billed),
             "refused": sum(entry.status != 200 for entry in self.entries),
             **{key: value for key, value in _counts("message", usage).items() if key != "kind"},
+            "beside": _by_kind(usage.beside),
             "dollars": _dollars(self.total_cost()),
             "dollars_without_caching": _total(plain),
         }
@@ -150,6 +151,15 @@ class Ledger:
 def _counts(kind: str, usage: Usage | object) -> JsonObject:
     names = ("read", "written_5m", "written_1h", "fresh", "output")
     return JsonObject({"kind": kind, **{name: getattr(usage, name) for name in names}})
+
+
+def _by_kind(runs: Iterable[Iteration]) -> tuple[JsonObject, ...]:
+    """One row a kind: what is in the dollars and in no other count."""
+    sums: dict[str, Usage] = {}
+    for run in runs:
+        counts = Usage(run.fresh, run.read, run.written_5m, run.written_1h, run.output)
+        sums[run.kind] = sums.get(run.kind, NO_USAGE) + counts
+    return tuple(_counts(kind, sums[kind]) for kind in sorted(sums))
 
 
 def _dollars(cost: Cost | None) -> Json:
