@@ -104,9 +104,8 @@ def _headlines(answer: Answer) -> Iterator[_Line]:
     yield _Line("against keeping", f"{total.ratio:.3f}", f"{spell_count(total.cuts, 'cut')}")
     yield _Line("unannounced breaks", str(total.unannounced), "of the cache; must be 0")
     yield _Line("largest prompt", spell_tokens(total.peak_tokens), _kept(total))
-    yield _Line(
-        "re-read tax", _percent(total.tax_share), spell_count(total.rereads, "result") + " read again"
-    )
+    again = f"{spell_count(total.rereads, 'result')} read again; not in the costs above"
+    yield _Line("re-read tax", _percent(total.tax_share), again)
     yield _Line("still in view", _percent(total.view_share), f"of {total.wanted:,} later uses of a result")
     yield _Line(
         "one pointer away", _percent(total.pointer_share), "of them, by a file or spill that is named"
