@@ -114,6 +114,22 @@ def test_every_request_is_in_the_ledger_refused_ones_too(ask: Asker) -> None:
     assert [entry.number for entry in entries] == [1, 2, 3, 4]
     assert [entry.error for entry in entries][2:] == ["model: nobody", "Simulated fault"]
     assert entries[3].fault == "StatusFault"
+    assert [entry.model for entry in entries] == [MODEL, MODEL, "nobody", MODEL]
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+def test_a_refused_request_has_its_model_in_the_ledger_where_it_names_one(ask: Asker, path: str) -> None:
+    headers = {"x-api-key": "k", "authorization": "Bearer k", "anthropic-version": "2026-10-21"}
+    whole = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+    ask.sim.fail(StatusFault(529))
+    assert ask.post(path, whole, headers).status == 529
+    assert ask.post(path, whole, {}).status == 401
+    assert ask.post(path, {"model": 7}, headers).status == 400
+    assert ask.send("POST", path, headers, b"{bad").status == 400
+    lines = [entry.to_json() for entry in ask.sim.ledger.entries]
+    assert [line.get("model") for line in lines] == [MODEL, MODEL, None, None]
+    assert "model" not in lines[2]
+    assert ["workspace" in line for line in lines] == [True, False, True, True]
 
 
 def test_the_ledger_can_be_asked_for_over_http(ask: Asker) -> None:

@@ -11,7 +11,7 @@ from sevenfold.core.canonical import digest
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit
-from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.json import Json, JsonObject, read_object
 from sevenfold.core.models import Model
 from sevenfold.simulator import betas
 from sevenfold.simulator.choices import Choices
@@ -105,6 +105,15 @@ def read_call(
     if not model.is_known:
         raise Refusal(Problem(404, f"model: {name}"))
     return Call(endpoint, envelope, body, model, started, Listing(body, world.knowledge))
+
+
+def named_model(data: bytes) -> str:
+    """The model that a body names, whatever else is wrong with it; empty where that cannot be told."""
+    try:
+        name = read_object(data).get("model")
+    except WireError:
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def _read_key(headers: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from sevenfold.core.usage import Usage
 from sevenfold.simulator.answering import Answered, Answering
 from sevenfold.simulator.billing import usage_of, usage_wire
 from sevenfold.simulator.breaking import bill_sent, breaking_point
-from sevenfold.simulator.call import Call, Endpoint, read_call, read_envelope
+from sevenfold.simulator.call import Call, Endpoint, named_model, read_call, read_envelope
 from sevenfold.simulator.faults import Fault, StatusFault, StreamFault, first_delay
 from sevenfold.simulator.ledger import Entry
 from sevenfold.simulator.preparing import Prepared, prepare
@@ -56,6 +56,7 @@ class _Visit:
 
     endpoint: Endpoint
     suffix: str
+    body: bytes
     entry: Entry
     fault: Fault | None
     """The one it meets, until it turns out that it cannot."""
@@ -76,7 +77,7 @@ class Exchange:
         """Answer a request; whatever goes wrong is an answer too."""
         world = self.world
         suffix = world.next_request()
-        visit = _Visit(endpoint, suffix, self._first_entry(endpoint, suffix), world.faults.take())
+        visit = _Visit(endpoint, suffix, data, self._first_entry(endpoint, suffix), world.faults.take())
         try:
             return await self._serve(visit, headers, data)
         except _FaultMet as met:
@@ -172,7 +173,8 @@ class Exchange:
             # There was no answer for it to happen to: the next request meets it.
             self.world.faults.put_back(visit.fault)
             visit.fault = None
-        self._note(visit, replace(visit.entry, status=problem.status, error=problem.message))
+        model = visit.entry.model or named_model(visit.body)
+        self._note(visit, replace(visit.entry, model=model, status=problem.status, error=problem.message))
         headers = {**self._headers(visit), **problem.headers()}
         return Served(problem.status, problem.body(visit.entry.request_id), headers)
 

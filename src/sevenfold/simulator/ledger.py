@@ -30,6 +30,7 @@ class Entry:
     request_id: str
     workspace: str
     model: str
+    """Empty where the request was refused before it could be read."""
     status: int = 200
     message_id: str | None = None
     stop_reason: str | None = None
@@ -59,8 +60,8 @@ class Entry:
             "endpoint": self.endpoint,
             "request_id": self.request_id,
             "message_id": self.message_id,
-            "workspace": self.workspace,
-            "model": self.model,
+            "workspace": self.workspace or None,
+            "model": self.model or None,
             "status": self.status,
             "stop_reason": self.stop_reason,
             "read": usage.read,

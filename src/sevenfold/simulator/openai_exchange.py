@@ -16,6 +16,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.prices import cost, cost_without_caching
 from sevenfold.core.usage import Usage
 from sevenfold.simulator.brain import Prompt, Reply
+from sevenfold.simulator.call import named_model
 from sevenfold.simulator.counting import counter
 from sevenfold.simulator.faults import Fault, StatusFault, StreamFault, first_delay
 from sevenfold.simulator.ledger import Entry
@@ -52,6 +53,7 @@ class _Visit:
 
     endpoint: Endpoint
     suffix: str
+    body: bytes
     entry: Entry
     fault: Fault | None
     events: list[Event] = field(default_factory=list[Event])
@@ -65,7 +67,7 @@ class OpenAIExchange:
         """Answer a request; whatever goes wrong is an answer too."""
         world, suffix = self.world, self.world.next_request()
         entry = Entry(0, world.clock.now(), endpoint, f"req_{suffix}", "", "")
-        visit = _Visit(endpoint, suffix, entry, world.faults.take())
+        visit = _Visit(endpoint, suffix, data, entry, world.faults.take())
         try:
             return await self._serve(visit, headers, data)
         except Refusal as refusal:
@@ -170,7 +172,8 @@ class OpenAIExchange:
         )
 
     def _refused(self, visit: _Visit, problem: Problem) -> Served:
-        self._write(visit, replace(visit.entry, status=problem.status, error=problem.message))
+        model = visit.entry.model or named_model(visit.body)
+        self._write(visit, replace(visit.entry, model=model, status=problem.status, error=problem.message))
         headers = {"x-request-id": visit.entry.request_id, **problem.headers()}
         return Served(problem.status, error_body(problem), headers)
 
