@@ -22,6 +22,7 @@ from tests.replay.reports import (
     HOSTILE,
     START,
     Story,
+    broke,
     climb,
     hostile_report,
     large_report,
@@ -89,6 +90,34 @@ def test_a_cause_shows_its_own_breaks_and_what_it_means(open_page: Open) -> None
     opened.expect_text("#breaks .why", "had expired")
     chips.first.click()
     assert len(opened.texts("#breaks tbody tr")) == 6
+
+
+def test_breaks_without_a_price_are_told_beside_the_dollars_of_the_others(open_page: Open) -> None:
+    opened = open_page(rich_report())
+    opened.expect_text(".lede", "6 cache breaks: the 5 with a price cost $2.85, most of it")
+    opened.expect_text("#cards", "of what was spent; 1 unpriced break")
+    opened.expect_text("#breaks .why", "1 of these is in no dollar figure.")
+    opened[".chip"].nth(2).click()
+    expect(opened["#breaks .why"]).not_to_contain_text("no dollar figure")
+
+
+@pytest.mark.parametrize(
+    ("prices", "told", "fact"),
+    [
+        (("0.5", "0.25"), "2 cache breaks cost $0.750, ", "$0.750"),
+        (("0.5", None), "2 cache breaks: the one with a price cost $0.500, ", "$0.500; 1 unpriced break"),
+        ((None, None), "2 cache breaks cost 80.0K tokens, ", "80.0K tokens"),
+    ],
+    ids=["all", "one", "none"],
+)
+def test_the_headline_says_how_many_breaks_its_dollars_are_of(
+    open_page: Open, prices: tuple[str | None, ...], told: str, fact: str
+) -> None:
+    breaks = tuple(broke(5 * place, "idle", usd) for place, usd in enumerate(prices, 1))
+    opened = open_page(report_of(Story(breaks=breaks)))
+    opened.expect_text(".lede", told)
+    lost = opened[".factlist"].first.get_by_text(fact, exact=True)
+    expect(lost).to_be_visible()
 
 
 def test_a_break_leads_to_its_place_in_its_session(open_page: Open) -> None:

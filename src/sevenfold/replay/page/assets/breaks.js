@@ -43,10 +43,12 @@ class BreakView {
     for (const chip of this.chips) chip?.setAttribute("aria-pressed", String(chip.cause === cause));
     const rows = this.of(cause);
     const lost = tokens(sum(rows.map((item) => item.lost)));
+    const unpriced = unpricedCount(rows);
     this.why.textContent =
-      cause === null
+      (cause === null
         ? `${count(rows.length, "call")} paid again for ${lost} tokens. Choose a cause to see what it means.`
-        : CAUSES[cause].why;
+        : CAUSES[cause].why) +
+      (unpriced ? ` ${grouped(unpriced)} of these ${unpriced === 1 ? "is" : "are"} in no dollar figure.` : "");
     this.table.setRows(rows);
   }
 }

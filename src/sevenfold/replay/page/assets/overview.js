@@ -42,7 +42,10 @@ function lede(report, sessions) {
   for (const item of breaks) lost[item.cause] += item.usd || item.lost / 1e9;
   const causes = report.causes.filter((cause) => lost[cause]).sort((one, other) => lost[other] - lost[one]);
   const most = `${causes.length > 1 ? "most of it " : ""}${CAUSES[causes[0]].by}`;
-  return `${who}${bare} ${count(breaks.length, "cache break")} cost ${lostText(breaks)}, ${most}.`;
+  const unpriced = unpricedCount(breaks);
+  const priced = breaks.length - unpriced;
+  const which = unpriced ? `: the ${priced === 1 ? "one" : grouped(priced)} with a price` : "";
+  return `${who}${bare} ${count(breaks.length, "cache break")}${which} cost ${lostText(breaks)}, ${most}.`;
 }
 
 function card(label, value, remark, meter) {
@@ -63,6 +66,7 @@ function cards(report, sessions) {
   const about = total.estimated_usd ? "~" : "";
   const whole = prompt(total.tokens);
   const lost = sum(breaks.map((item) => item.usd));
+  const unpriced = unpricedCount(breaks);
   const found = [];
   if (isPriced(total)) {
     found.push(
@@ -90,7 +94,10 @@ function cards(report, sessions) {
       card(
         "Lost to breaks",
         usd(lost),
-        `${share(lost, cost)} of what was spent, in ${count(breaks.length, "break")}`,
+        share(lost, cost) +
+          (unpriced
+            ? ` of what was spent; ${count(unpriced, "unpriced break")}`
+            : ` of what was spent, in ${count(breaks.length, "break")}`),
         lost / cost,
       ),
     );

@@ -195,7 +195,7 @@ class SessionView {
         facts([
           ["Spent", spent(total)],
           ["Without a cache", session.cost ? (total.estimated_usd ? "~" : "") + usd(total.uncached) : "–"],
-          ["Lost to breaks", session.breaks.length ? lostText(session.breaks) : "nothing"],
+          ["Lost to breaks", lostFact(session.breaks)],
           ["Hit rate", hitRate(total)],
           ["Calls", grouped(total.calls)],
           ["Largest context", tokens(session.largest)],
@@ -230,6 +230,18 @@ function originOf(session) {
 function lostText(breaks) {
   const cost = sum(breaks.map((item) => item.usd));
   return cost ? usd(cost) : `${tokens(sum(breaks.map((item) => item.lost)))} tokens`;
+}
+
+/* How many breaks the dollars leave out; none where it is all told in tokens. */
+function unpricedCount(breaks) {
+  const priced = breaks.filter((item) => item.usd !== null);
+  return sum(priced.map((item) => item.usd)) ? breaks.length - priced.length : 0;
+}
+
+function lostFact(breaks) {
+  if (!breaks.length) return "nothing";
+  const unpriced = unpricedCount(breaks);
+  return lostText(breaks) + (unpriced ? `; ${count(unpriced, "unpriced break")}` : "");
 }
 
 function facts(rows) {
