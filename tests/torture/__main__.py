@@ -61,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parse(arguments)
     size: Size = "long" if asked.long else "short"
     progress = Progress(quiet=asked.quiet)
-    signal.signal(signal.SIGTERM, _interrupt)
+    # A shell that starts a job in the background has it ignore SIGINT, which would be inherited.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _interrupt)
     place = Path(tempfile.mkdtemp(prefix="sevenfold-torture-", dir=asked.dir or _real_disk()))
     began = time.monotonic()
     outcomes: list[Outcome] = []
