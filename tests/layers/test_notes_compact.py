@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.json import EMPTY
-from sevenfold.core.messages import Message, RedactedThinking, Text, Thinking, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.notes_compact import (
-    NO_MORE_THINKING,
     CompactFacts,
     KeepPlan,
     NoPlan,
     choose_start,
-    drop_thinking,
     has_text,
     missing_requests,
     plan_compaction,
@@ -83,11 +81,6 @@ def test_on_models_with_preserved_thinking_no_thinking_is_kept() -> None:
     assert plan.start == 3
     assert not any(isinstance(block, Thinking) for message in plan.kept for block in message.blocks)
     assert plan.kept[1] is LONG[4]
-
-
-def test_a_message_that_was_nothing_but_thinking_says_that_it_was_dropped() -> None:
-    bare = Message("assistant", (Thinking("hm"), RedactedThinking("x")))
-    assert drop_thinking([bare]) == (Message("assistant", (Text(NO_MORE_THINKING),)),)
 
 
 def test_user_messages_that_a_summary_lacks_are_found() -> None:

@@ -98,6 +98,11 @@ def thaw(value: Json) -> object:
     return value
 
 
+def freeze_object(value: Mapping[str, object]) -> JsonObject:
+    """The same for what is known to be an object."""
+    return JsonObject({key: freeze(item) for key, item in value.items()})
+
+
 def nesting(value: Json) -> int:
     """How deep a frozen value is: 0 for a scalar, 1 for a list or object of scalars."""
     deepest, waiting = 0, [(value, 0)]

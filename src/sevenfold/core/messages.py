@@ -89,6 +89,13 @@ Block: TypeAlias = (
 )
 
 
+def is_markable(block: Block) -> bool:
+    """Whether a cache marker may stand on it: not on thinking, nor on an empty text."""
+    if isinstance(block, (Thinking, RedactedThinking)):
+        return False
+    return not (isinstance(block, Text) and not block.text)
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     role: Role

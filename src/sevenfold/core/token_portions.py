@@ -42,7 +42,8 @@ CLASS_OF: Mapping[Kind, str] = {
 
 READERS = frozenset({"read", "read_file", "view", "view_file", "open_file"})
 """Tools that read one file, in lower case, as agents call them."""
-PATH_KEYS = ("file_path", "path", "filename")
+PATH_KEYS = ("file_path", "path", "notebook_path", "filename", "file")
+"""The inputs by which tools name the one file they touch."""
 
 GRAIN = 256
 """Portions are whole 256ths of a token: such sums are exact, whatever their order."""

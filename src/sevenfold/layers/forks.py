@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Message, Text, ToolResult, ToolUse
+from sevenfold.core.token_portions import PATH_KEYS
 
 FORK_MARK = "<sevenfold-fork>"
 """How a directive begins. History that ends in one is a fork's, and a fork starts no forks."""
 
 PLACEHOLDER = "[this call is being answered elsewhere; its result is not needed for what follows]"
 """The same for every call of every fork, so that parallel forks share all but their directive."""
-
-PATH_KEYS = ("file_path", "path", "notebook_path")
-"""The inputs by which tools name the one file they touch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sevenfold.core.messages import (
     Message,
-    RedactedThinking,
     Text,
-    Thinking,
     ToolResult,
     ToolUse,
     ToolUseId,
 )
+from sevenfold.layers.compact_strip import without_thinking
 from sevenfold.layers.notes_sections import is_blank
 from sevenfold.layers.session_notes import NotesSettings
-
-NO_MORE_THINKING = "[thinking from before the compaction was dropped]"
 
 NoReason: TypeAlias = Literal[
     "switched off",
@@ -83,7 +80,7 @@ def plan_compaction(facts: CompactFacts, settings: NotesSettings) -> KeepPlan | 
         return NoPlan("nothing would be left out")
     kept = tuple(facts.messages[start:])
     if facts.drops_thinking:
-        kept = drop_thinking(kept)
+        kept = without_thinking(kept)
     kept_tokens = sum(facts.tokens[start:])
     total = facts.overhead_tokens + facts.notes_tokens + kept_tokens
     if total > facts.target_tokens:
@@ -119,18 +116,6 @@ def choose_start(
 def has_text(message: Message) -> bool:
     """Whether somebody says something in it: a person or the model, not a tool."""
     return any(isinstance(block, Text) and block.text.strip() for block in message.blocks)
-
-
-def drop_thinking(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages without any thinking; one that was nothing else says so, since it cannot be empty."""
-    return tuple(_without_thinking(message) for message in messages)
-
-
-def _without_thinking(message: Message) -> Message:
-    left = tuple(block for block in message.blocks if not isinstance(block, (Thinking, RedactedThinking)))
-    if len(left) == len(message.blocks):
-        return message
-    return replace(message, content=left or (Text(NO_MORE_THINKING),))
 
 
 def _whole_starts(messages: Sequence[Message]) -> set[int]:

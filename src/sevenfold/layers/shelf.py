@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.json import write_json
 from sevenfold.core.messages import ToolUse, ToolUseId
+from sevenfold.core.token_portions import PATH_KEYS
 
 Kind: TypeAlias = Literal["read", "edit", "write", "list", "search", "shell"]
 
@@ -27,7 +28,6 @@ _NAMES: dict[Kind, tuple[str, ...]] = {
 """In lower case and without separators. Every other clearable tool runs commands."""
 _KINDS: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names}
 
-PATH_KEYS = ("file_path", "notebook_path", "path", "filename")
 SUBJECT_KEYS = (*PATH_KEYS, "command", "cmd", "pattern", "query", "url")
 MAX_SUBJECT = 60
 """Characters of a subject that a marker repeats: the call before it holds the whole."""

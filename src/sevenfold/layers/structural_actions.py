@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import ToolUse
+from sevenfold.core.token_portions import PATH_KEYS
 from sevenfold.layers.structural_shell import find_paths, plan_shell
 
 ActionKind: TypeAlias = Literal[
@@ -28,7 +29,6 @@ KINDS: Mapping[str, ActionKind] = {
 }
 """By the tool's name in lower case: Claude Code's and Codex's tools, and other common spellings."""
 
-_PATH_KEYS = ("file_path", "path", "notebook_path", "filename", "file")
 _COMMAND_KEYS = ("command", "cmd", "script")
 _SOUGHT_KEYS = ("pattern", "query", "glob", "url", "prompt", "skill", "question")
 _OLD_KEYS = ("old_string", "old_str", "old_text")
@@ -83,7 +83,7 @@ def action_of(use: ToolUse) -> Action:
         case "edit" | "write":
             return _change(kind, use)
         case _:
-            path = _first(given, _PATH_KEYS)
+            path = _first(given, PATH_KEYS)
             sought = _first(given, _SOUGHT_KEYS)
             return Action(
                 kind,
@@ -100,7 +100,7 @@ def _kind_by_keys(given: JsonObject) -> ActionKind:
     """For a tool nobody told us of: what its arguments look like."""
     if any(key in given for key in _OLD_KEYS):
         return "edit"
-    has_path = any(isinstance(given.get(key), str) for key in _PATH_KEYS)
+    has_path = any(isinstance(given.get(key), str) for key in PATH_KEYS)
     if has_path and any(key in given for key in _NEW_KEYS):
         return "write"
     if any(key in given for key in _COMMAND_KEYS):
@@ -143,7 +143,7 @@ def _change(kind: ActionKind, use: ToolUse) -> Action:
     if "*** Begin Patch" in patch:
         changed = patched_paths(patch)
         return Action("edit", use.name, changed, names=_names(patch), changes=max(1, patch.count("\n@@")))
-    path = _first(use.input, _PATH_KEYS)
+    path = _first(use.input, PATH_KEYS)
     edits = use.input.get("edits")
     each = [item for item in edits if isinstance(item, JsonObject)] if isinstance(edits, tuple) else []
     texts = [_first(item, keys) for item in (use.input, *each) for keys in (_OLD_KEYS, _NEW_KEYS)]

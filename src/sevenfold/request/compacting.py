@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Literal
 
 from sevenfold.core.errors import PromptTooLong
-from sevenfold.core.json import JsonObject, freeze
+from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.core.tokens import SAFETY
 from sevenfold.layers.compact_ladder import Trigger
@@ -99,7 +99,7 @@ class Compacting:
             counts=self._counts(),
             capabilities=path.capabilities,
             trigger=trigger,
-            overshoot=_overshoot(error),
+            overshoot=error.overshoot if error else None,
             window_tokens=path.window_tokens,
             instructions=instructions,
             part=part,
@@ -171,7 +171,7 @@ class Compacting:
 
         def detail() -> JsonObject:
             tokens = path.tally.count().tokens
-            return _object(
+            return freeze_object(
                 {
                     TOKENS: tokens,
                     THOUGHTLESS: is_thoughtless,
@@ -204,21 +204,9 @@ def _with_context(job: CompactJob, context: FreshContext) -> CompactJob:
     return replace(job, frame_tokens=rest + context.tokens, barred_files=job.barred_files | context.paths)
 
 
-def _overshoot(error: PromptTooLong | None) -> int | None:
-    if error is None or error.tokens is None or error.limit is None:
-        return None
-    return max(0, error.tokens - error.limit)
-
-
 def _is_aside(item: Item) -> bool:
     return item.message.role != "assistant" and (item.entry == OWN or item.origin != "human")
 
 
 def _head_origin(message: Message, is_first: bool) -> Literal["attachment", "summary"]:
     return "summary" if is_first or message.role == "assistant" else "attachment"
-
-
-def _object(value: object) -> JsonObject:
-    frozen = freeze(value)
-    assert isinstance(frozen, JsonObject)
-    return frozen

@@ -17,8 +17,8 @@ from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.events import Emit, HistoryChanged
 from sevenfold.core.flatten import INSERTED, FlattenRules
-from sevenfold.core.json import JsonObject, freeze
-from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.messages import Message, ToolUse, ToolUseId, is_markable
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.usage import Usage
@@ -32,7 +32,6 @@ from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Stake,
 from sevenfold.request.marking import Marking
 from sevenfold.request.mirror import Mark
 from sevenfold.request.path_settings import PathSettings
-from sevenfold.request.placement import is_markable
 from sevenfold.request.server_clearing import Deeper, ServerClearing
 from sevenfold.request.shaping import Shaping
 from sevenfold.request.spilling import Spilling
@@ -146,7 +145,7 @@ class RequestPath:
         stays = [item for item in self.shown if item.entry < kept]
         self.around.emit(HistoryChanged(kept, len(gone), reason))
         dropped = {"dropped": [entry.id for entry in gone]}
-        self.cut(Cut(0, reason, first, _object(dropped)), stays)
+        self.cut(Cut(0, reason, first, freeze_object(dropped)), stays)
 
     def cut(self, cut: Cut, items: Sequence[Item], detail: Detail | None = None) -> None:
         """Announce a change, and show these messages from now on. `detail` is asked once they are shown."""
@@ -172,7 +171,7 @@ class RequestPath:
         places = self.swap_in(markers, stake)
         if places:
             detail = {CLEARED: markers, SAVED: stake.saved_tokens, REWRITTEN: stake.rewrite_tokens}
-            self.register(Cut(2, reason, places[0], _object(detail)))
+            self.register(Cut(2, reason, places[0], freeze_object(detail)))
 
     def swap_in(self, markers: dict[ToolUseId, str], stake: Stake) -> list[int]:
         """The same without a word of it, as when a session is taken up again; which messages changed."""
@@ -191,11 +190,11 @@ class RequestPath:
         self.tally.discount(step.weight)
         place = self.shown.place(step.first)
         reason = f"the provider clears {step.results} old results, about {step.tokens:,} tokens"
-        self.register(Cut(2, reason, place or 0, _object({DEPTH: self.server.depth})))
+        self.register(Cut(2, reason, place or 0, freeze_object({DEPTH: self.server.depth})))
 
     def delete_cached(self, count: int) -> None:
         """The provider deletes more results inside its cached prefix from now on."""
-        gone = _object({DELETED: sorted(self.server.deleted)})
+        gone = freeze_object({DELETED: sorted(self.server.deleted)})
         self.register(Cut(2, f"{count} old results were deleted in the cached prefix", len(self.shown), gone))
 
     def bill(self, reply: Reply) -> Answer:
@@ -222,7 +221,7 @@ class RequestPath:
             self.entries.append(own)
             self.show(own.message, own.origin, len(self.entries) - 1, answer.usage)
             return
-        dropped = _object({"dropped": [own.id]})
+        dropped = freeze_object({"dropped": [own.id]})
         self.around.journal.add(CutRecord(0, "the caller did not keep the reply", None, dropped))
         if written is not None:
             self.remember(written, own.origin, usage=answer.usage)
@@ -276,7 +275,7 @@ class RequestPath:
         fitting = adapt(self.shown.items, self.capabilities, drops_thinking=True)
         first = first_changed(self.shown.messages(), [item.message for item in fitting])
         if first is not None:
-            self.cut(Cut(0, reason, first, _object({FORGOTTEN: True})), fitting)
+            self.cut(Cut(0, reason, first, freeze_object({FORGOTTEN: True})), fitting)
 
     @property
     def is_ready(self) -> bool:
@@ -451,9 +450,3 @@ def _system_text(frame: Frame) -> str:
         return frame.system
     texts = (block.get("text") for block in frame.system)
     return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def _object(value: object) -> JsonObject:
-    frozen = freeze(value)
-    assert isinstance(frozen, JsonObject)
-    return frozen

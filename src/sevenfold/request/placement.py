@@ -20,15 +20,7 @@ from sevenfold.core.cache_model import LOOKBACK
 from sevenfold.core.canonical import MARKER
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import (
-    Block,
-    Compaction,
-    Message,
-    RedactedThinking,
-    Text,
-    Thinking,
-    ToolResult,
-)
+from sevenfold.core.messages import Compaction, Message, RedactedThinking, Thinking, ToolResult, is_markable
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Breakpoint, Frame
 from sevenfold.core.settings import amount, choice, switch
@@ -205,13 +197,6 @@ def end_of_frame(frame: Frame) -> Breakpoint | None:
         if frame.tools[index].get("defer_loading") is not True:
             return Breakpoint("tools", index)
     return None
-
-
-def is_markable(block: Block) -> bool:
-    """Whether a marker may stand on it: not on thinking, nor on an empty text."""
-    if isinstance(block, (Thinking, RedactedThinking)):
-        return False
-    return not (isinstance(block, Text) and not block.text)
 
 
 def _read_marker(marker: Marker) -> Breakpoint:

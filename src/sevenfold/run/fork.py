@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.capabilities import MAX_BREAKPOINTS
 from sevenfold.core.events import Emit, ForkEnded, ForkStarted, ToolDenied, ignore
-from sevenfold.core.messages import Message, RedactedThinking, Text, Thinking, ToolResult, ToolUse
+from sevenfold.core.messages import Message, ToolResult, ToolUse, is_markable
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.usage import Usage, add_up
 from sevenfold.layers.forks import ForkBrief, deny, plan_fork, thinking_budget
@@ -149,9 +149,7 @@ def _last_cacheable(messages: Sequence[Message]) -> Breakpoint | None:
     for index in range(len(messages) - 1, -1, -1):
         blocks = messages[index].blocks
         for at in range(len(blocks) - 1, -1, -1):
-            block = blocks[at]
-            is_empty = isinstance(block, Text) and not block.text
-            if not isinstance(block, (Thinking, RedactedThinking)) and not is_empty:
+            if is_markable(blocks[at]):
                 return Breakpoint("messages", index, at)
     return None
 
