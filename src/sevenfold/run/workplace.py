@@ -1,0 +1,56 @@
+"""Where tools act: the folder, what was read there, and who is told. A fork gets a copy of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.events import Emit, ignore
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMark:
+    """A file as it was when the agent last saw it: an edit of another state is refused."""
+
+    sha256: str
+    is_whole: bool
+    """All of it was shown, and not a range."""
+
+
+@dataclass(slots=True)
+class FileReads:
+    """What the agent has seen of which file, newest last; by absolute path."""
+
+    marks: dict[str, ReadMark] = field(default_factory=dict[str, ReadMark])
+
+    def note(self, path: str, mark: ReadMark) -> None:
+        self.marks.pop(path, None)
+        self.marks[path] = mark
+
+    def find(self, path: str) -> ReadMark | None:
+        return self.marks.get(path)
+
+    def copy(self) -> FileReads:
+        return FileReads(dict(self.marks))
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What every tool is handed. What only one tool needs is given to that tool when it is made."""
+
+    root: Path
+    """The project's folder: absolute, links resolved."""
+    cwd: Path
+    """Where relative paths and commands start; inside the root, or a worktree of its own."""
+    session_folder: Path | None = None
+    """Where this session's spills and plan lie; None when it lives in memory."""
+    reads: FileReads = field(default_factory=FileReads)
+    emit: Emit = ignore
+    clock: Clock = field(default_factory=SystemClock)
+    environ: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def clone(self, **changes: Path) -> Workplace:
+        """For a fork or an agent: what was read is known there too, and what it reads is not known here."""
+        return replace(self, reads=self.reads.copy(), **changes)
