@@ -20,6 +20,7 @@ from sevenfold.core.requests import Frame, Reply
 from sevenfold.layers.context_sources import ContextSource
 from sevenfold.providers.provider import Provider
 from sevenfold.request.bill_book import Spent
+from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks
 from sevenfold.request.history import History
 from sevenfold.request.overflow_job import Compacted, Part
 from sevenfold.request.view import View
@@ -84,7 +85,7 @@ class Session:
         self._inner, self._loop = inner, loop
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - as the async one
         cls,
         frame: Frame,
         *,
@@ -92,6 +93,7 @@ class Session:
         session: str | None = None,
         provider: Provider | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
+        hooks: CompactHooks = NO_HOOKS,
         clock: Clock | None = None,
         emit: Emit = ignore,
         environ: Mapping[str, str] | None = None,
@@ -103,6 +105,7 @@ class Session:
             session=session,
             provider=provider,
             settings=settings,
+            hooks=hooks,
             clock=clock,
             emit=emit,
             environ=environ,

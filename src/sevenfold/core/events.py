@@ -46,6 +46,26 @@ class CacheMissed:
 
 
 @dataclass(frozen=True, slots=True)
+class CallCharged:
+    """A model call of background work was paid for."""
+
+    kind: str
+    model: str
+    tokens: int
+    read: int
+    micro_usd: int | None
+    """None: the model's price is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallWithheld:
+    """Background work wanted to ask a model and may not: a cap, a pause or the switch. Its work is left out."""
+
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ClearingRefused:
     """A way of clearing old results that settings ask for is not to be had."""
 
@@ -79,6 +99,18 @@ class CutRegistered:
     layer: int
     reason: str
     first: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraRestored:
+    """Something beside files that was in view before a compaction was put back after it."""
+
+    kind: str
+    """`skill`, `plan`, `todo`, `tasks`, `tools`, `agents`, `mcp`, `hook` or `session`."""
+    title: str
+    tokens: int
+    is_cut: bool
+    """Only its beginning fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +180,28 @@ class HistoryRepaired:
 
 
 @dataclass(frozen=True, slots=True)
+class HookFailed:
+    """A hook failed or took too long: what it would have added is missing, and the rest goes on."""
+
+    hook: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstructionSkipped:
     """An instruction file, or one that it imports, is not read."""
 
     path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KindPaused:
+    """A kind of background work failed too often in a row and rests until a time."""
+
+    kind: str
+    strikes: int
+    until: str
     reason: str
 
 
@@ -322,6 +372,14 @@ class SettingRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class SpendStateLost:
+    """What background work had spent so far could not be read or written; caps count from what is known."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SpillFailed:
     """A tool result could not be stored, so it stays in the context whole."""
 
@@ -394,17 +452,22 @@ Event: TypeAlias = (
     BreakerOpened
     | BreakerStateLost
     | CacheMissed
+    | CallCharged
+    | CallWithheld
     | ClearingRefused
     | CompactionStarted
     | ContextCut
     | CutRegistered
+    | ExtraRestored
     | FileRestored
     | ForkEnded
     | ForkStarted
     | HistoryChanged
     | HistoryCompacted
     | HistoryRepaired
+    | HookFailed
     | InstructionSkipped
+    | KindPaused
     | LeaseReclaimed
     | LineQuarantined
     | LockFaceFailed
@@ -423,6 +486,7 @@ Event: TypeAlias = (
     | RungFailed
     | RungSkipped
     | SettingRefused
+    | SpendStateLost
     | SpillFailed
     | SweepFailed
     | TailSealed

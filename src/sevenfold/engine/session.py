@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
@@ -27,7 +29,8 @@ from sevenfold.providers.provider import Provider
 from sevenfold.request.bill_book import Spent
 from sevenfold.request.cache_watch import CacheWatch
 from sevenfold.request.clearing import Clearing
-from sevenfold.request.compacting import SUMMARY, Compacting
+from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks, HookCalls
+from sevenfold.request.compacting import SUMMARY, Compacting, Wishes
 from sevenfold.request.context import Context
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
@@ -46,7 +49,9 @@ from sevenfold.store.sessions import SessionId
 class Session:
     """One conversation under the layers."""
 
-    def __init__(self, frame: Frame, opened: Opened, provider: Provider | None = None) -> None:
+    def __init__(
+        self, frame: Frame, opened: Opened, provider: Provider | None = None, hooks: CompactHooks = NO_HOOKS
+    ) -> None:
         self._opened, self._around, self._provider = opened, opened.around, provider
         self._path = RequestPath(frame, self._capabilities(frame), opened.around)
         self._follower = Follower(self._path)
@@ -61,7 +66,8 @@ class Session:
             clock=opened.around.clock,
             emit=emit,
         )
-        self._compacting = Compacting(self._path, overflow)
+        self._compacting = Compacting(self._path, overflow, opened.start)
+        self._hooks = HookCalls(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
         self._clearing = Clearing(self._path)
         self._context = Context(self._path, opened)
         self._noting = Noting(self._path, opened, provider, self._compacting.spill)
@@ -77,7 +83,7 @@ class Session:
         self._refuse_if_cramped()
 
     @classmethod
-    async def open(
+    async def open(  # noqa: PLR0913 - keywords, of which most callers give one or two
         cls,
         frame: Frame,
         *,
@@ -85,6 +91,7 @@ class Session:
         session: str | None = None,
         provider: Provider | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
+        hooks: CompactHooks = NO_HOOKS,
         clock: Clock | None = None,
         emit: Emit = ignore,
         environ: Mapping[str, str] | None = None,
@@ -92,13 +99,14 @@ class Session:
         """Start a session in the project that a path lies in, or take one up again by its id or as `latest`.
 
         Without a project everything stays in memory. `settings` are by section, as in a settings file. The
-        provider is who writes summaries; without one the session makes do with what needs no model.
+        provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
+        are called around each compaction.
         """
         wanted = Wanted(Path(project) if project is not None else None, session, settings)
         surely = environ if environ is not None else os.environ
         opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
         try:
-            found = cls(frame, opened, provider)
+            found = cls(frame, opened, provider, hooks)
             await durably(found._noting.catch_up)
         except BaseException:
             await opened.close()
@@ -261,15 +269,16 @@ class Session:
         part: Part | None = None,
         error: PromptTooLong | None = None,
     ) -> Compacted:
-        noted, context = await self._noting.noted(), await self._context.read()
-        done = await self._compacting.run(
-            trigger, noted, instructions=instructions, part=part, error=error, context=context
-        )
+        wishes = Wishes(trigger, instructions, await self._hooks.ask_before(trigger), part, error)
+        noted = replace(await self._noting.noted(), extras=await self._hooks.ask_restoring())
+        context = await self._context.read()
+        done = await self._compacting.run(wishes, noted, context)
         self._context.compacted(context, done)
         for reply in done.replies:
             model = reply.model or self._path.frame.model
             self._watch.book.add(SUMMARY, model, reply, self._around.clock.now())
         self._noting.shrank(self._path.tally.count().tokens)
+        await self._hooks.tell_after(done)
         return done
 
     def _capabilities(self, frame: Frame) -> Capabilities:

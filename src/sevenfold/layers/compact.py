@@ -76,6 +76,12 @@ class CompactSettings:
     restored_skills_tokens: int = limit(25_000)
     """Of all such skills together: five whole ones."""
 
+    restored_extra_tokens: int = limit(10_000)
+    """Of a plan, a todo list or anything else that is put back: what is longer is no list any more."""
+
+    hook_seconds: int = amount(60, at_least=1)
+    """How long a hook around a compaction may take, while a user waits for all of it."""
+
     lock_seconds: int = amount(60, at_least=1)
     """How long one compaction keeps others out; the longest are slow, and somebody may be waiting."""
 

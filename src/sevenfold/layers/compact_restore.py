@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
@@ -15,7 +15,10 @@ from sevenfold.layers.fences import fenced, read_fences
 FILE_TAG = "restored-file"
 KEPT_TAG = "restored"
 
-Kind: TypeAlias = Literal["skill", "plan", "todo", "tasks", "tools", "hook", "session"]
+Kind: TypeAlias = Literal["skill", "plan", "todo", "tasks", "tools", "agents", "mcp", "hook", "session"]
+"""Skills that were in use; the plan, by its path; the todo list; background tasks and how they stand;
+schemas of deferred tools; which agents there are; instructions of MCP servers; what session-start hooks say;
+metadata of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,8 @@ class Extra:
     kind: Kind
     title: str
     text: str
+    is_cut: bool = False
+    """Only its beginning is here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +83,41 @@ def plan_restore(facts: RestoreFacts, settings: CompactSettings, count: Count) -
     extras: list[Extra] = []
     skills_left = settings.restored_skills_tokens
     for extra in facts.extras:
-        if extra.kind != "skill":
-            extras.append(extra)
-            continue
-        tokens = min(settings.restored_skill_tokens, skills_left)
+        is_skill = extra.kind == "skill"
+        tokens = (
+            min(settings.restored_skill_tokens, skills_left) if is_skill else settings.restored_extra_tokens
+        )
         text = cut_tokens(extra.text, tokens, count)
-        if not text:
-            left.append(Left(f"skill {extra.title}", "the budget for skills is used up by newer ones"))
+        if not text.strip():
+            left.append(Left(f"{extra.kind} {extra.title}", _why_none(extra)))
             continue
-        skills_left -= count(text)
-        extras.append(Extra("skill", extra.title, text))
+        skills_left -= count(text) if is_skill else 0
+        extras.append(replace(extra, text=text, is_cut=extra.is_cut or len(text) < len(extra.text)))
     return RestorePlan(tuple(files), tuple(extras), tuple(left))
 
 
+def _why_none(extra: Extra) -> str:
+    if not extra.text.strip():
+        return "it is empty"
+    is_skill = extra.kind == "skill"
+    return (
+        "the budget for skills is used up by newer ones"
+        if is_skill
+        else "there is no room for its first line"
+    )
+
+
 def render_file(file: FileText) -> Text:
-    note = "\n[only its beginning is shown; read the rest if it is needed]" if file.is_cut else ""
-    return Text(fenced(FILE_TAG, file.text + note, label=file.path))
+    return Text(fenced(FILE_TAG, file.text + _note(is_cut=file.is_cut), label=file.path))
 
 
 def render_extra(extra: Extra) -> Text:
-    return Text(fenced(KEPT_TAG, extra.text, label=f"{extra.kind}: {extra.title}"))
+    text = extra.text + _note(is_cut=extra.is_cut)
+    return Text(fenced(KEPT_TAG, text, label=f"{extra.kind}: {extra.title}"))
+
+
+def _note(*, is_cut: bool) -> str:
+    return "\n[only its beginning is shown; read the rest if it is needed]" if is_cut else ""
 
 
 def files_read(messages: Sequence[Message]) -> tuple[str, ...]:

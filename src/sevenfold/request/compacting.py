@@ -44,12 +44,26 @@ class Noted:
     extras: tuple[Extra, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Why a view is cut down, and how."""
+
+    trigger: Trigger
+    instructions: str = ""
+    hook_text: str = ""
+    part: Part | None = None
+    error: PromptTooLong | None = None
+    """What the provider said, where it insists."""
+
+
 @dataclass(slots=True)
 class Compacting:
     """The compactions of one conversation."""
 
     path: RequestPath
     overflow: Overflow
+    folder: str = ""
+    """Where the agent works: what relative paths of files that it read start from."""
 
     @property
     def is_due(self) -> bool:
@@ -59,19 +73,10 @@ class Compacting:
             and not self.overflow.is_stopped
         )
 
-    async def run(
-        self,
-        trigger: Trigger,
-        noted: Noted,
-        *,
-        instructions: str = "",
-        part: Part | None = None,
-        error: PromptTooLong | None = None,
-        context: FreshContext | None = None,
-    ) -> Compacted:
+    async def run(self, wishes: Wishes, noted: Noted, context: FreshContext) -> Compacted:
         """Cut the view down and show what came of it from now on, with this context in its head."""
-        job = self._job(trigger, noted, instructions, part, error)
-        if context is None or context.message is None:
+        job = self._job(wishes, noted)
+        if context.message is None:
             done = await self.overflow.compact(job)
         else:
             done = await self.overflow.compact(_with_context(job, context))
@@ -81,15 +86,8 @@ class Compacting:
         self._adopt(done)
         return done
 
-    def _job(
-        self,
-        trigger: Trigger,
-        noted: Noted,
-        instructions: str,
-        part: Part | None,
-        error: PromptTooLong | None,
-    ) -> CompactJob:
-        path = self.path
+    def _job(self, wishes: Wishes, noted: Noted) -> CompactJob:
+        path, error = self.path, wishes.error
         items = path.shown.items
         view = path.view()
         return CompactJob(
@@ -98,17 +96,19 @@ class Compacting:
             target=path.thresholds.auto_compact,
             counts=self._counts(),
             capabilities=path.capabilities,
-            trigger=trigger,
+            trigger=wishes.trigger,
             overshoot=error.overshoot if error else None,
             window_tokens=path.window_tokens,
-            instructions=instructions,
-            part=part,
+            instructions=wishes.instructions,
+            hook_text=wishes.hook_text,
+            part=wishes.part,
             notes=noted.notes,
             structural=noted.structural,
             is_warm=self.is_warm,
             attachments=frozenset(index for index, item in enumerate(items) if _is_aside(item)),
             transcript=path.around.journal.path,
             spill=self.spill,
+            folder=self.folder,
             extras=noted.extras,
         )
 

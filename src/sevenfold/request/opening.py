@@ -83,6 +83,11 @@ class Opened:
     templates: Folder | None = None
     """Prompts and templates of the user's own, in place of ours."""
 
+    @property
+    def start(self) -> str:
+        """Where the agent works; empty where nobody said."""
+        return str(self.instructions.start or "")
+
     @classmethod
     def open(cls, wanted: Wanted, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
         """Blocks on the disk: run it in a thread."""

@@ -72,7 +72,7 @@ class Asker:
         """The provider's own compaction (API.md §2.3): the same frame and messages, and a wish."""
         request = climb.job.request
         kept_from = climb.unanswered()
-        wish = render_directive(self.prompts.block, instructions=climb.job.instructions)
+        wish = render_directive(self.prompts.block, instructions=climb.wishes)
         compaction: dict[str, Json] = {"type": "summarize", "instructions": wish}
         params = {**request.frame.params.without("context_management"), "compaction": JsonObject(compaction)}
         betas = tuple(dict.fromkeys((*request.frame.betas, BLOCK_BETA)))
@@ -139,7 +139,7 @@ class Asker:
         return _for_model(choice.model, request.frame, stripped)
 
     async def _ask_fork(self, climb: Climb, request: ModelRequest, scope: str) -> str | Trouble:
-        directive = render_directive(self.prompts.summary, instructions=climb.job.instructions, scope=scope)
+        directive = render_directive(self.prompts.summary, instructions=climb.wishes, scope=scope)
         brief = ForkBrief(KIND, directive, max_tokens=self._max_tokens(climb))
         reply = await self._send(climb, self._run(request, brief))
         return reply if isinstance(reply, Trouble) else judge(reply)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Compaction, Message
@@ -25,6 +26,9 @@ LEAST_TOKENS = 1_000
 """What a summary takes at least with all that goes around it."""
 
 
+Restores: TypeAlias = Literal["all", "extras", "nothing"]
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A summary, and which messages of the view stand beside it."""
@@ -39,8 +43,8 @@ class Draft:
     kept: tuple[Message, ...] | None = None
     """The kept messages where they were rewritten; None: as they are."""
     remark: str = ""
-    restores: bool = True
-    """Whether there is room to put files back."""
+    restores: Restores = "all"
+    """What there is room to put back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,12 @@ class Climb:
     @property
     def messages(self) -> Sequence[Message]:
         return self.job.request.messages
+
+    @property
+    def wishes(self) -> str:
+        """What the summary is asked to look at, by whoever asked for it and by hooks."""
+        parts = (self.job.instructions.strip(), self.job.hook_text.strip())
+        return "\n\n".join(part for part in parts if part)
 
     @property
     def limit(self) -> int:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sevenfold.core.canonical import digest
-from sevenfold.core.events import Event, FileRestored, RestoreSkipped
+from sevenfold.core.events import Event, ExtraRestored, FileRestored, RestoreSkipped
 from sevenfold.core.messages import Message, Text
 from sevenfold.layers.compact_restore import RestoreFacts, files_read
 from sevenfold.layers.compact_said import Said, collect_said, plan_said, render_said, shorten
 from sevenfold.layers.compact_strip import without_thinking
 from sevenfold.layers.compact_summary import Head, render_head
-from sevenfold.request.overflow_climb import Climb, Draft
+from sevenfold.request.overflow_climb import Climb, Draft, Restores
 from sevenfold.request.restore import restore
 from sevenfold.store.offload import durably
 
@@ -20,6 +20,13 @@ SAID_SHARE = 5
 """At most this part of the target goes to the user's own words."""
 RESTORED_SHARE = 4
 """At most this part of it goes to files that are read again."""
+NO_ROOM = "the view has no room for it"
+
+_LESS: dict[Restores, tuple[Restores, ...]] = {
+    "all": ("extras", "nothing"),
+    "extras": ("nothing",),
+    "nothing": (),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +44,31 @@ class Composed:
 
 
 async def compose(draft: Draft, climb: Climb) -> Composed:
-    """The view of a draft: without restored files, and then without kept rounds, if it would be too large."""
-    limit = climb.limit
-    wide = await _compose(draft, climb)
-    if wide.tokens < limit or not draft.restores:
+    """The view of a draft: without restored files, then without all else that is restored, and then without
+    kept rounds, if it would be too large."""
+    found = wide = await _compose(draft, climb)
+    for less in _LESS[draft.restores]:
+        if found.tokens < climb.limit:
+            break
+        found = await _compose(replace(draft, restores=less), climb)
+    if found is wide:
         return wide
-    bare = await _compose(replace(draft, restores=False), climb)
-    lost = [event.path for event in wide.events if isinstance(event, FileRestored)]
-    told = tuple(RestoreSkipped(path, "the view has no room for it") for path in lost)
-    bare = replace(bare, events=(*bare.events, *told))
+    found = replace(found, events=(*found.events, *_told_lost(wide, found)))
     has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
-    if bare.tokens < limit or has_own_end:
-        return bare
-    alone = await _compose(replace(draft, restores=False, kept_from=climb.unanswered()), climb)
-    return replace(alone, events=bare.events)
+    if found.tokens < climb.limit or has_own_end:
+        return found
+    alone = await _compose(replace(draft, restores="nothing", kept_from=climb.unanswered()), climb)
+    return replace(alone, events=found.events)
+
+
+def _told_lost(wide: Composed, found: Composed) -> Iterator[RestoreSkipped]:
+    for event in wide.events:
+        if event in found.events:
+            continue
+        if isinstance(event, FileRestored):
+            yield RestoreSkipped(event.path, NO_ROOM)
+        elif isinstance(event, ExtraRestored):
+            yield RestoreSkipped(f"{event.kind} {event.title}", NO_ROOM)
 
 
 async def _compose(draft: Draft, climb: Climb) -> Composed:
@@ -60,8 +78,8 @@ async def _compose(draft: Draft, climb: Climb) -> Composed:
     events: list[Event] = []
     said = await _said(draft, climb)
     restored: tuple[Text, ...] = ()
-    if draft.restores:
-        restored = await _restored(kept, climb, events)
+    if draft.restores != "nothing":
+        restored = await _restored(kept, climb, events, has_files=draft.restores == "all")
     head = Head(draft.rung, draft.summary, said, job.transcript, draft.remark)
     opening = render_head(head, restored)
     blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)
@@ -126,10 +144,15 @@ async def _spill(text: str, what: str, climb: Climb) -> str:
     return f"{what}; all of it is in {where}" if where else f"{what}; the rest is no longer at hand"
 
 
-async def _restored(kept: Sequence[Message], climb: Climb, events: list[Event]) -> tuple[Text, ...]:
+async def _restored(
+    kept: Sequence[Message], climb: Climb, events: list[Event], *, has_files: bool
+) -> tuple[Text, ...]:
     job, settings = climb.job, climb.settings
-    seen = files_read(climb.messages) if job.files_seen is None else job.files_seen
-    barred = frozenset((*job.barred_files, job.transcript)) - {""}
+    seen: tuple[str, ...] = ()
+    if has_files:
+        seen = files_read(climb.messages) if job.files_seen is None else job.files_seen
+    plans = (extra.title for extra in job.extras if extra.kind == "plan")
+    barred = frozenset((*job.barred_files, *plans, job.transcript)) - {""}
     facts = RestoreFacts(seen, frozenset(files_read(kept)), barred, job.extras)
     budget = min(settings.restored_files_tokens, job.target // RESTORED_SHARE)
     return await restore(

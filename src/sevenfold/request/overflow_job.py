@@ -65,7 +65,9 @@ class CompactJob:
     window_tokens: int | None = None
     """What a request may have in all; None: not known."""
     instructions: str = ""
-    """What the summary should look at, in a user's words or a hook's."""
+    """What the summary should look at, in a user's words: notes that were written before cannot."""
+    hook_text: str = ""
+    """What hooks add to that. Notes may serve all the same: hooks speak every time."""
     part: Part | None = None
     notes: NotesText = NO_NOTES
     structural: str = ""

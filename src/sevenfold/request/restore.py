@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 
 from sevenfold.core.errors import FileDamaged, NotRegular, SevenfoldError
-from sevenfold.core.events import Emit, FileRestored, RestoreSkipped
+from sevenfold.core.events import Emit, ExtraRestored, FileRestored, RestoreSkipped
 from sevenfold.core.messages import Text
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_restore import FileText, RestoreFacts, plan_restore, render_extra, render_file
@@ -64,7 +64,10 @@ async def restore(
         blocks.append(render_file(FileText(path, shown, is_cut)))
         left_tokens -= count(shown)
         emit(FileRestored(path, count(shown), is_cut))
-    return (*blocks, *map(render_extra, plan.extras))
+    for extra in plan.extras:
+        blocks.append(render_extra(extra))
+        emit(ExtraRestored(extra.kind, extra.title, count(extra.text), extra.is_cut))
+    return tuple(blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,67 @@
+"""What a loop adds to every compaction (SPEC E1, E3): words for it, things to put back, a word after."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias, TypeVar
+
+from sevenfold.core.events import Emit, HookFailed
+from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.request.overflow_job import Compacted
+
+T = TypeVar("T")
+
+BeforeCompact: TypeAlias = Callable[[Trigger], Awaitable[str]]
+"""What the summary should look at; empty: nothing in particular."""
+AfterCompact: TypeAlias = Callable[[Compacted], Awaitable[None]]
+Restoring: TypeAlias = Callable[[], Awaitable[Sequence[Extra]]]
+"""What should be in view again, skills newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactHooks:
+    """Called by the session that compacts, which waits for them: none may call the session."""
+
+    before: BeforeCompact | None = None
+    restoring: Restoring | None = None
+    after: AfterCompact | None = None
+
+
+NO_HOOKS = CompactHooks()
+
+
+@dataclass(frozen=True, slots=True)
+class HookCalls:
+    """Calls hooks, each within a time limit. One that fails costs what it would have added, and is told."""
+
+    hooks: CompactHooks
+    limit: timedelta
+    emit: Emit
+
+    async def ask_before(self, trigger: Trigger) -> str:
+        before = self.hooks.before
+        return await self._call("before compaction", lambda: before(trigger), "") if before else ""
+
+    async def ask_restoring(self) -> tuple[Extra, ...]:
+        restoring = self.hooks.restoring
+        return tuple(await self._call("restoring", restoring, ())) if restoring else ()
+
+    async def tell_after(self, done: Compacted) -> None:
+        after = self.hooks.after
+        if after is not None:
+            await self._call("after compaction", lambda: after(done), None)
+
+    async def _call(self, name: str, hook: Callable[[], Awaitable[T]], otherwise: T) -> T:
+        seconds = self.limit.total_seconds()
+        try:
+            async with asyncio.timeout(seconds):
+                return await hook()
+        except TimeoutError:
+            self.emit(HookFailed(name, f"it took over {seconds:g} s (compact.hook_seconds)"))
+        except Exception as error:  # a hook is anybody's code, and a compaction must not die of it
+            self.emit(HookFailed(name, f"{type(error).__name__}: {error}"))
+        return otherwise
