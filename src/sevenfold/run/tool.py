@@ -16,6 +16,10 @@ NeedKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "messag
 """What a call touches: files it reads or changes, a command, the network, other agents; `outside` is a tool
 of somebody else's (MCP), of which nothing is known."""
 
+Profile: TypeAlias = Literal["read-only", "workspace", "open"]
+"""What holds a command, strictest first. `read-only`: it changes nothing and reaches no network; `workspace`:
+it also writes in the project's folder and in a scratch folder of its own; `open`: nothing holds it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -25,7 +29,11 @@ class Need:
     paths: tuple[str, ...] = ()
     """Absolute, as they were asked for: whoever decides looks through links itself."""
     command: str = ""
+    profile: Profile = "open"
+    """Of a command: what will hold it. Only an `open` one can do more than its profile says."""
     url: str = ""
+    tool: str = ""
+    """The tool that is meant, where one calls another; empty: the one that is called."""
     said: str = ""
     """The call in one line, for a person who is asked."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore
+from sevenfold.run.tool import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Workplace:
     emit: Emit = ignore
     clock: Clock = field(default_factory=SystemClock)
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
+    confined_to: Profile = "open"
+    """The most that a command may do here, whatever it asks for. A fork's is `read-only`."""
 
     def clone(self, **changes: Path) -> Workplace:
         """For a fork or an agent: what was read is known there too, and what it reads is not known here."""
