@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block
+from sevenfold.run.profile import Profile
 
 if TYPE_CHECKING:
     from sevenfold.run.workplace import Workplace
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 NeedKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "message", "spawn", "outside"]
 """What a call touches: files it reads or changes, a command, the network, other agents; `outside` is a tool
 of somebody else's (MCP), of which nothing is known."""
-
-Profile: TypeAlias = Literal["read-only", "workspace", "open"]
-"""What holds a command, strictest first. `read-only`: it changes nothing and reaches no network; `workspace`:
-it also writes in the project's folder and in a scratch folder of its own; `open`: nothing holds it."""
 
 
 @dataclass(frozen=True, slots=True)

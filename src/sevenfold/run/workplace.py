@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore
-from sevenfold.run.tool import Profile
+from sevenfold.run.profile import Profile
 
 
 @dataclass(frozen=True, slots=True)
