@@ -15,6 +15,7 @@ from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.catalog import open_catalog
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SettingRefused
+from sevenfold.core.json import JsonObject
 from sevenfold.core.setting_claims import did_you_mean
 from sevenfold.core.setting_kinds import Value
 from sevenfold.core.settings import Chosen, Settings, Source
@@ -100,6 +101,9 @@ def spell_value(value: Value | None) -> str:
             return f'"{value}"'
         case tuple():
             return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+        case JsonObject():
+            # Variables and headers for somebody else's program: often a key.
+            return "{" + ", ".join(f"{name} = …" for name in value) + "}"
         case _:
             return "{" + ", ".join(f"{name} = {size:_}" for name, size in value.items()) + "}"
 
@@ -131,6 +135,8 @@ def _plain(value: Value | None) -> object:
             return float(value)
         case PurePath():
             return str(value)
+        case JsonObject():
+            return dict.fromkeys(value, "…")
         case Mapping():
             return dict(value)
         case _:

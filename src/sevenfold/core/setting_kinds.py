@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import PurePath
-from typing import Protocol, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, final
 
-Value: TypeAlias = "bool | int | Decimal | str | PurePath | tuple[str, ...] | Limits"
+if TYPE_CHECKING:
+    from sevenfold.core.json import JsonObject
+
+Value: TypeAlias = "bool | int | Decimal | str | PurePath | tuple[str, ...] | Limits | JsonObject"
 """What a setting can hold, apart from None for one that is not set."""
 
 TRUE = frozenset({"1", "true", "yes", "on"})

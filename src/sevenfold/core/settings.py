@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import SettingRefused
+from sevenfold.core.json import EMPTY, JsonObject
 from sevenfold.core.setting_kinds import (
     MAX_WHOLE,
     Choice,
@@ -38,6 +39,7 @@ from sevenfold.core.setting_kinds import (
     Value,
     Whole,
 )
+from sevenfold.core.setting_texts import Line, Lines, Pairs
 
 PREFIX = "SEVENFOLD_"
 
@@ -130,6 +132,21 @@ def choice(default: str, *words: str) -> str:
 def names(default: tuple[str, ...]) -> tuple[str, ...]:
     """A list of names."""
     return _declared(default, _Rule(Names()))
+
+
+def line(default: str | None) -> str | None:
+    """A line of text."""
+    return _declared(default, _Rule(Line()))
+
+
+def lines(default: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of texts, each one line."""
+    return _declared(default, _Rule(Lines()))
+
+
+def pairs(default: JsonObject = EMPTY) -> JsonObject:
+    """A line of text for each name; nothing that prints settings prints the lines."""
+    return _declared(default, _Rule(Pairs()))
 
 
 def limits(default: Limits, *, at_least: int, base: str) -> Limits:
