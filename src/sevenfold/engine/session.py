@@ -124,6 +124,23 @@ class Session:
         return self._opened.id
 
     @property
+    def capabilities(self) -> Capabilities:
+        """By which means the layers act on this session's model."""
+        return self._path.capabilities
+
+    @property
+    def limit_tokens(self) -> int:
+        """How full the window may be: at this point it is compacted, or new input is refused."""
+        return self._path.thresholds.limit
+
+    @property
+    def parent(self) -> ModelRequest:
+        """What a fork goes on from: all that was said, marked as the last request was."""
+        frame = self._sent.frame if self._sent else self._path.frame
+        marks = self._sent.breakpoints if self._sent else ()
+        return ModelRequest(frame, self._path.shown.messages(), marks)
+
+    @property
     def spent(self) -> tuple[Spent, ...]:
         """What was billed since the session was opened here, by whose calls they were: `main`, `summary`."""
         return self._watch.book.spent()
@@ -212,7 +229,7 @@ class Session:
             self._clearing.read_back(reply)
             answer = self._path.bill(reply)
             self._follower.answered(answer, None if self._is_followed else self.history)
-            self._noting.responded(self._path.tally.count().tokens, self._parent())
+            self._noting.responded(self._path.tally.count().tokens, self.parent)
             await self._around.journal.flush()
 
     async def turn_ended(self) -> None:
@@ -244,12 +261,6 @@ class Session:
             f"{self._path.frame.model}; set smaller output_reserve_tokens, auto_compact_margin_tokens and "
             "blocking_margin_tokens, or a larger window_tokens for this model"
         )
-
-    def _parent(self) -> ModelRequest:
-        """What a fork goes on from: all that was said, marked as the last request was."""
-        frame = self._sent.frame if self._sent else self._path.frame
-        marks = self._sent.breakpoints if self._sent else ()
-        return ModelRequest(frame, self._path.shown.messages(), marks)
 
     async def _hand_out(self) -> View:
         self._path.finish()
