@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.text import cut_bytes, cut_lines
+from sevenfold.core.text import cut_bytes, cut_lines, show_controls
 
 texts = st.text(
     st.characters() | st.characters(categories=["Cs"]) | st.sampled_from("aé€😀\n\n"), max_size=60
@@ -80,3 +80,16 @@ def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
             raise AssertionError("all of it was encoded")
 
     assert cut_bytes(Watched("x" * 1000), 10) == "x" * 10
+
+
+@given(texts)
+def test_nothing_that_a_terminal_would_obey_is_left_and_nothing_that_it_shows_is_lost(text: str) -> None:
+    shown = show_controls(text)
+    assert all(item.isprintable() or item == "\n" for item in shown)
+    assert show_controls(shown) == shown
+    if all(item.isprintable() or item == "\n" for item in text):
+        assert shown == text
+
+
+def test_an_escape_is_spelled_out() -> None:
+    assert show_controls("a\x1b[31mb\rc") == "a\\x1b[31mb\\rc"

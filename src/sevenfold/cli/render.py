@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TextIO, TypeAlias
 
+from sevenfold.core.text import show_controls
+
 Tone: TypeAlias = Literal["plain", "strong", "faint", "warning", "error"]
 
 _PROGRESS_CHARS = 30
@@ -27,10 +29,12 @@ class Screen:
     def show_table(self, rows: Iterable[Sequence[Cell]]) -> None:
         """Rows in columns as wide as they need; the last one runs free."""
         table = [list(row) for row in rows]
-        widths = [max(len(_clean(cell.text)) for cell in column) for column in zip(*table, strict=True)]
+        widths = [
+            max(len(show_controls(cell.text)) for cell in column) for column in zip(*table, strict=True)
+        ]
         for row in table:
             padded = [
-                Cell(_clean(cell.text).ljust(width), cell.tone)
+                Cell(show_controls(cell.text).ljust(width), cell.tone)
                 for cell, width in zip(row[:-1], widths, strict=False)
             ]
             self.show("  ".join(self._painted(cell, sys.stdout) for cell in (*padded, row[-1])).rstrip())
@@ -51,7 +55,7 @@ class Screen:
 
     def note(self, text: str) -> None:
         """To standard error: worth knowing, and no part of the output that a program may be reading."""
-        _write(sys.stderr, _clean(text))
+        _write(sys.stderr, show_controls(text))
 
     def show(self, text: str) -> None:
         _write(sys.stdout, text)
@@ -69,7 +73,7 @@ class Screen:
         """How far something is, on one line of a terminal that is written over; elsewhere nothing."""
         if sys.stderr.isatty():
             full = round(min(1.0, max(0.0, share)) * _PROGRESS_CHARS)
-            sys.stderr.write(f"\r{_clean(label)} [{'#' * full:{_PROGRESS_CHARS}}] {share:4.0%}\x1b[K")
+            sys.stderr.write(f"\r{show_controls(label)} [{'#' * full:{_PROGRESS_CHARS}}] {share:4.0%}\x1b[K")
             sys.stderr.flush()
 
     def clear_progress(self) -> None:
@@ -80,7 +84,7 @@ class Screen:
     def fail(self, message: str) -> None:
         """One error, in a form that a script can look for."""
         label = self._painted(Cell("error:", "error"), sys.stderr)
-        _write(sys.stderr, f"{label} {_clean(message)}")
+        _write(sys.stderr, f"{label} {show_controls(message)}")
 
     def confess(self, bug: BaseException) -> None:
         """A failure that nobody foresaw: one line, and where it happened only for those who ask."""
@@ -99,7 +103,7 @@ class Screen:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _painted(self, cell: Cell, stream: TextIO) -> str:
-        text, code = _clean(cell.text), _CODES[cell.tone]
+        text, code = show_controls(cell.text), _CODES[cell.tone]
         return f"\x1b[{code}m{text}\x1b[0m" if code and _has_colour(stream) else text
 
 
@@ -108,11 +112,6 @@ SCREEN = Screen()
 
 def _has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _clean(text: str) -> str:
-    """Without what would move a cursor or change a colour: names and paths come from other people."""
-    return "".join(item if item.isprintable() or item == "\n" else repr(item)[1:-1] for item in text)
 
 
 def _write(stream: TextIO, text: str) -> None:

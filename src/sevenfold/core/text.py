@@ -1,4 +1,4 @@
-"""Cutting text to a number of bytes without cutting a character in two."""
+"""Text made fit for where it goes: cut to a number of bytes between characters, tamed for a terminal."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ def cut_lines(text: str, max_bytes: int) -> str:
         return text
     end = kept.rfind("\n")
     return kept[: end + 1] if end + 1 > len(kept) // 2 else kept
+
+
+def show_controls(text: str) -> str:
+    """Without what would move a cursor or change a colour: such characters are spelled out instead."""
+    if text.isprintable():
+        return text
+    return "".join(item if item.isprintable() or item == "\n" else repr(item)[1:-1] for item in text)

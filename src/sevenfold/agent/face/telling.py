@@ -1,0 +1,82 @@
+"""What the layers did, in a sentence each: for the line under a turn, the status line and the tour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sevenfold.core import events
+from sevenfold.core.events import Event, describe
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event as a person reads it."""
+
+    text: str
+    layer: int | None = None
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    layer: int | None
+    text: str
+    """With the event's fields in braces."""
+    is_warning: bool = False
+
+
+_ROWS: dict[type[Event], _Row] = {
+    events.ResultSpilled: _Row(1, "a result of {size_bytes:,} bytes went to disk, a preview stands in"),
+    events.SpillFailed: _Row(1, "a result of {size_bytes:,} bytes could not be stored: {reason}", True),
+    events.ResultsCleared: _Row(2, "{results} old tool results left the prompt, {tokens:,} tokens"),
+    events.ClearingRefused: _Row(2, "{setting} cannot be had: {reason}", True),
+    events.NotesUpdated: _Row(3, "notes cover {covered} messages now"),
+    events.NotesSkipped: _Row(3, "notes were due and skipped: {reason}", True),
+    events.NotesTruncated: _Row(3, "notes are over their limits: {sections} were cut", True),
+    events.CompactionStarted: _Row(4, "compacting {tokens_before:,} tokens ({trigger})"),
+    events.HistoryCompacted: _Row(
+        4, "compacted by {rung}: {tokens_before:,} → {tokens_after:,} tokens, {kept_messages} messages kept"
+    ),
+    events.FileRestored: _Row(4, "read {path} again, {tokens:,} tokens"),
+    events.ExtraRestored: _Row(4, "put back {kind} {title}"),
+    events.RestoreSkipped: _Row(4, "{what} was not put back: {reason}", True),
+    events.RungFailed: _Row(4, "no summary by {rung}: {reason}", True),
+    events.BreakerOpened: _Row(4, "{breaker} stopped after {count} failures: {reason}", True),
+    events.ForkEnded: _Row(7, "the {kind} fork {outcome}: {read_tokens:,} tokens read from the cache"),
+    events.ToolDenied: _Row(7, "{who} may not use {tool}: {reason}", True),
+    events.PrefixBroken: _Row(None, "the cached prefix broke at {path}: {lost_tokens:,} tokens lost", True),
+    events.CacheMissed: _Row(
+        None, "the cache gave {read_tokens:,} of {expected_tokens:,} tokens back ({cause})", True
+    ),
+    events.ContextCut: _Row(None, "more context than {limit_tokens:,} tokens: {sources} were cut", True),
+    events.HookFailed: _Row(None, "the hook {hook} failed: {reason}", True),
+    events.InstructionSkipped: _Row(None, "{path} is not read: {reason}", True),
+    events.ModelUnknown: _Row(
+        None, "no table knows {model}: a window of {assumed_window_tokens:,} tokens is assumed", True
+    ),
+    events.PriceUnknown: _Row(None, "no price is known for {model}", True),
+    events.SettingRefused: _Row(None, "{key} of {source} is not used: {reason}", True),
+    events.TranscriptFailed: _Row(None, "{waiting} records wait to be written: {reason}", True),
+    events.WriterFailed: _Row(None, "{writer} failed: {reason}", True),
+}
+
+_QUIET = frozenset(
+    {
+        *(events.CutRegistered, events.ForkStarted, events.RungSkipped, events.HistoryRepaired),
+        *(events.TailSealed, events.TempSwept, events.LeaseReclaimed),
+    }
+)
+"""Told by what follows them, or of no use while a person works; `sevenfold doctor` has them."""
+
+
+def tell(event: Event) -> Told | None:
+    """The event in one sentence; None for those that nobody at work wants to read."""
+    kind = type(event)
+    if kind in _QUIET:
+        return None
+    row, values = _ROWS.get(kind), describe(event)
+    if row is None:
+        # Whoever adds an event need not come here: it is told by its own words.
+        name = values.pop("event")
+        return Told(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
+    return Told(row.text.format_map(values), row.layer, row.is_warning)

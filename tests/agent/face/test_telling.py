@@ -1,0 +1,48 @@
+"""Every event can be told, and what is told names what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import cast
+
+import pytest
+
+from sevenfold.agent.face.telling import tell
+from sevenfold.core.events import EVENTS, Event, HistoryCompacted, LockRebuilt, ResultSpilled, TempSwept
+from sevenfold.core.messages import ToolUseId
+
+
+def sample(kind: type[Event]) -> Event:
+    values = {"int": 7, "bool": True, "float": 0.5}
+    make = cast("Callable[..., Event]", kind)
+    return make(**{item.name: values.get(str(item.type), "word") for item in fields(kind)})
+
+
+@pytest.mark.parametrize("kind", EVENTS)
+def test_an_event_is_told_in_one_line_or_not_at_all(kind: type[Event]) -> None:
+    told = tell(sample(kind))
+    assert told is None or (told.text and "\n" not in told.text and "{" not in told.text)
+
+
+def test_a_layers_act_names_its_number() -> None:
+    told = tell(ResultSpilled(ToolUseId("t"), "/x", 212_000))
+    assert told is not None
+    assert (told.layer, told.is_warning) == (1, False)
+    assert "212,000 bytes" in told.text
+
+
+def test_a_compaction_says_what_it_saved() -> None:
+    told = tell(HistoryCompacted("notes", "auto", 180_000, 21_000, 6, 0, 12))
+    assert told is not None
+    assert "180,000 → 21,000" in told.text
+
+
+def test_an_event_without_a_sentence_of_its_own_is_told_by_its_fields() -> None:
+    told = tell(LockRebuilt("dream", 4, "torn"))
+    assert told is not None
+    assert told.text == "LockRebuilt: lock dream, token 4, reason torn"
+
+
+def test_housekeeping_is_not_told_at_work() -> None:
+    assert tell(TempSwept("/x", 2)) is None
