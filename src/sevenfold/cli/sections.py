@@ -12,6 +12,7 @@ from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
+from sevenfold.run.spend import SpendSettings
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.mailbox import MailSettings
 from sevenfold.store.places import PlaceSettings
@@ -25,6 +26,7 @@ SECTIONS: tuple[type[Section], ...] = (
     ContextSettings,
     CacheSettings,
     WindowSettings,
+    SpendSettings,
     PlaceSettings,
     MailSettings,
     LockSettings,

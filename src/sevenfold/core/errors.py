@@ -21,8 +21,13 @@ SevenfoldError
 │   ├── LockBusy                somebody else holds it
 │   └── LeaseLost               the lease was taken over; nothing may be published with it
 ├── MailError
+│   ├── AddressUnknown          nobody is there by that name
 │   ├── MailboxFull             the recipient's quota is used up
-│   └── MessageTooLarge         one message is over its own limit
+│   ├── MessageTooLarge         one message is over its own limit
+│   └── PeerRefused             the other end is not the same user's, or cannot be told
+├── AgentError                  an agent could not be started
+│   ├── AgentRefused            too many at once, or from inside a fork
+│   └── WorktreeError           git did not make, show or remove a worktree
 ├── ProviderError               a model gave no answer that can be used
 │   ├── PromptTooLong           the prompt is over what the model takes
 │   ├── RateLimited             too many requests or tokens, or a spending limit
@@ -31,7 +36,8 @@ SevenfoldError
 │   ├── ProviderRefused         the request itself was refused
 │   │   └── ThinkingRefused     for thinking in it that is not as, or not where, it was given
 │   ├── ReplyBroken             an answer began, and cannot be used
-│   └── ProviderUnreachable     no answer came at all
+│   ├── ProviderUnreachable     no answer came at all
+│   └── SpendRefused            background work may not spend now; no call was made
 ├── CompactionError             a view cannot be cut down now
 │   ├── CompactionBusy          another one is under way, or has just changed the view
 │   └── CompactionStopped       automatic ones have helped nothing
@@ -136,12 +142,32 @@ class MailError(SevenfoldError):
     """A message could not be delivered or read."""
 
 
+class AddressUnknown(MailError):
+    """Nobody is there by that name."""
+
+
 class MailboxFull(MailError):
     """The recipient's quota is used up."""
 
 
 class MessageTooLarge(MailError):
     """One message is over its own limit."""
+
+
+class PeerRefused(MailError):
+    """The other end of a socket is not the same user's, or this system cannot tell."""
+
+
+class AgentError(SevenfoldError):
+    """An agent could not be started."""
+
+
+class AgentRefused(AgentError):
+    """Too many agents run at once, or one was asked for where none may be started."""
+
+
+class WorktreeError(AgentError):
+    """Git did not make, show or remove a worktree."""
 
 
 class ProviderError(SevenfoldError):
@@ -234,6 +260,10 @@ class ProviderUnreachable(ProviderError):
     """No answer came at all: no connection, or none in time."""
 
     may_pass = True
+
+
+class SpendRefused(ProviderError):
+    """Background work may not spend now: a cap, a pause after failures, or the switch. No call was made."""
 
 
 class CompactionError(SevenfoldError):

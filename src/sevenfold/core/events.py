@@ -10,7 +10,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TypeAlias, get_args
 
+from sevenfold.core.agent_events import (
+    AgentEnded,
+    AgentStarted,
+    DefinitionSkipped,
+    MailSkipped,
+    PeerDismissed,
+    ProgressSkipped,
+    WorktreeKept,
+)
 from sevenfold.core.messages import ToolUseId
+
+
+@dataclass(frozen=True, slots=True)
+class BillMissing:
+    """An answer came without a bill, or with one that cannot be read: what it cost is not known, and how full
+    the window is remains an estimate. Told once for each reason."""
+
+    model: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +76,8 @@ class CallCharged:
 
 
 @dataclass(frozen=True, slots=True)
-class CallWithheld:
-    """Background work wanted to ask a model and may not: a cap, a pause or the switch. Its work is left out."""
+class CallRefused:
+    """Background work wanted to ask a model and may not, for a cap, a pause or the switch; it is left out."""
 
     kind: str
     reason: str
@@ -260,6 +278,15 @@ class ModelUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class NotesRecordLost:
+    """How far session notes go could not be read, so that they count as covering nothing until they are next
+    brought up to date."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotesSkipped:
     """Session notes were due and were not brought up to date; what they cover stays as it was."""
 
@@ -307,6 +334,13 @@ class PriceUnknown:
     """A model that settings describe has no price, there or in the table: nothing it costs can be told."""
 
     model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyUnrecorded:
+    """An answer went to the caller of an attached client and could not be read along: its bill is not booked."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -449,15 +483,19 @@ class WriterFailed:
 
 
 Event: TypeAlias = (
-    BreakerOpened
+    AgentEnded
+    | AgentStarted
+    | BillMissing
+    | BreakerOpened
     | BreakerStateLost
     | CacheMissed
     | CallCharged
-    | CallWithheld
+    | CallRefused
     | ClearingRefused
     | CompactionStarted
     | ContextCut
     | CutRegistered
+    | DefinitionSkipped
     | ExtraRestored
     | FileRestored
     | ForkEnded
@@ -473,12 +511,17 @@ Event: TypeAlias = (
     | LockFaceFailed
     | LockRebuilt
     | MailQuarantined
+    | MailSkipped
     | ModelUnknown
+    | NotesRecordLost
     | NotesSkipped
     | NotesTruncated
     | NotesUpdated
+    | PeerDismissed
     | PrefixBroken
     | PriceUnknown
+    | ProgressSkipped
+    | ReplyUnrecorded
     | RequestPassed
     | RestoreSkipped
     | ResultSpilled
@@ -494,6 +537,7 @@ Event: TypeAlias = (
     | ToolDenied
     | TranscriptFailed
     | WorktreeDisowned
+    | WorktreeKept
     | WriterFailed
 )
 

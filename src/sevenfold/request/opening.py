@@ -25,6 +25,7 @@ from sevenfold.request.journal import DiskJournal, NoJournal
 from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.pipeline import Surroundings
 from sevenfold.request.placement import CacheSettings
+from sevenfold.run.spend import SpendSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
 from sevenfold.store.lock import LockSettings
@@ -45,6 +46,7 @@ SECTIONS: tuple[type[Section], ...] = (
     MicrocompactSettings,
     ServerEditSettings,
     ContextSettings,
+    SpendSettings,
     PlaceSettings,
     MailSettings,
     LockSettings,

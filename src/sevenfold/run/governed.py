@@ -1,0 +1,66 @@
+"""A provider whose every call but the conversation's own goes through the spend governor."""
+
+from __future__ import annotations
+
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.errors import ProviderError
+from sevenfold.core.messages import Message
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.token_estimators import CALIBRATED
+from sevenfold.core.usage import Usage
+from sevenfold.providers.memo import Memo
+from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.run.governor import Governor
+from sevenfold.run.spend import MAIN
+
+USUAL_OUTPUT = 2_048
+"""What an answer of background work is expected to take at most: notes and summaries rarely take more. A cap
+may be passed by what calls under way take beyond what was expected."""
+
+
+class GovernedProvider:
+    """Holds before each call and settles after it, by whose call it is. `free` names who is not governed."""
+
+    def __init__(
+        self, inner: Provider, governor: Governor, *, free: frozenset[str] = frozenset({MAIN})
+    ) -> None:
+        self._inner, self._governor, self._free = inner, governor, free
+        self._weights = Memo[Message, int](_weigh)
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._inner.dialect
+
+    def capabilities(self, model: Model) -> Capabilities:
+        return self._inner.capabilities(model)
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+        if request.who in self._free:
+            return await self._inner.send(request, on_delta)
+        hold = await self._governor.hold(request.who, request.frame.model, self._expected(request))
+        try:
+            reply = await self._inner.send(request, on_delta)
+        except ProviderError as error:
+            await self._governor.fail(hold, error)
+            raise
+        except BaseException:
+            await self._governor.abandon(hold)
+            raise
+        await self._governor.charge(hold, reply, request.frame.model)
+        return reply
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def _expected(self, request: ModelRequest) -> Usage:
+        """A marked prompt is a fork's, and comes out of the cache; any other is paid in full."""
+        prompt = sum(self._weights.of(request.messages))
+        output = min(request.frame.max_tokens, USUAL_OUTPUT)
+        return (
+            Usage(read=prompt, output=output) if request.breakpoints else Usage(fresh=prompt, output=output)
+        )
+
+
+def _weigh(message: Message) -> int:
+    return round(sum(CALIBRATED.weigh(block) for block in message.blocks))

@@ -1,0 +1,127 @@
+"""Where spending is kept, for all processes of a user together: a state under a mutex, and a ledger a day.
+
+<home>/spend/spend.json                what the caps are checked against
+             ledger-YYYY-MM-DD.jsonl   one line a call: kind, model, session, tokens, dollars
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.errors import FileMissing, InputError, StoreError
+from sevenfold.core.events import Emit, SpendStateLost, ignore
+from sevenfold.core.json import EMPTY, JsonObject, freeze_object, read_object, write_json
+from sevenfold.store.folder import Folder
+from sevenfold.store.mutex import mutex
+from sevenfold.store.records import Record, UnknownRecord, new_id
+from sevenfold.store.transcript import Transcript
+from sevenfold.store.transcript_reader import Stored, scan
+
+FOLDER = "spend"
+STATE = "spend.json"
+MAX_STATE_BYTES = 1024 * 1024
+LEDGER = "ledger-"
+CHARGE = "charge"
+"""What a line of the ledger is called, beside the records of a transcript."""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One call of the ledger."""
+
+    at: datetime
+    kind: str
+    model: str
+    session: str
+    tokens: int
+    read: int
+    """Of the tokens, those that came out of the cache."""
+    micro_usd: int | None
+    """None: the price is not known."""
+
+
+class SpendBook:
+    """The folder of it, held open. Every method blocks on the disk."""
+
+    def __init__(self, folder: Folder, *, emit: Emit = ignore) -> None:
+        self._folder = folder
+        self._emit = emit
+
+    @classmethod
+    def open(cls, home: Path, *, emit: Emit = ignore) -> Self:
+        return cls(Folder.open(home / FOLDER, create=True), emit=emit)
+
+    def close(self) -> None:
+        self._folder.close()
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
+
+    def read(self, now: datetime) -> JsonObject:
+        """The state as it is, empty where there is none. A damaged one is set aside, which is told."""
+        try:
+            return read_object(self._folder.read(STATE, max_bytes=MAX_STATE_BYTES))
+        except FileMissing:
+            return EMPTY
+        except (InputError, StoreError) as error:
+            aside = f"spend-{now:%Y%m%d%H%M%S}.damaged"
+            self._folder.move(STATE, aside)
+            self._emit(SpendStateLost(f"{self._folder.path}/{aside}", str(error)))
+            return EMPTY
+
+    def change(self, now: datetime, change: Callable[[JsonObject], JsonObject]) -> None:
+        """Read, change and replace the state with nobody else in between. If `change` raises, it stays."""
+        with mutex(self._folder, FOLDER):
+            before = self.read(now)
+            after = change(before)
+            if after != before:
+                self._folder.replace(STATE, write_json(after))
+
+    def append(self, charge: Charge) -> None:
+        """One line more, on the disk when this returns."""
+        fields = {key: value for key, value in asdict(charge).items() if key != "at"}
+        at = charge.at.astimezone(UTC)
+        with Transcript.open(self._folder, f"{LEDGER}{at:%Y-%m-%d}", emit=self._emit) as ledger:
+            ledger.append(Record(UnknownRecord(CHARGE, freeze_object(fields)), at, new_id()))
+
+    def charges(self, since: date, until: date) -> Iterator[Charge]:
+        """Every call from one day to another, both included, oldest first."""
+        day = since
+        while day <= until:
+            name = f"{LEDGER}{day:%Y-%m-%d}"
+            if self._folder.entry(f"{name}.jsonl") is not None:
+                for line in scan(self._folder, name):
+                    if isinstance(line, Stored) and (charge := _read_charge(line.record)) is not None:
+                        yield charge
+            day += timedelta(days=1)
+
+    def days(self) -> tuple[date, ...]:
+        """The days that have a ledger, oldest first."""
+        names = (name.removeprefix(LEDGER).removesuffix(".jsonl") for name in self._folder.names())
+        return tuple(sorted(day for name in names if (day := _read_day(name)) is not None))
+
+
+def _read_day(name: str) -> date | None:
+    try:
+        return date.fromisoformat(name)
+    except ValueError:
+        return None
+
+
+def _read_charge(record: Record) -> Charge | None:
+    body = record.body
+    if not isinstance(body, UnknownRecord) or body.kind != CHARGE or not isinstance(body.wire, JsonObject):
+        return None
+    wire = body.wire
+    kind, model, session = wire.get("kind"), wire.get("model"), wire.get("session")
+    tokens, read, usd = wire.get("tokens"), wire.get("read"), wire.get("micro_usd")
+    if not (isinstance(kind, str) and isinstance(model, str) and isinstance(session, str)):
+        return None
+    if not (isinstance(tokens, int) and isinstance(read, int) and isinstance(usd, int | None)):
+        return None
+    return Charge(record.at, kind, model, session, tokens, read, usd)
