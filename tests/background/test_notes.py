@@ -13,7 +13,14 @@ from sevenfold.background.notes import NotesWriter, SpillWords
 from sevenfold.background.notes_record import RECORD, NotesRecord, NotesVersion, read_record, write_record
 from sevenfold.background.notes_texts import read_texts
 from sevenfold.core.errors import ProviderError, StoreError
-from sevenfold.core.events import Event, NotesSkipped, NotesTruncated, NotesUpdated, WriterFailed
+from sevenfold.core.events import (
+    Event,
+    NotesRecordLost,
+    NotesSkipped,
+    NotesTruncated,
+    NotesUpdated,
+    WriterFailed,
+)
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Frame, ModelRequest
@@ -171,6 +178,29 @@ def test_notes_whose_record_is_damaged_cover_nothing(stage: Stage) -> None:
         loaded = await stage.writer().load()
         assert loaded.text is not None
         assert loaded.covered == 0
+        assert [type(event) for event in stage.heard].count(NotesRecordLost) == 1
+
+    run(story)
+
+
+@pytest.mark.parametrize("wire", [b"{}", b'{"newest": {"text": "x", "covered": "all", "writer": "model"}}'])
+def test_a_record_of_another_shape_is_damaged_too(stage: Stage, wire: bytes) -> None:
+    async def story() -> None:
+        await update(stage.writer(), "one", tokens=10_000)
+        stage.session.replace(RECORD, wire)
+        assert (await stage.writer().load()).covered == 0
+        assert any(isinstance(event, NotesRecordLost) for event in stage.heard)
+
+    run(story)
+
+
+def test_no_record_is_missed_before_there_are_notes(stage: Stage) -> None:
+    async def story() -> None:
+        assert (await stage.writer().load()).text is None
+        assert stage.heard == []
+        NotesFile(stage.session).write("# Worklog\n- by hand\n")
+        assert (await stage.writer().load()).covered == 0
+        assert [type(event) for event in stage.heard] == [NotesRecordLost]
 
     run(story)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from sevenfold.blocking import Session
 from sevenfold.core.errors import DiskFull, WindowFull
-from sevenfold.core.events import HistoryChanged, ResultSpilled, SpillFailed, TranscriptFailed
+from sevenfold.core.events import BillMissing, HistoryChanged, ResultSpilled, SpillFailed, TranscriptFailed
+from sevenfold.core.json import EMPTY
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
+from sevenfold.core.usage import NO_USAGE
 from sevenfold.core.wire import write_message
 from sevenfold.store.transcript import Transcript
 from tests.engine.talk import FRAME, Listener, call, reply, result
@@ -131,6 +134,28 @@ def test_a_session_taken_up_again_sends_the_same_bytes(opened: Open) -> None:
     after = opened(session.id).prepare()
     assert after.request == before.request
     assert after.tokens == before.tokens
+
+
+def test_an_answer_without_a_bill_is_told_once_and_so_is_one_that_is_read_again(
+    opened: Open, listener: Listener
+) -> None:
+    session = opened()
+    session.history.append(Message("user", "go"))
+    for number in range(3):
+        session.prepare()
+        session.record(replace(call(number), usage=NO_USAGE, usage_wire=EMPTY))
+        session.history.append(result(number, "short"))
+    session.close()
+    assert [(spent.calls, spent.cost) for spent in session.spent] == [(3, None)]
+    assert [event for event in listener.events if isinstance(event, BillMissing)] == [
+        BillMissing(FRAME.model, "none came")
+    ]
+    listener.events.clear()
+    again = opened(session.id)
+    assert "names no count" in next(
+        event.reason for event in listener.events if isinstance(event, BillMissing)
+    )
+    assert len(again.prepare().request.messages) == 7
 
 
 def test_a_system_message_at_the_end_of_a_request_comes_back_once(opened: Open) -> None:

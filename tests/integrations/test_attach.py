@@ -12,9 +12,11 @@ import anthropic
 import pytest
 from anthropic import beta_tool
 
-from sevenfold.core.errors import InputError
-from sevenfold.core.events import CutRegistered, HistoryChanged, ResultSpilled
+from sevenfold.core.errors import InputError, ReplyBroken
+from sevenfold.core.events import CutRegistered, HistoryChanged, ReplyUnrecorded, ResultSpilled
+from sevenfold.integrations import anthropic_sdk
 from sevenfold.integrations.anthropic_sdk import attach
+from sevenfold.integrations.anthropic_stream import LEFT, Reader
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
 from tests.engine.talk import Listener
 
@@ -91,12 +93,49 @@ def test_a_stream_of_raw_events_is_passed_on_whole(sim: Simulator) -> None:
     assert events[-1].type == "message_stop"
 
 
-def test_a_stream_left_half_way_leaves_a_session_that_goes_on(sim: Simulator) -> None:
+def test_a_stream_left_half_way_leaves_a_session_that_goes_on_and_is_told(
+    sim: Simulator, listener: Listener
+) -> None:
     messages = ask("hello " * 500)
-    with attach(sim.client(), project=None) as client:
+    with attach(sim.client(), project=None, emit=listener) as client:
         with client.messages.stream(model=MODEL, max_tokens=500, messages=messages, system=SYSTEM) as stream:
             next(iter(stream))
+        assert listener.events == [ReplyUnrecorded(LEFT)]
         assert create(client, messages).role == "assistant"
+
+
+def test_an_async_stream_left_half_way_is_told_too(sim: Simulator, listener: Listener) -> None:
+    async def leave() -> None:
+        async with (
+            attach(sim.async_client(), project=None, emit=listener) as client,
+            client.messages.stream(model=MODEL, max_tokens=500, messages=ask()) as stream,
+        ):
+            await anext(aiter(stream))
+
+    asyncio.run(leave())
+    assert listener.events == [ReplyUnrecorded(LEFT)]
+
+
+def test_an_answer_that_only_the_caller_can_read_reaches_the_caller(
+    sim: Simulator, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(_: object) -> None:
+        raise ReplyBroken("a block of the year 2031")
+
+    monkeypatch.setattr(anthropic_sdk, "read_reply", unreadable)
+    with attach(sim.client(), project=None, emit=listener) as client:
+        assert create(client, ask()).role == "assistant"
+    assert listener.events == [ReplyUnrecorded("ReplyBroken: a block of the year 2031")]
+
+
+def test_a_stream_that_is_not_what_the_api_describes_is_told() -> None:
+    told: list[str] = []
+    reader = Reader(told.append)
+    assert reader.feed(b'data: {"type": "message_stop"}\n') is None
+    reader.end()
+    reader.end()
+    assert len(told) == 1
+    assert "ReplyBroken" in told[0]
 
 
 def test_a_raw_response_is_what_the_sdk_gives(sim: Simulator) -> None:

@@ -13,8 +13,9 @@ from sevenfold.core.requests import Reply
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.core.wire import write_message
 from sevenfold.providers.anthropic_reply import Assembly, read_reply
-from sevenfold.providers.openai_chat_reply import UNREADABLE, ChatAssembly, read_chat
+from sevenfold.providers.openai_chat_reply import ChatAssembly, read_chat
 from sevenfold.providers.openai_responses_reply import ResponseAssembly, read_response
+from sevenfold.providers.provider import UNREADABLE
 from sevenfold.providers.tool_inputs import INVALID, invalid_text, read_input
 from tests.providers.asking import frozen
 

@@ -137,7 +137,8 @@ class NotesWriter:
         return await self._flight.close(limit)
 
     def _read(self) -> _Found:
-        return _Found(read_record(self._folder), self._file.read())
+        text = self._file.read()
+        return _Found(read_record(self._folder, is_needed=text is not None, emit=self._emit), text)
 
     async def _update(self, parent: ModelRequest | None) -> None:
         marks = ExitStack()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
+from sevenfold.core.events import Emit, NotesRecordLost, ignore
 from sevenfold.core.json import Json, JsonObject, freeze, read_object, write_json
 from sevenfold.layers.notes_edits import NO_EDITS, AddedLine, HandEdits
 from sevenfold.store.folder import Folder
@@ -53,12 +54,18 @@ class NotesRecord:
         return self.before if found == self.before.text else self.newest
 
 
-def read_record(session: Folder) -> NotesRecord:
-    """An empty one where there is none that can be read: then the notes count as covering nothing."""
+def read_record(session: Folder, *, is_needed: bool = True, emit: Emit = ignore) -> NotesRecord:
+    """An empty one where none can be read: then the notes count as covering nothing. That is told, unless
+    there is none because there are no notes yet."""
     try:
-        wire = read_object(session.read(RECORD, max_bytes=MAX_RECORD_BYTES))
-    except (FileMissing, FileDamaged, NotRegular, WireError):
+        return _read_record(read_object(session.read(RECORD, max_bytes=MAX_RECORD_BYTES)))
+    except (FileMissing, FileDamaged, NotRegular, WireError) as error:
+        if is_needed or not isinstance(error, FileMissing):
+            emit(NotesRecordLost(f"{session.path}/{RECORD}", str(error)))
         return NotesRecord()
+
+
+def _read_record(wire: JsonObject) -> NotesRecord:
     edits = _object(wire.get("edits"))
     added = (_object(item) for item in _items(edits.get("added")))
     return NotesRecord(
@@ -92,9 +99,10 @@ def _version_wire(version: NotesVersion) -> dict[str, object]:
 
 def _version(wire: Json) -> NotesVersion:
     given = _object(wire)
-    covered = given.get("covered")
-    known = covered if isinstance(covered, int) and not isinstance(covered, bool) else 0
-    return NotesVersion(_text(given.get("text")), max(0, known), _text(given.get("writer")) or "structural")
+    text, covered, writer = given.get("text"), given.get("covered"), given.get("writer")
+    if not isinstance(covered, int) or not isinstance(text, str) or not isinstance(writer, str):
+        raise WireError("a version of the notes has a text, a count of messages and a writer; this has not")
+    return NotesVersion(text, max(0, covered), writer)
 
 
 def _object(wire: Json) -> JsonObject:

@@ -206,6 +206,14 @@ class HookFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class HooksIgnored:
+    """Hooks of a file, or some of them, are not run."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstructionSkipped:
     """An instruction file, or one that it imports, is not read."""
 
@@ -448,9 +456,18 @@ class TempSwept:
 
 @dataclass(frozen=True, slots=True)
 class ToolDenied:
-    """A fork called a tool that its brief does not allow."""
+    """A tool call was not allowed: by a fork's brief, a rule, a mode, a hook or a person."""
 
     who: str
+    tool: str
+    tool_use_id: ToolUseId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailed:
+    """A tool broke in a way of its own: the model was told so, and the turn goes on."""
+
     tool: str
     tool_use_id: ToolUseId
     reason: str
@@ -464,6 +481,17 @@ class TranscriptFailed:
     transcript: str
     waiting: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInterrupted:
+    """A turn was cut short; what an unfinished answer cost is in no bill of ours."""
+
+    session: str
+    rounds: int
+    """Answers that had come by then."""
+    open_calls: int
+    """Tool calls that were under way or waiting, and got a result that says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,6 +532,7 @@ Event: TypeAlias = (
     | HistoryCompacted
     | HistoryRepaired
     | HookFailed
+    | HooksIgnored
     | InstructionSkipped
     | KindPaused
     | LeaseReclaimed
@@ -535,7 +564,9 @@ Event: TypeAlias = (
     | TailSealed
     | TempSwept
     | ToolDenied
+    | ToolFailed
     | TranscriptFailed
+    | TurnInterrupted
     | WorktreeDisowned
     | WorktreeKept
     | WriterFailed

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from sevenfold.blocking import LoopThread
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
-from sevenfold.core.events import Emit, RequestPassed, ignore
+from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
+from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore
 from sevenfold.core.json import read_json
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.engine import Session
@@ -171,6 +171,17 @@ class _Desk:
         lane = await self._lanes.find(messages, frame)
         return _Call(request, lane, await lane.session.prepare(messages, frame=frame))
 
+    def read(self, response: httpx2.Response) -> Reply | None:
+        """An answer that came whole. One that we cannot read is the caller's all the same."""
+        try:
+            return read_reply(read_json(response.content))
+        except SevenfoldError as error:
+            self.lost(f"{type(error).__name__}: {error}")
+            return None
+
+    def lost(self, reason: str) -> None:
+        self._emit(ReplyUnrecorded(reason))
+
     async def recover(self, call: _Call, error: Recoverable) -> _Call | None:
         """The provider refused the view: another one, if there can be one that it takes."""
         view = await call.lane.session.recover(error)
@@ -210,8 +221,11 @@ class Layers:
             def ended(reply: Reply) -> None:
                 self._run(session.record(reply))
 
-            return APIResponse(**_answered(call.request, self._client, passed_on(raw, ended)))
-        self._run(session.record(read_reply(read_json(raw.content))))
+            passing = passed_on(raw, ended, self._desk.lost)
+            return APIResponse(**_answered(call.request, self._client, passing))
+        reply = self._desk.read(raw)
+        if reply is not None:
+            self._run(session.record(reply))
         return response
 
 
@@ -244,9 +258,11 @@ class AsyncLayers:
         if not raw.is_success or not call.view.request.frame.max_tokens:
             return response
         if call.request.stream:
-            passing = passed_on_async(raw, session.record)
+            passing = passed_on_async(raw, session.record, self._desk.lost)
             return AsyncAPIResponse(**_answered(call.request, self._client, passing))
-        await session.record(read_reply(read_json(raw.content)))
+        reply = self._desk.read(raw)
+        if reply is not None:
+            await session.record(reply)
         return response
 
 

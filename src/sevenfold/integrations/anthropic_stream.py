@@ -18,76 +18,93 @@ CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers of the bytes as they were sent; what we pass on is decoded."""
 
 
+LEFT = "the stream ended, or was left, before the answer was whole"
+
+
 class Reader:
     """Puts an answer together from the bytes of its events."""
 
-    def __init__(self) -> None:
+    def __init__(self, lost: Callable[[str], None]) -> None:
         self._assembly = Assembly()
         self._rest = b""
-        self._is_broken = self._is_over = False
+        self._is_over = self._is_told = False
+        self._lost = lost
+        self._problem = ""
 
-    def feed(self, data: bytes) -> None:
-        if self._is_broken:
-            return
+    def feed(self, data: bytes) -> Reply | None:
+        """The next bytes; the answer, with those that make it whole."""
+        if self._problem or self._is_told:
+            return None
+        try:
+            self._read(data)
+            if not self._is_over:
+                return None
+            reply = self._assembly.reply()
+        except (ValueError, SevenfoldError) as error:
+            # The caller's own client reads the same bytes, and says what is wrong with them if they are.
+            self._problem = f"{type(error).__name__}: {error}"
+            return None
+        self._is_told = True
+        return reply
+
+    def end(self) -> None:
+        """No more will come. Again does nothing."""
+        if not self._is_told:
+            self._is_told = True
+            self._lost(self._problem or LEFT)
+
+    def _read(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
-        try:
-            for line in lines:
-                if line.startswith(b"data:"):
-                    event = json.loads(line[5:])
-                    deque(self._assembly.add(event), maxlen=0)
-                    self._is_over = self._is_over or event.get("type") == "message_stop"
-        except (ValueError, SevenfoldError):
-            # The caller's own client reads the same bytes and says what is wrong with them.
-            self._is_broken = True
-
-    def reply(self) -> Reply | None:
-        """The answer, if all of it passed."""
-        if self._is_broken or not self._is_over:
-            return None
-        try:
-            return self._assembly.reply()
-        except SevenfoldError:
-            return None
+        for line in lines:
+            if line.startswith(b"data:"):
+                event = json.loads(line[5:])
+                deque(self._assembly.add(event), maxlen=0)
+                self._is_over = self._is_over or event.get("type") == "message_stop"
 
 
-def passed_on(original: httpx2.Response, ended: Callable[[Reply], None]) -> httpx2.Response:
-    """The same response, read along as it passes; `ended` is told the answer once it is whole."""
+def passed_on(
+    original: httpx2.Response, ended: Callable[[Reply], None], lost: Callable[[str], None]
+) -> httpx2.Response:
+    """The same response, read along as it passes; `ended` is told the answer once it is whole, or `lost` why
+    it never was."""
     import httpx2
+
+    reader = Reader(lost)
 
     class Passing(httpx2.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
-            reader, is_told = Reader(), False
             for data in original.iter_bytes():
-                reader.feed(data)
-                reply = None if is_told else reader.reply()
+                reply = reader.feed(data)
                 if reply is not None:
                     # Before the last bytes are handed on: whoever has them may ask for the next view at once.
-                    is_told = True
                     ended(reply)
                 yield data
 
         def close(self) -> None:
+            reader.end()
             original.close()
 
     return _with_stream(original, Passing())
 
 
-def passed_on_async(original: httpx2.Response, ended: Callable[[Reply], Awaitable[None]]) -> httpx2.Response:
+def passed_on_async(
+    original: httpx2.Response, ended: Callable[[Reply], Awaitable[None]], lost: Callable[[str], None]
+) -> httpx2.Response:
     """The same for an async client."""
     import httpx2
 
+    reader = Reader(lost)
+
     class Passing(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            reader, is_told = Reader(), False
             async for data in original.aiter_bytes():
-                reader.feed(data)
-                reply = None if is_told else reader.reply()
+                reply = reader.feed(data)
                 if reply is not None:
-                    is_told = True
                     await ended(reply)
                 yield data
 
         async def aclose(self) -> None:
+            reader.end()
             await original.aclose()
 
     return _with_stream(original, Passing())

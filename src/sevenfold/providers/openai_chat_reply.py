@@ -12,7 +12,7 @@ from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, Too
 from sevenfold.core.requests import Reply
 from sevenfold.core.usage import NO_USAGE, Usage, read_openai_usage
 from sevenfold.providers.openai_chat_body import REASONING
-from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta, ToolDelta
+from sevenfold.providers.provider import UNREADABLE, Delta, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.providers.tool_inputs import read_input
 
 STOPS: Mapping[str, str] = {
@@ -27,8 +27,6 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 SHORTEST_ID = 9
 """Characters. A shorter id is not unique in a session: some servers count from 0 in every answer."""
 NAMED = ("id", "object", "model", "choices", "usage")
-UNREADABLE = "unreadable_usage"
-"""In a reply's `extra`: why its usage, which then counts as none, could not be read."""
 
 
 def read_chat(wire: Json) -> Reply:

@@ -40,6 +40,9 @@ OnDelta: TypeAlias = Callable[[Delta], None]
 """Who watches an answer being written. Called on the loop that awaits it."""
 
 
+UNREADABLE = "unreadable_usage"
+"""In a reply's `extra`: why its usage, which then counts as none, could not be read."""
+
 MOST_UNSTREAMED = 21_333
 """Max tokens above which an answer may take more than ten minutes, after which the SDKs give up waiting.
 Anthropic's refuses such a request unless it is streamed."""

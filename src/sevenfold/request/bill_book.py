@@ -40,9 +40,11 @@ class BillBook:
 
     def add(self, who: str, model: str, reply: Reply, when: date) -> Cost | None:
         """Book one call; its price, or None when that is not known."""
-        billed = self._catalog.find(reply.model or model)
-        price = cost(reply.usage, billed, when=when, catalog=self._catalog)
-        plain = cost_without_caching(reply.usage, billed, when=when, catalog=self._catalog)
+        price = plain = None
+        if reply.usage.requests:
+            billed = self._catalog.find(reply.model or model)
+            price = cost(reply.usage, billed, when=when, catalog=self._catalog)
+            plain = cost_without_caching(reply.usage, billed, when=when, catalog=self._catalog)
         lane = self._lanes.get(who, Spent(who))
         self._lanes[who] = Spent(
             who,

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
-from sevenfold.core.events import Emit, HistoryChanged
+from sevenfold.core.events import BillMissing, Emit, HistoryChanged
 from sevenfold.core.flatten import INSERTED, FlattenRules
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolUse, ToolUseId, is_markable
@@ -25,6 +25,7 @@ from sevenfold.core.usage import Usage
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
 from sevenfold.layers.clearable import is_clearable
 from sevenfold.layers.microcompact import CachePrices, cache_prices
+from sevenfold.providers.provider import UNREADABLE
 from sevenfold.request.adapting import REFRAMED, adapt, binding_of, first_changed
 from sevenfold.request.history import Answer, Entry
 from sevenfold.request.journal import Journal
@@ -106,6 +107,7 @@ class RequestPath:
         """The caller's own cache markers, by message of the history."""
         self._marking = Marking(around.settings.cache)
         self._cuts: list[Cut] = []
+        self._unbilled: set[BillMissing] = set()
         self._view: View | None = None
         self._handed: View | None = None
         """The one that was handed out last; a view that was only looked at is none."""
@@ -205,13 +207,23 @@ class RequestPath:
             )
         )
         self._marking.answered()
-        # A compatible server may say nothing of usage: then there is no bill, and the estimate stands.
         usage = reply.usage if reply.usage.requests else None
+        if usage is None:
+            # A compatible server may say nothing of usage: the estimate stands.
+            told = reply.extra.get(UNREADABLE)
+            self.miss_bill(reply.model or self.frame.model, told if isinstance(told, str) else "none came")
         now = self.around.clock.now()
         self.answered(usage, self._started or now, now)
         entry = Entry(reply.message, self.around.journal.add(MessageRecord(reply.message)))
         self.on_entry(entry)
         return Answer(entry, usage)
+
+    def miss_bill(self, model: str, reason: str) -> None:
+        """An answer has no bill to count from."""
+        event = BillMissing(model, reason)
+        if event not in self._unbilled:
+            self._unbilled.add(event)
+            self.around.emit(event)
 
     def take_answer(self, answer: Answer, written: Message | None) -> None:
         """An answer joins the view as the caller's history has it; None: it does not have it."""

@@ -111,7 +111,7 @@ class _Taking:
                 if not is_kept:
                     _take_ground(path, record.body)
             case UsageRecord() if record.body.who == "main" and not is_kept:
-                self.billed = _usage(record.body)
+                self.billed = self._usage(record.body)
                 # When it started nobody wrote down; it was within the call's own length before this.
                 path.answered(self.billed, record.at, record.at)
             case AsideRecord() if not is_kept:
@@ -129,6 +129,14 @@ class _Taking:
                 self.billed = None
             case _:
                 pass
+
+    def _usage(self, body: UsageRecord) -> Usage | None:
+        try:
+            return read_usage(body.wire) if body.dialect == "anthropic" else read_openai_usage(body.wire)
+        except WireError as error:
+            # It is no ground to count from; the estimate stands.
+            self.path.miss_bill(body.model, str(error))
+            return None
 
     def _is_thoughtless(self, name: RecordId, *, is_kept: bool) -> bool:
         """Whether what was thought in this message is no longer shown."""
@@ -170,10 +178,3 @@ def _take_ground(path: RequestPath, cut: CutRecord) -> None:
 
 def _origin(body: AsideRecord) -> Origin:
     return "memory" if body.origin == "memory" else "attachment"
-
-
-def _usage(body: UsageRecord) -> Usage | None:
-    try:
-        return read_usage(body.wire) if body.dialect == "anthropic" else read_openai_usage(body.wire)
-    except WireError:
-        return None  # a bill that cannot be read is no ground to count from; the estimate stands
