@@ -1,0 +1,96 @@
+"""A session's events on disk, for `sevenfold stats` and `sevenfold doctor`: told once, and there tomorrow.
+
+Telling costs an append to a list. Lines are written when the session writes anyway, and without an fsync: an
+event that a power cut takes is a report lost, and no work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.events import Event, describe
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.store.folder import Folder
+from sevenfold.store.records import Record, UnknownRecord, new_id
+from sevenfold.store.transcript import Transcript
+from sevenfold.store.transcript_reader import Stored, scan
+
+EVENTS = "events"
+OLDER = "events-older"
+KIND = "event"
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Some twenty thousand events. Then the file becomes the older one, and the older one before it goes."""
+
+MAX_WAITING = 10_000
+"""Events that wait for the next write. Of a storm beyond it only the number is kept."""
+
+LEFT_OUT = "EventsLeftOut"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event as it was written down."""
+
+    at: datetime
+    name: str
+    fields: JsonObject
+
+
+class EventLog:
+    """`events.jsonl` in a session's folder."""
+
+    def __init__(self, session: Folder, clock: Clock) -> None:
+        self._folder, self._clock = session, clock
+        self._waiting: list[Record] = []
+        self._left_out = 0
+
+    def add(self, event: Event) -> None:
+        """Take an event; it is in the file after the next `flush`."""
+        if len(self._waiting) >= MAX_WAITING:
+            self._left_out += 1
+            return
+        self._waiting.append(self._record(describe(event)))
+
+    def flush(self) -> None:
+        """Write what was added. Blocks on the disk; one that fails drops these events and stops nobody."""
+        waiting, self._waiting = self._waiting, []
+        if self._left_out:
+            waiting.append(self._record({"event": LEFT_OUT, "count": self._left_out}))
+            self._left_out = 0
+        if not waiting:
+            return
+        # The disk's failure has an event of its own where it costs more than a report: the transcript's.
+        with suppress(SevenfoldError):
+            self._make_room()
+            with Transcript.open(self._folder, EVENTS) as lines:
+                lines.append_all(waiting, durable=False)
+
+    def _make_room(self) -> None:
+        found = self._folder.entry(f"{EVENTS}.jsonl")
+        if found is not None and found.size_bytes >= MAX_BYTES:
+            with suppress(FileMissing):
+                self._folder.remove(f"{OLDER}.jsonl")
+            self._folder.move(f"{EVENTS}.jsonl", f"{OLDER}.jsonl")
+
+    def _record(self, fields: Mapping[str, str | int | None]) -> Record:
+        return Record(UnknownRecord(KIND, freeze_object(fields)), self._clock.now(), new_id())
+
+
+def read_events(session: Folder) -> Iterator[Told]:
+    """What was told, oldest first. Lines that cannot be read are passed over."""
+    for name in (OLDER, EVENTS):
+        if session.entry(f"{name}.jsonl") is None:
+            continue
+        for line in scan(session, name):
+            body = line.record.body if isinstance(line, Stored) else None
+            if isinstance(line, Stored) and isinstance(body, UnknownRecord) and body.kind == KIND:
+                fields = body.wire if isinstance(body.wire, JsonObject) else None
+                named = fields.get("event") if fields is not None else None
+                if fields is not None and isinstance(named, str):
+                    yield Told(line.record.at, named, fields)
