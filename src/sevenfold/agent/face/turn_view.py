@@ -1,0 +1,230 @@
+"""A turn as it is seen: what is settled is printed once, what still moves is drawn below it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Protocol
+
+from sevenfold.agent.face.blocks import BlockStream, Code, MarkdownBlock
+from sevenfold.agent.face.brush import Brush, Tone
+from sevenfold.agent.face.status import Status
+from sevenfold.agent.face.telling import tell
+from sevenfold.agent.seen import (
+    LayerActed,
+    Noticed,
+    RoundEnded,
+    Seen,
+    Streamed,
+    ToolEnded,
+    ToolPrinted,
+    ToolStarted,
+)
+from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
+from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
+
+PREVIEW_LINES = 5
+"""Of a tool's output; the rest is folded."""
+PREVIEWS = {"read": 0, "glob": 3, "grep": 5, "memory": 3}
+"""Tools whose output tells a person less than that they ran."""
+DIFF_LINES = 40
+KEPT_FOLDS = 30
+"""Outputs that can still be unfolded."""
+LIVE_LINES = 12
+"""That are drawn anew with each change: few enough for any terminal."""
+PRINTED_LINES = 3
+"""Of what a running tool prints."""
+SLOW = timedelta(seconds=1)
+"""From which on it is said how long a tool took."""
+_THINKING_CHARS = 200
+
+
+class Surface(Protocol):
+    """Where a turn is shown."""
+
+    def brush(self) -> Brush: ...
+
+    def put(self, text: str) -> None:
+        """Print for good."""
+        ...
+
+    def refresh(self) -> None:
+        """What is drawn below may have changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A tool's output, of which only the beginning was shown."""
+
+    title: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Running:
+    title: str
+    printed: deque[str] = field(default_factory=lambda: deque[str](maxlen=PRINTED_LINES))
+    partial: str = ""
+
+    def take(self, text: str) -> None:
+        *lines, self.partial = (self.partial + text).split("\n")
+        self.printed.extend(line for line in lines if line.strip())
+
+    def tail(self) -> list[str]:
+        shown = [*self.printed, self.partial] if self.partial.strip() else list(self.printed)
+        return shown[-PRINTED_LINES:]
+
+
+class TurnView:
+    """Shows one session's turns on a surface, and keeps what the status line says."""
+
+    def __init__(self, surface: Surface, status: Status) -> None:
+        self._surface = surface
+        self.status = status
+        self.folds: deque[Fold] = deque(maxlen=KEPT_FOLDS)
+        self._stream = BlockStream()
+        self._thinking = ""
+        self._running: dict[ToolUseId, _Running] = {}
+
+    def watch(self, seen: Seen) -> None:
+        match seen:
+            case Streamed():
+                self._stream_in(seen.delta)
+            case ToolStarted():
+                self._end_text()
+                self._running[seen.use.id] = _Running(_title(seen.use, seen.said))
+            case ToolPrinted():
+                if seen.use.id in self._running:
+                    self._running[seen.use.id].take(seen.text)
+            case ToolEnded():
+                self._show_ended(seen)
+            case RoundEnded():
+                self._end_round(seen)
+            case LayerActed():
+                self._show_act(seen)
+            case Noticed():
+                self.say(seen.text, "warning" if seen.is_warning else "accent")
+        self._surface.refresh()
+
+    def say(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> None:
+        """A line of our own: above what is still being said, which it does not split."""
+        self._surface.put(self._surface.brush().line(text, tone, indent=indent))
+
+    def begin(self, typed: str) -> None:
+        """A turn begins with what was typed."""
+        brush = self._surface.brush()
+        first, *more = typed.split("\n")
+        lines = [brush.line(f"› {first}", "strong"), *(brush.line(line, "strong", indent=2) for line in more)]
+        self._surface.put("\n" + "\n".join(lines))
+        self.status = replace(self.status, is_working=True)
+        self._surface.refresh()
+
+    def end(self) -> None:
+        """The turn is over, however it ended."""
+        self._end_text()
+        self._running.clear()
+        self.status = replace(self.status, is_working=False)
+        self._surface.refresh()
+
+    def live(self, brush: Brush) -> str:
+        """What is still moving, in a few lines."""
+        parts = [self._thinking_line(brush)] if self._thinking else []
+        growing = self._stream.growing
+        if growing is not None:
+            parts.append(_spaced(brush, growing))
+        for running in self._running.values():
+            parts.append(brush.line(f"○ {running.title}", "accent"))
+            parts += [brush.line(line[: brush.columns - 4], "faint", indent=2) for line in running.tail()]
+        lines = "\n".join(parts).split("\n") if parts else []
+        return "\n".join(lines[-LIVE_LINES:])
+
+    def unfold(self, back: int = 1) -> bool:
+        """Print the output that was folded last, or one before it; False when there is none."""
+        if not 1 <= back <= len(self.folds):
+            return False
+        fold, brush = self.folds[-back], self._surface.brush()
+        self._surface.put(f"{brush.line(fold.title, 'accent')}\n{brush.line(fold.text, 'faint', indent=2)}")
+        return True
+
+    def _stream_in(self, delta: Delta) -> None:
+        if isinstance(delta, TextDelta):
+            self._thinking = ""
+            self._put_blocks(self._stream.feed(delta.text))
+        elif isinstance(delta, ThinkingDelta):
+            self._thinking = (self._thinking + delta.text)[-_THINKING_CHARS:]
+
+    def _end_text(self) -> None:
+        self._thinking = ""
+        self._put_blocks(self._stream.end())
+
+    def _put_blocks(self, blocks: Iterable[MarkdownBlock]) -> None:
+        brush = self._surface.brush()
+        for block in blocks:
+            self._surface.put(_spaced(brush, block))
+
+    def _thinking_line(self, brush: Brush) -> str:
+        words = " ".join(self._thinking.split())
+        return brush.line(f"thinking  {words[-max(brush.columns - 12, 10) :]}", "faint")
+
+    def _show_ended(self, seen: ToolEnded) -> None:
+        running = self._running.pop(seen.use.id, None)
+        title = running.title if running else _title(seen.use, "")
+        took = f"  ({seen.took.total_seconds():.1f} s)" if seen.took >= SLOW else ""
+        brush, output = self._surface.brush(), seen.output
+        parts = [brush.line(f"● {title}{took}", "error" if output.is_error else "good")]
+        if output.diff:
+            parts.append(brush.diff(output.diff, DIFF_LINES))
+        else:
+            parts += self._folded(
+                brush, title, _text(output.content), PREVIEWS.get(seen.use.name, PREVIEW_LINES)
+            )
+        self._surface.put("\n" + "\n".join(parts))
+
+    def _folded(self, brush: Brush, title: str, text: str, most_lines: int) -> list[str]:
+        lines = text.rstrip().split("\n") if text.strip() else []
+        shown = [brush.line(line, "faint", indent=2) for line in lines[:most_lines]]
+        hidden = len(lines) - most_lines
+        if hidden > 0:
+            self.folds.append(Fold(title, text))
+            more = f"{hidden} more line" if most_lines else f"{hidden} line"
+            shown.append(brush.line(f"… {more}{'' if hidden == 1 else 's'}  (ctrl-o)", "faint", indent=2))
+        return shown
+
+    def _end_round(self, seen: RoundEnded) -> None:
+        self._end_text()
+        self.status = replace(
+            self.status,
+            context_tokens=seen.context_tokens,
+            limit_tokens=seen.limit_tokens,
+            spent_usd=seen.spent_usd,
+        )
+
+    def _show_act(self, seen: LayerActed) -> None:
+        told = tell(seen.event)
+        if told is None:
+            return
+        text = f"layer {told.layer}: {told.text}" if told.layer else told.text
+        self.status = replace(self.status, news=text)
+        self.say(f"· {text}", "warning" if told.is_warning else "faint")
+
+
+def _spaced(brush: Brush, block: MarkdownBlock) -> str:
+    """An empty line before each block, but not between the parts of one."""
+    painted = brush.markdown(block)
+    return painted if isinstance(block, Code) and not block.is_first else f"\n{painted}"
+
+
+def _title(use: ToolUse, said: str) -> str:
+    said = " ".join(said.split())
+    return said if said.startswith(use.name) else f"{use.name} {said}".rstrip()
+
+
+def _text(content: str | tuple[Block, ...]) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        block.text if isinstance(block, Text) else f"[{type(block).__name__.lower()}]" for block in content
+    )

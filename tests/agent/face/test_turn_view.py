@@ -1,0 +1,195 @@
+"""A turn is shown once, in order, and what is still moving is shown below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sevenfold.agent.face.brush import Brush
+from sevenfold.agent.face.status import Status
+from sevenfold.agent.face.turn_view import LIVE_LINES, TurnView
+from sevenfold.agent.seen import (
+    LayerActed,
+    Noticed,
+    RoundEnded,
+    Seen,
+    Streamed,
+    ToolEnded,
+    ToolPrinted,
+    ToolStarted,
+)
+from sevenfold.core.events import ResultSpilled
+from sevenfold.core.json import EMPTY
+from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
+from sevenfold.core.requests import Reply
+from sevenfold.core.usage import NO_USAGE
+from sevenfold.providers.provider import TextDelta, ThinkingDelta
+from sevenfold.run.tool import ToolOutput
+
+
+@dataclass(slots=True)
+class Paper:
+    """A surface that keeps what it was given."""
+
+    printed: list[str] = field(default_factory=list[str])
+
+    def brush(self) -> Brush:
+        return Brush(60)
+
+    def put(self, text: str) -> None:
+        self.printed.append(text)
+
+    def refresh(self) -> None:
+        """Nothing is drawn on paper."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.printed)
+
+
+@pytest.fixture
+def paper() -> Paper:
+    return Paper()
+
+
+@pytest.fixture
+def view(paper: Paper) -> TurnView:
+    return TurnView(paper, Status("claude-opus-5-5", "ask"))
+
+
+def use(name: str = "shell", number: int = 1) -> ToolUse:
+    return ToolUse(ToolUseId(f"toolu_{number}"), name, EMPTY)
+
+
+def ended(text: str, name: str = "shell", number: int = 1, *, diff: str = "", bad: bool = False) -> ToolEnded:
+    return ToolEnded(use(name, number), ToolOutput(text, bad, diff), timedelta(seconds=2))
+
+
+def round_ended() -> RoundEnded:
+    return RoundEnded(Reply(Message("assistant", "x"), NO_USAGE, EMPTY), 5_000, 10_000, 0.25)
+
+
+def watch(view: TurnView, *seen: Seen) -> None:
+    for item in seen:
+        view.watch(item)
+
+
+@given(st.lists(st.sampled_from(["cat ", "\n", "\n\n", "```\n", "- x\n"]), max_size=30))
+def test_an_answer_is_printed_once_however_it_is_streamed(pieces: list[str]) -> None:
+    slow, fast = Paper(), Paper()
+    watch(TurnView(slow, Status()), *(Streamed(TextDelta(piece)) for piece in pieces), round_ended())
+    watch(TurnView(fast, Status()), Streamed(TextDelta("".join(pieces))), round_ended())
+    assert slow.text == fast.text
+
+
+def test_what_is_not_complete_is_drawn_and_not_printed(view: TurnView, paper: Paper) -> None:
+    watch(view, Streamed(TextDelta("One.\n\nTwo")))
+    assert paper.text.strip() == "One."
+    assert view.live(Brush(60)).strip() == "Two"
+    watch(view, round_ended())
+    assert paper.text.split() == ["One.", "Two"]
+    assert view.live(Brush(60)) == ""
+
+
+def test_thinking_is_drawn_until_the_answer_begins(view: TurnView, paper: Paper) -> None:
+    watch(view, Streamed(ThinkingDelta("Where may the cat be?")))
+    assert "Where may the cat be?" in view.live(Brush(60))
+    watch(view, Streamed(TextDelta("On the mat.")))
+    assert "Where" not in view.live(Brush(60))
+    assert paper.text == ""
+
+
+def test_a_running_tool_shows_the_last_lines_it_printed(view: TurnView) -> None:
+    watch(
+        view, ToolStarted(use(), "make test"), ToolPrinted(use(), "1\n2\n3\n4\nhal"), ToolPrinted(use(), "f")
+    )
+    assert view.live(Brush(60)).split("\n") == ["○ shell make test", "  3", "  4", "  half"]
+
+
+def test_long_output_is_folded_and_can_be_unfolded(view: TurnView, paper: Paper) -> None:
+    text = "\n".join(f"line {number}" for number in range(20))
+    watch(view, ToolStarted(use(), "ls"), ended(text))
+    assert "● shell ls  (2.0 s)" in paper.text
+    assert "line 4" in paper.text
+    assert "line 5" not in paper.text
+    assert "15 more lines" in paper.text
+    assert view.unfold()
+    assert "line 19" in paper.text
+    assert not view.unfold(2)
+
+
+def test_a_file_that_was_read_is_not_shown_but_counted(view: TurnView, paper: Paper) -> None:
+    watch(view, ToolStarted(use("read"), "read a.py"), ended("x = 1\ny = 2", "read"))
+    assert "● read a.py" in paper.text
+    assert "x = 1" not in paper.text
+    assert "2 lines" in paper.text
+
+
+def test_an_edit_shows_its_diff_and_not_its_words(view: TurnView, paper: Paper) -> None:
+    watch(
+        view, ToolStarted(use("edit"), "edit a.py"), ended("done", "edit", diff="@@ -1 +1 @@\n-old\n+new\n")
+    )
+    assert "-old" in paper.text
+    assert "done" not in paper.text
+
+
+def test_tools_side_by_side_keep_their_titles(view: TurnView, paper: Paper) -> None:
+    watch(view, ToolStarted(use(number=1), "first"), ToolStarted(use(number=2), "second"))
+    watch(view, ended("b", number=2), ended("a", number=1))
+    titles = [line for line in paper.text.split("\n") if line.startswith("●")]
+    assert titles == ["● shell second  (2.0 s)", "● shell first  (2.0 s)"]
+
+
+def test_an_image_in_a_result_is_named(view: TurnView, paper: Paper) -> None:
+    output = ToolOutput((Text("a"), Image(EMPTY)))
+    watch(view, ToolEnded(use(), output, timedelta()))
+    assert "[image]" in paper.text
+
+
+def test_what_a_layer_did_is_a_line_and_the_news(view: TurnView, paper: Paper) -> None:
+    watch(view, LayerActed(ResultSpilled(ToolUseId("t"), "/x", 90_000)))
+    assert "layer 1: a result of 90,000 bytes" in paper.text
+    assert view.status.news.startswith("layer 1")
+
+
+def test_a_round_updates_the_status(view: TurnView) -> None:
+    watch(view, round_ended())
+    assert (view.status.context_tokens, view.status.limit_tokens, view.status.spent_usd) == (
+        5_000,
+        10_000,
+        0.25,
+    )
+
+
+def test_a_turn_that_ends_in_the_middle_leaves_nothing_moving(view: TurnView, paper: Paper) -> None:
+    view.begin("do it\nnow")
+    watch(view, Streamed(TextDelta("Half a")), ToolStarted(use(), "x"), Noticed("mail came"))
+    view.end()
+    assert view.live(Brush(60)) == ""
+    assert "Half a" in paper.text
+    assert paper.text.startswith("\n› do it\n  now")
+    assert not view.status.is_working
+
+
+@given(st.integers(0, 40))
+def test_what_moves_fits_a_few_lines(count: int) -> None:
+    view = TurnView(Paper(), Status())
+    watch(view, *(ToolStarted(use(number=number), "x") for number in range(count)))
+    lines = view.live(Brush(60)).split("\n")
+    assert len(lines) <= LIVE_LINES
+
+
+def test_what_a_layer_does_in_mid_sentence_does_not_split_the_sentence(view: TurnView, paper: Paper) -> None:
+    watch(
+        view,
+        Streamed(TextDelta("The cat ")),
+        Noticed("mail came"),
+        Streamed(TextDelta("sat.")),
+        round_ended(),
+    )
+    assert "The cat sat." in paper.text
+    assert "mail came" in paper.text
