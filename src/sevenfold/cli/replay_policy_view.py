@@ -104,7 +104,7 @@ def _headlines(answer: Answer) -> Iterator[_Line]:
     yield _Line("against keeping", f"{total.ratio:.3f}", f"{spell_count(total.cuts, 'cut')}")
     yield _Line("unannounced breaks", str(total.unannounced), "of the cache; must be 0")
     yield _Line("largest prompt", spell_tokens(total.peak_tokens), _kept(total))
-    again = f"{spell_count(total.rereads, 'result')} read again; not in the costs above"
+    again = f"of it, for {spell_count(total.rereads, 'result')} read again"
     yield _Line("re-read tax", _percent(total.tax_share), again)
     yield _Line("still in view", _percent(total.view_share), f"of {total.wanted:,} later uses of a result")
     yield _Line(
@@ -112,7 +112,7 @@ def _headlines(answer: Answer) -> Iterator[_Line]:
     )
     ratios = [trial.figures.optimum_ratio for trial in answer.trials]
     spread = f"median {median(ratios):.3f}, worst {max(ratios):.3f}; " if len(ratios) > 1 else ""
-    yield _Line("cost / optimum", f"{total.optimum_ratio:.3f}", f"{spread}tax included")
+    yield _Line("cost / optimum", f"{total.optimum_ratio:.3f}", f"{spread}by figures")
 
 
 def _show_path(answer: Answer, screen: Screen) -> None:
@@ -128,7 +128,7 @@ def _show_figures(answer: Answer, screen: Screen) -> None:
     if len(answer.trials) < 2:
         return
     words = ("   cost", "optimum", " ratio", "re-read", "in view", "pointer")
-    _show_rows("By the figures, re-read tax included", words, answer.trials, _figure_cells, screen)
+    _show_rows("By the figures", words, answer.trials, _figure_cells, screen)
 
 
 def _show_rows(
@@ -164,7 +164,7 @@ def _path_cells(figures: Figures) -> list[str]:
 
 def _figure_cells(figures: Figures) -> list[str]:
     return [
-        f"{_tokens(figures.taxed_cost):>7}",
+        f"{_tokens(figures.played_cost):>7}",
         f"{_tokens(figures.optimum_cost):>7}",
         f"{figures.optimum_ratio:>6.3f}",
         f"{_percent(figures.tax_share):>7}",

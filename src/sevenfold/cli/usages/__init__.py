@@ -1,0 +1,1 @@
+"""How each command is asked for: help, examples and options. Light, since `--help` loads them all."""
