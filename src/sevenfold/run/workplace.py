@@ -53,6 +53,9 @@ class Workplace:
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
     confined_to: Profile = "open"
     """The most that a command may do here, whatever it asks for. A fork's is `read-only`."""
+    admitted: tuple[str, ...] | None = None
+    """Real paths that this one call may touch; None: nobody judged it, and it stays inside the root
+    and the session's folder."""
 
     def clone(self, **changes: Path) -> Workplace:
         """For a fork or an agent: what was read is known there too, and what it reads is not known here."""

@@ -1,0 +1,88 @@
+"""How far a call may reach without anybody being asked: folders to read in, and folders to edit in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sevenfold.core.messages import ToolUse
+from sevenfold.run.tool import Need
+from sevenfold.store.user_files import find_real
+
+Decision: TypeAlias = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    decision: Decision
+    reason: str
+    """For the model where it is denied, for a person where they are asked."""
+    paths: tuple[str, ...] = ()
+    """What was judged, links followed: a tool opens these and nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Folders, links resolved. What may be edited may be read."""
+
+    read: tuple[Path, ...] = ()
+    edit: tuple[Path, ...] = ()
+
+    def may_read(self, real: str) -> bool:
+        return any(Path(real).is_relative_to(folder) for folder in (*self.read, *self.edit))
+
+    def may_edit(self, real: str) -> bool:
+        # The folder itself is no file in it.
+        return any(folder in Path(real).parents for folder in self.edit)
+
+    def denial(self, need: Need, real: tuple[str, ...]) -> str | None:
+        """Why a call is out of reach; None when it is not. `real` are the need's paths, links followed."""
+        match need.kind:
+            case "nothing":
+                return None
+            case "read":
+                return _beyond(real, self.may_read, "read", (*self.read, *self.edit))
+            case "edit":
+                return _beyond(real, self.may_edit, "edited", self.edit)
+            case "run" if need.profile == "read-only":
+                return None
+            case _:
+                return f"a call that may {_ACTS[need.kind]} is not allowed here; go on without it"
+
+
+class ForkGuard:
+    """The guard of a fork or a writer: nobody is asked, and what is out of reach is denied."""
+
+    def __init__(self, reach: Reach) -> None:
+        self.reach = reach
+
+    async def admit(self, _use: ToolUse, need: Need) -> Verdict:
+        real = real_paths(need)
+        reason = self.reach.denial(need, real)
+        return Verdict("allow", "", real) if reason is None else Verdict("deny", reason, real)
+
+
+def real_paths(need: Need) -> tuple[str, ...]:
+    """The need's paths with every link followed, as of now."""
+    return tuple(find_real(path) for path in need.paths)
+
+
+_ACTS = {
+    "run": "run a command that nothing holds",
+    "fetch": "use the network",
+    "message": "write to other agents",
+    "spawn": "start an agent",
+    "outside": "do anything (it is a tool of somebody else's)",
+}
+
+
+def _beyond(
+    real: tuple[str, ...], may: Callable[[str], bool], done: str, folders: tuple[Path, ...]
+) -> str | None:
+    named = ", ".join(map(str, folders)) or "no folder"
+    if not real:
+        return f"it does not say what would be {done}; name a path"
+    beyond = next((path for path in real if not may(path)), None)
+    return None if beyond is None else f"{beyond} may not be {done} here, only what lies in {named}"

@@ -1,0 +1,309 @@
+"""Each mode allows what it says, rules are heard strongest first, and a link changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import ToolUse, ToolUseId
+from sevenfold.run.permissions import MODES, Answer, Guard, Mode, Question
+from sevenfold.run.reach import ForkGuard, Reach, Verdict
+from sevenfold.run.rules import Rule, Rules, read_rules
+from sevenfold.run.tool import Need
+
+
+@dataclass(slots=True)
+class Person:
+    answer: Answer = field(default_factory=lambda: Answer(True))
+    asked: list[Question] = field(default_factory=list[Question])
+
+    async def ask(self, question: Question) -> Answer:
+        self.asked.append(question)
+        await asyncio.sleep(0)
+        return self.answer
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def use(tool: str) -> ToolUse:
+    return ToolUse(ToolUseId("toolu_1"), tool, JsonObject())
+
+
+def guard(root: Path, mode: Mode = "ask", rules: Rules | None = None) -> Guard:
+    return Guard(mode, rules or Rules(), root, user_home=root.parent / "user")
+
+
+def admit(at: Guard | ForkGuard, tool: str, *needs: Need) -> list[Verdict]:
+    """What comes of calls made at the same time."""
+
+    async def all_at_once() -> list[Verdict]:
+        return await asyncio.gather(*(at.admit(use(tool), need) for need in needs))
+
+    return asyncio.run(all_at_once())
+
+
+def edit(path: Path | str) -> Need:
+    return Need("edit", (str(path),))
+
+
+def read(path: Path | str) -> Need:
+    return Need("read", (str(path),))
+
+
+def fetch(url: str) -> Need:
+    return Need("fetch", url=url)
+
+
+def run(command: str) -> Need:
+    return Need("run", command=command)
+
+
+TABLE = {
+    "nothing": ("allow", "allow", "allow", "allow", "allow"),
+    "read inside": ("allow", "allow", "allow", "allow", "allow"),
+    "read outside": ("ask", "ask", "ask", "ask", "allow"),
+    "read key": ("ask", "ask", "ask", "ask", "allow"),
+    "edit inside": ("ask", "allow", "deny", "deny", "allow"),
+    "edit outside": ("ask", "ask", "deny", "deny", "allow"),
+    "edit hook": ("ask", "ask", "deny", "deny", "allow"),
+    "run held": ("allow", "allow", "allow", "allow", "allow"),
+    "run in project": ("ask", "allow", "deny", "deny", "allow"),
+    "run open": ("ask", "ask", "deny", "deny", "allow"),
+    "fetch": ("ask", "ask", "ask", "ask", "allow"),
+    "message": ("allow", "allow", "allow", "deny", "allow"),
+    "spawn": ("allow", "allow", "allow", "allow", "allow"),
+    "outside": ("ask", "ask", "ask", "deny", "allow"),
+}
+
+
+@pytest.mark.parametrize("what", TABLE)
+def test_a_mode_decides(what: str, root: Path) -> None:
+    need = {
+        "nothing": Need("nothing"),
+        "read inside": read(root / "a.py"),
+        "read outside": read("/etc/hostname"),
+        "read key": read(root / ".ssh/id_ed25519"),
+        "edit inside": edit(root / "a.py"),
+        "edit outside": edit(root.parent / "b.py"),
+        "edit hook": edit(root / ".git/hooks/pre-commit"),
+        "run held": Need("run", command="ls", profile="read-only"),
+        "run in project": Need("run", command="make", profile="workspace"),
+        "run open": Need("run", command="make"),
+        "fetch": fetch("https://example.org/"),
+        "message": Need("message"),
+        "spawn": Need("spawn"),
+        "outside": Need("outside"),
+    }[what]
+    decided = tuple(guard(root, mode).decide(use("tool"), need).decision for mode in MODES)
+    assert decided == TABLE[what]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_rule_that_denies_holds_in_every_mode(mode: Mode, root: Path) -> None:
+    rules = read_rules(allow=["edit"], deny=["edit(secret/**)"])
+    verdict = guard(root, mode, rules).decide(use("write"), edit(root / "secret/a"))
+    assert verdict.decision == "deny"
+    if mode not in ("plan", "read-only"):
+        assert "edit(secret/**)" in verdict.reason
+
+
+def test_deny_is_stronger_than_ask_and_ask_is_stronger_than_allow(root: Path) -> None:
+    rules = read_rules(allow=["shell(git)"], ask=["shell(git push)"], deny=["shell(git push --force)"])
+    decide = guard(root, "ask", rules).decide
+    assert decide(use("shell"), run("git status")).decision == "allow"
+    assert decide(use("shell"), run("git push")).decision == "ask"
+    assert decide(use("shell"), run("git push --force")).decision == "deny"
+    assert guard(root, "bypass", rules).decide(use("shell"), run("git push")).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status; rm -rf .",
+        "git status && rm x",
+        "git status | sh",
+        "git status $(rm x)",
+        "git status `rm x`",
+        "git status\nrm x",
+        "git status > x",
+        "git statusx",
+        "git -c core.pager=x status",
+        "/tmp/git status",
+        "GIT_DIR=x git status",
+    ],
+)
+def test_a_command_is_not_allowed_by_how_it_begins_where_more_can_follow(command: str, root: Path) -> None:
+    rules = read_rules(allow=["shell(git status)"])
+    assert guard(root, "ask", rules).decide(use("shell"), run(command)).decision == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm x", "ls; rm x", "sudo rm x", "/bin/rm x", "\\rm x", "'rm' x", "r''m x", "echo $(rm x)", "x=1 rm x"],
+)
+def test_a_command_is_denied_wherever_it_stands(command: str, root: Path) -> None:
+    rules = read_rules(deny=["shell(rm *)"])
+    assert guard(root, "bypass", rules).decide(use("shell"), run(command)).decision == "deny"
+
+
+def test_hosts_are_allowed_exactly_and_denied_with_all_below_them(root: Path) -> None:
+    rules = read_rules(
+        allow=["web_fetch(domain:example.org)", "web_fetch(*.docs.org)"], deny=["web_fetch(bad.org)"]
+    )
+    decide = guard(root, "ask", rules).decide
+    for url, decision in {
+        "https://example.org/x": "allow",
+        "https://EXAMPLE.org./x": "allow",
+        "https://a.example.org/": "ask",
+        "https://example.org.bad.net/": "ask",
+        "https://example.org@bad.net/": "ask",
+        "https://a.docs.org/": "allow",
+        "https://bad.org/": "deny",
+        "https://a.bad.org/": "deny",
+        "https://[::bad/": "deny",
+    }.items():
+        assert decide(use("web_fetch"), fetch(url)).decision == decision, url
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "is_covered"),
+    [
+        ("src/**", "src/a/b.py", True),
+        ("src", "src/a/b.py", True),
+        ("src/", "src/a/b.py", True),
+        ("*.md", "docs/a.md", True),
+        ("./a.md", "a.md", True),
+        ("./a.md", "docs/a.md", False),
+        ("*.{md,txt}", "a.txt", True),
+        ("src/**", "SRC/a.py", False),
+        ("src/**", "../src/a.py", False),
+        ("src/**", "srcx/a.py", False),
+        ("~/notes/**", "../user/notes/a", True),
+    ],
+)
+def test_a_path_is_allowed_by_its_pattern(pattern: str, path: str, is_covered: bool, root: Path) -> None:
+    rules = read_rules(allow=[f"edit({pattern})"])
+    decision = guard(root, "ask", rules).decide(use("edit"), edit(root / path)).decision
+    assert (decision == "allow") is is_covered
+
+
+@pytest.mark.parametrize("path", [".ENV", ".env", "x/.Env", ".env.", ".e\u200bnv", "．env", "./x/../.env"])
+def test_a_path_is_denied_by_whatever_it_could_be_taken_for(path: str, root: Path) -> None:
+    rules = read_rules(deny=["read(.env)"])
+    assert guard(root, "bypass", rules).decide(use("read"), read(f"{root}/{path}")).decision == "deny"
+    assert guard(root, "bypass", rules).is_hidden(f"{root}/.env")
+
+
+def test_a_link_is_judged_by_where_it_leads(root: Path) -> None:
+    (root / "link").symlink_to("/etc")
+    (root / "hook").symlink_to(root / ".git/hooks/pre-commit")
+    at = guard(root, "accept-edits")
+    assert at.decide(use("read"), read(root / "link/hostname")).decision == "ask"
+    verdict = at.decide(use("edit"), edit(root / "hook"))
+    assert (verdict.decision, verdict.paths) == ("ask", (str(root / ".git/hooks/pre-commit"),))
+
+
+def test_what_lies_beside_the_project_may_be_in_reach(root: Path) -> None:
+    home = root.parent / "home"
+    at = guard(root)
+    at.home, at.reach = home, Reach(read=(home / "spills",), edit=(home / "memory",))
+    assert at.decide(use("read"), read(home / "spills/a.txt")).decision == "allow"
+    assert at.decide(use("memory"), edit(home / "memory/a.md")).decision == "allow"
+    assert at.decide(use("edit"), edit(home / "spills/a.txt")).decision == "ask"
+    at.mode = "accept-edits"
+    assert "own files" in at.decide(use("edit"), edit(home / "settings.toml")).reason
+
+
+def test_a_person_is_asked_and_a_no_answers_the_model(root: Path) -> None:
+    person = Person(Answer(False, words="use the other file"))
+    at = guard(root)
+    at.ask = person.ask
+    [verdict] = admit(at, "edit", edit(root / "a"))
+    assert verdict.decision == "deny"
+    assert "use the other file" in verdict.reason
+    assert person.asked[0].rule == Rule("edit", "./a")
+
+
+def test_an_answer_for_the_session_is_not_asked_again(root: Path) -> None:
+    person = Person(Answer(True, "session"))
+    at = guard(root)
+    at.ask = person.ask
+    needs = [run("make test"), run("make test"), run("make test -k")]
+    verdicts = admit(at, "shell", *needs)
+    assert [verdict.decision for verdict in verdicts] == ["allow"] * 3
+    assert len(person.asked) == 1
+
+
+def test_an_answer_for_always_is_kept(root: Path) -> None:
+    kept: list[Rule] = []
+
+    async def keep(rule: Rule) -> None:
+        kept.append(rule)
+
+    at = guard(root)
+    at.ask, at.keep = Person(Answer(True, "always")).ask, keep
+    admit(at, "web_fetch", fetch("https://example.org/a"))
+    admit(at, "read", read("/etc/hosts"))
+    assert list(map(str, kept)) == ["web_fetch(example.org)", "read(/etc/**)"]
+    assert at.decide(use("read"), read("/etc/hostname")).decision == "allow"
+
+
+def test_a_guarded_file_is_asked_for_every_time(root: Path) -> None:
+    person = Person(Answer(True, "always"))
+    at = guard(root, "accept-edits", read_rules(allow=["edit"]))
+    at.ask = person.ask
+    for _ in range(2):
+        assert admit(at, "edit", edit(root / ".bashrc"))[0].decision == "allow"
+    assert [question.rule for question in person.asked] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git/config", ".GIT/hooks/x", "sub/.git/hooks/post-checkout", ".g\u200cit/config", "git~1/config"),
+        *(".sevenfold/settings.toml", ".sevenfold/settings.local.toml", ".sevenfold/skills/a/SKILL.md"),
+        *(".claude/settings.json", ".claude/settings.local.json", ".claude/agents/a.md", ".zshrc"),
+        *(".ssh/authorized_keys", ".vscode/tasks.json", ".mcp.json", ".envrc", ".config/fish/config.fish"),
+    ],
+)
+def test_what_is_obeyed_later_is_asked_for_even_when_edits_are_accepted(path: str, root: Path) -> None:
+    assert guard(root, "accept-edits").decide(use("edit"), edit(f"{root}/{path}")).decision == "ask"
+
+
+def test_nobody_there_means_no(root: Path) -> None:
+    [verdict] = admit(guard(root), "edit", edit(root / "a"))
+    assert (verdict.decision, "nobody" in verdict.reason) == ("deny", True)
+
+
+def test_a_fork_reads_its_roots_and_edits_one_folder(root: Path) -> None:
+    memory = root.parent / "memory"
+    memory.mkdir()
+    (memory / "out").symlink_to(root)
+    needs = {
+        "read": read(root / "a"),
+        "read memory": read(memory / "a.md"),
+        "read elsewhere": read("/etc/hostname"),
+        "edit memory": edit(memory / "a.md"),
+        "edit the folder": edit(memory),
+        "edit a sibling": edit(f"{memory}_evil/a.md"),
+        "edit by a link": edit(memory / "out/a"),
+        "edit the project": edit(root / "a"),
+        "run": run("ls"),
+        "run held": Need("run", profile="read-only"),
+        "fetch": fetch("https://example.org"),
+        "spawn": Need("spawn"),
+        "todo": Need("nothing"),
+        "no path": Need("edit"),
+    }
+    verdicts = admit(ForkGuard(Reach(read=(root,), edit=(memory,))), "tool", *needs.values())
+    allowed = {name for name, verdict in zip(needs, verdicts, strict=True) if verdict.decision == "allow"}
+    assert allowed == {"read", "read memory", "edit memory", "run held", "todo"}
