@@ -1,0 +1,59 @@
+"""What the agent tells the program that starts a command."""
+
+from __future__ import annotations
+
+import marshal
+
+
+class Orders:
+    """What to run and what holds it. A plain class: see the package."""
+
+    __slots__ = (
+        "argv",
+        "cwd",
+        "environ",
+        "filter",
+        "filter_file",
+        "guarded",
+        "has_mounts",
+        "has_rules",
+        "limits",
+        "max_processes",
+        "readable",
+        "writable",
+    )
+
+    def __init__(
+        self, argv: list[str], environ: dict[str, str], cwd: str, limits: list[list[int]], max_processes: int
+    ) -> None:
+        self.argv = argv
+        self.environ = environ
+        self.cwd = cwd
+        self.limits = limits
+        """Pairs of a resource's number and its most."""
+        self.max_processes = max_processes
+        """Counted by whoever started it, since root is bound by no limit of the kernel; 0: any number."""
+        self.has_rules = False
+        """Landlock holds it to `readable` and `writable`."""
+        self.has_mounts = False
+        """All but `writable` is mounted read-only for it; scratch space is its own."""
+        self.readable: list[str] = []
+        self.writable: list[str] = []
+        self.guarded: list[str] = []
+        """Inside what is writable, and not to be changed all the same."""
+        self.filter = b""
+        """A seccomp program."""
+        self.filter_file = 0
+        """Where the first program of `argv` reads the filter, to install it after its own work; 0: it is
+        installed before anything runs."""
+
+    def pack(self) -> bytes:
+        """Both ends are the same interpreter, so that its own format will do."""
+        return marshal.dumps([getattr(self, name) for name in self.__slots__])
+
+
+def unpack(body: bytes) -> Orders:
+    orders = Orders([], {}, "", [], 0)
+    for name, value in zip(Orders.__slots__, marshal.loads(body), strict=True):
+        setattr(orders, name, value)
+    return orders

@@ -1,0 +1,232 @@
+"""Start one command, hold it, and end everything that it started: what is run in a process of its own.
+
+Its standard input is a life line: a byte asks for a polite end, and when it closes, the agent is gone,
+however it went, and so is the command a moment later. Whatever the command starts, in sessions of its own too,
+stays a descendant, because orphans below here come back to here.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+
+from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, control, drop_capabilities
+from sevenfold.run.confine.landlock import restrict
+from sevenfold.run.confine.mounts import hold
+from sevenfold.run.confine.orders import Orders, unpack
+from sevenfold.run.confine.seccomp import install
+
+TERM, KILL, STOP = 15, 9, 19
+"""Signals, as on every Linux; the module that names them costs as much to load as all else here."""
+
+FAILED = 125
+GRACE_SECONDS = 2.0
+"""Between a polite end and the other one: enough to write a file out, short for whoever waits."""
+LAST_SECONDS = 5.0
+"""How long to try to end what does not die, such as a program that became another user's."""
+LOOKS_SECONDS = (0.05, 0.5)
+"""How often processes are counted: at first, when a fork bomb would go off, and later."""
+
+
+def main(orders_file: int, status_file: int) -> None:
+    """Run what the one file says, and tell the other how it ended, a line each: `failed <why>`, `crowded`,
+    `ended <exit code, 128 and more for a signal> <processes left over>`."""
+    os.set_inheritable(status_file, False)
+    orders = unpack(_read(orders_file))
+    control(PR_SET_CHILD_SUBREAPER, 1)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(orders, parent, status_file)
+    _let_go_of_output()
+    watch = Watch(child, orders.max_processes)
+    watch.run()
+    left = end_descendants()
+    if watch.is_crowded:
+        _tell(status_file, "crowded")
+    _tell(status_file, f"ended {watch.code} {left}")
+    os._exit(0)
+
+
+class Watch:
+    """Waits for the command to end, or for the agent to want it ended or to be gone."""
+
+    def __init__(self, child: int, max_processes: int) -> None:
+        self._child = child
+        self._max = max_processes
+        self._began = time.monotonic()
+        self._deadline = 0.0
+        self.code = 128 + KILL
+        self.is_crowded = False
+
+    def run(self) -> None:
+        alive = os.pidfd_open(self._child)
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(alive, select.POLLIN)
+        while True:
+            ready = {number for number, _ in poll.poll(self._pause())}
+            if self._has_ended():
+                return
+            if 0 in ready and not self._may_go_on():
+                return
+            if self._deadline and time.monotonic() >= self._deadline:
+                return
+            if self._max and len(descendants(os.getpid())) > self._max:
+                self.is_crowded = True
+                return
+
+    def _pause(self) -> int:
+        is_young = time.monotonic() - self._began < 2
+        return int(LOOKS_SECONDS[0 if is_young or self._deadline else 1] * 1000)
+
+    def _may_go_on(self) -> bool:
+        if not os.read(0, 1):
+            return False
+        for pid in descendants(os.getpid()):
+            _signal(pid, TERM)
+        self._deadline = time.monotonic() + GRACE_SECONDS
+        return True
+
+    def _has_ended(self) -> bool:
+        """Takes in whoever has died; orphans too, for they are ours now."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == self._child:
+                code = os.waitstatus_to_exitcode(status)
+                self.code = 128 - code if code < 0 else code
+                return True
+            if pid == 0:
+                return False
+
+
+def end_descendants() -> int:
+    """Kill everything below this process, and say how many there were. Stopped first, nothing outruns it."""
+    _reap()
+    count = len(descendants(os.getpid()))
+    until = time.monotonic() + LAST_SECONDS
+    while time.monotonic() < until:
+        seen: set[int] = set()
+        while new := set(descendants(os.getpid())) - seen:
+            seen |= new
+            for pid in new:
+                _signal(pid, STOP)
+        for pid in seen:
+            _signal(pid, KILL)
+        if not _reap():
+            break
+        time.sleep(0.001)
+    return count
+
+
+def _reap() -> bool:
+    """Take in the dead. Whether anybody is left."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+
+
+def descendants(root: int) -> list[int]:
+    """Every process below one."""
+    found = _children(root)
+    for pid in found:
+        found += _children(pid)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    """Of all threads of a process; gone ones have none."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            file = os.open(f"/proc/{pid}/task/{thread}/children", os.O_RDONLY)
+            try:
+                while part := os.read(file, 65_536):
+                    found += map(int, part.split())
+            finally:
+                os.close(file)
+    except OSError:
+        return found
+    return found
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return
+
+
+def _become(orders: Orders, parent: int, status_file: int) -> None:
+    """Turn into the command. Never returns: what fails is told, and nothing runs that is not held."""
+    try:
+        os.setsid()
+        control(PR_SET_PDEATHSIG, KILL)
+        if os.getppid() != parent:
+            os._exit(FAILED)
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        _confine(orders)
+        os.execve(orders.argv[0], orders.argv, orders.environ)
+    except BaseException as error:
+        _tell(status_file, f"failed {error}")
+    finally:
+        os._exit(FAILED)
+
+
+def _confine(orders: Orders) -> None:
+    if orders.has_mounts:
+        hold(orders.writable, orders.guarded)
+    # After the mounts: a folder that is stood in already is not the one of the new view.
+    os.chdir(orders.cwd)
+    if orders.limits:
+        import resource
+
+        for number, most in orders.limits:
+            resource.setrlimit(number, (most, most))
+    if orders.has_rules:
+        drop_capabilities()
+        restrict(orders.readable, orders.writable)
+    if orders.filter_file:
+        _lay_out(orders.filter, orders.filter_file)
+    elif orders.filter:
+        install(orders.filter)
+
+
+def _lay_out(program: bytes, number: int) -> None:
+    file = os.memfd_create("filter", 0)
+    os.write(file, program)
+    os.lseek(file, 0, os.SEEK_SET)
+    os.dup2(file, number)
+    os.close(file)
+
+
+def _let_go_of_output() -> None:
+    """The reader is to see its end when the command's processes are gone."""
+    nothing = os.open("/dev/null", os.O_RDWR)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+
+
+def _read(file: int) -> bytes:
+    body = b""
+    while part := os.read(file, 1 << 20):
+        body += part
+    os.close(file)
+    return body
+
+
+def _tell(file: int, text: str) -> None:
+    os.write(file, text.replace("\n", " ").encode("utf-8", "replace")[:500] + b"\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,129 @@
+"""What holds commands on this machine: found by trying, never by believing.
+
+Landlock, mounts and a filter of system calls where the kernel has them; bubblewrap where it has not. What
+neither can hold is not held, and whoever wants it held is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+from sevenfold.core.settings import limit, lines, switch
+from sevenfold.run.confine.mounts import SCRATCH
+from sevenfold.run.confine.orders import Orders
+from sevenfold.run.confine.seccomp import make_filter
+from sevenfold.run.profile import Profile
+from sevenfold.run.sandbox_env import held_environ, open_environ
+from sevenfold.run.sandbox_places import guarded_names, readable, writable_root
+from sevenfold.run.workplace import Workplace
+
+Means: TypeAlias = Literal["landlock", "bubblewrap"]
+
+FILTER_FILE = 9
+"""Where bubblewrap is handed the filter; any number that nothing else has."""
+
+CPU_SECONDS = 3_600
+"""Of one process. What runs longer than an hour at full speed has been forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSettings:
+    SECTION: ClassVar[str] = "sandbox"
+
+    enabled: bool = switch(True)
+    """On: what is held need not be asked for. Off, each command is asked for, or refused where none may run."""
+
+    allow_workspace: bool = switch(False)
+    """Off: in `ask` mode a person sees each command that can change the project. On, held ones just run."""
+
+    read: tuple[str, ...] = lines(())
+    """More folders that a held command may read, such as a toolchain. None: what it reads a model may see."""
+
+    memory_mb: int = limit(4_096, at_least=64)
+    """Of one process: enough for most builds, and a leak stops before the machine does."""
+
+    file_mb: int = limit(2_048, at_least=1)
+    """Of one file: a runaway log ends here, not when the disk is full."""
+
+    processes: int = limit(512, at_least=8)
+    """Of one command: a parallel build has fewer, a fork bomb more within a tenth of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What can be held here, and by what."""
+
+    means: Mapping[Profile, Means] = field(default_factory=dict[Profile, Means])
+    why_not: str = ""
+    """What is missing for the profiles that cannot be held, and what to do about it."""
+    settings: SandboxSettings = SandboxSettings()
+    bubblewrap: str | None = None
+
+    def holds(self, profile: Profile) -> bool:
+        return profile in self.means
+
+    def orders(self, profile: Profile, command: str, place: Workplace) -> Orders:
+        """How to run a command. A profile that cannot be held must not get here."""
+        argv = [find_shell(), "-c", command]
+        if profile == "open":
+            return Orders(argv, open_environ(place.environ), str(place.cwd), _limits(None), 0)
+        environ = held_environ(place.environ, profile)
+        orders = Orders(
+            argv, environ, str(place.cwd), _limits(self.settings), max_processes=self.settings.processes
+        )
+        orders.filter = make_filter(os.uname().machine, may_change=profile == "workspace")
+        orders.readable = readable(place, self.settings.read)
+        if profile == "workspace":
+            root = writable_root(place)
+            orders.writable = [str(root), SCRATCH]
+            orders.guarded = [str(root / name) for name in sorted(guarded_names(root))]
+        if self.means[profile] == "bubblewrap":
+            orders.argv = [*_wrapped(self.bubblewrap or "bwrap", orders), *argv]
+            orders.filter_file = FILTER_FILE
+        else:
+            orders.has_rules = True
+            orders.has_mounts = profile == "workspace"
+        return orders
+
+
+def find_shell() -> str:
+    """bash, which models write for, or what there is."""
+    return next((path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK)), "/bin/sh")
+
+
+def find_bubblewrap() -> str | None:
+    return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin")
+
+
+def _limits(settings: SandboxSettings | None) -> list[list[int]]:
+    """Nothing leaves a core file behind; what is held is also bound."""
+    most = [[resource.RLIMIT_CORE, 0]]
+    if settings is None:
+        return most
+    megabyte = 1024 * 1024
+    most += [[resource.RLIMIT_CPU, CPU_SECONDS], [resource.RLIMIT_FSIZE, settings.file_mb * megabyte]]
+    # Data, and not addresses: some runtimes reserve far more of those than they ever touch.
+    return [*most, [resource.RLIMIT_DATA, settings.memory_mb * megabyte]]
+
+
+def _wrapped(bubblewrap: str, orders: Orders) -> list[str]:
+    """The command line of bubblewrap, up to the command."""
+    line = [bubblewrap, "--unshare-all", "--die-with-parent", "--seccomp", str(FILTER_FILE)]
+    line += ["--cap-drop", "ALL"]
+    for path in orders.readable:
+        if path != "/proc":
+            line += ["--ro-bind-try", path, path]
+    line += ["--proc", "/proc", "--dev", "/dev"]
+    for path in orders.writable:
+        if path != SCRATCH:
+            line += ["--bind", path, path]
+    for path in orders.guarded:
+        line += ["--ro-bind", path, path]
+    # What is left around them is memory: a write there would seem to work, and be gone.
+    line += ["--remount-ro", "/"] if orders.writable else ["--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*line, "--chdir", orders.cwd, "--"]

@@ -1,0 +1,68 @@
+"""Which folders a command that is held may read, and what in its own folder it may not change."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sevenfold.run.sensitive import why_guarded
+from sevenfold.run.workplace import Workplace
+
+SYSTEM = (
+    *(
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/libx32",
+        "/usr",
+        "/etc",
+        "/opt",
+        "/nix",
+        "/gnu",
+        "/snap",
+    ),
+    *("/proc", "/sys", "/var/lib/dpkg", "/var/lib/ca-certificates"),
+)
+"""Programs and what they read to work. Homes, other people's files, sockets and devices are not among it:
+what a command reads it can show to a model."""
+
+BESIDE_BIN = ("lib", "lib64", "libexec", "include")
+"""What lies beside a folder of programs and is needed to run them; `share` holds keyrings too."""
+
+TOOLCHAINS = (".rustup", ".cargo/registry", ".cargo/git", "go/pkg", ".nvm", ".pyenv", ".rbenv", ".sdkman")
+"""In a home: compilers and packages, no keys."""
+
+
+def writable_root(place: Workplace) -> Path:
+    """The one folder that commands may change: the project, or the worktree that an agent has of its own."""
+    return place.root if place.cwd.is_relative_to(place.root) else place.cwd
+
+
+def readable(place: Workplace, more: tuple[str, ...]) -> list[str]:
+    """Folders in no order. Those that do not exist do no harm."""
+    home = place.environ.get("HOME", "")
+    found = [*SYSTEM, str(place.root), str(place.cwd), sys.prefix, sys.base_prefix]
+    found += [os.path.join(home, name) for name in TOOLCHAINS if home]
+    found += [os.path.expanduser(path) for path in more]
+    found += _of_path(place.environ, home)
+    return list(dict.fromkeys(found))
+
+
+def _of_path(environ: Mapping[str, str], home: str) -> Iterator[str]:
+    """Where programs of the search path lie, and what they need. Never a whole home."""
+    for entry in environ.get("PATH", "").split(os.pathsep):
+        if not os.path.isabs(entry) or os.path.normpath(entry) in ("/", os.path.normpath(home or "/")):
+            continue
+        yield entry
+        above, name = os.path.split(entry.rstrip("/"))
+        if name in ("bin", "sbin") and above != home:
+            yield from (os.path.join(above, beside) for beside in BESIDE_BIN)
+
+
+def guarded_names(root: Path) -> frozenset[str]:
+    """What lies at the top of a project and is obeyed by programs: repositories, hooks, settings."""
+    return frozenset(name for name in os.listdir(root) if why_guarded(str(root / name), root, None))
