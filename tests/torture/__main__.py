@@ -19,6 +19,7 @@ from tests.torture.contention import run_lock
 from tests.torture.faults import run_faults
 from tests.torture.kills import run_kills
 from tests.torture.paths import run_paths
+from tests.torture.post import run_mail
 from tests.torture.power import run_power
 from tests.torture.races import run_races
 from tests.torture.rig import Orders, Outcome, Progress, Rig, Size
@@ -28,6 +29,7 @@ RIGS: Mapping[str, Rig] = {
     "faults": run_faults,
     "strace": run_syscalls,
     "kills": run_kills,
+    "mail": run_mail,
     "lock": run_lock,
     "paths": run_paths,
     "races": run_races,
@@ -41,6 +43,7 @@ rigs:
   strace   a kill or an error at every system call, looking and closing too, and proof that none
            bypasses the port (needs strace)
   kills    writers and readers killed at random moments while others go on
+  mail     eight agents that write to each other and are killed: each message told exactly once
   lock     sixteen processes stopped, resumed and killed over one lock; sixteen editors of one file
   paths    hostile keys against a folder full of links, FIFOs and devices; roots that look alike
   races    a folder swapped for a link while it is used

@@ -5,17 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.mail import MailFeed
 from sevenfold.store import lock, mutex
 from sevenfold.store.disk import write_all
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lock
 from sevenfold.store.lock_state import LockState
+from sevenfold.store.mail_seal import Mail, MailId
+from sevenfold.store.mailbox import Mailbox
 from sevenfold.store.new_names import NewNames
 from sevenfold.store.records import Record
 from sevenfold.store.transcript import Transcript
@@ -132,6 +136,31 @@ def sync_files_alone(patch: pytest.MonkeyPatch) -> None:
             fsync(self, fd)
 
     patch.setattr(LossyDisk, "fsync", only_files)
+
+
+def acknowledge_on_receipt(patch: pytest.MonkeyPatch) -> None:
+    """Mail that counts as told before it is in any history."""
+    receive = Mailbox.receive
+
+    def receive_and_forget(self: Mailbox) -> list[Mail]:
+        found = receive(self)
+        for mail in found:
+            self.acknowledge(mail.id)
+        # As long as a model's answer may take, in small: long enough for a kill.
+        time.sleep(0.02 if found else 0)
+        return found
+
+    patch.setattr(Mailbox, "receive", receive_and_forget)
+
+
+def forget_what_was_told(patch: pytest.MonkeyPatch) -> None:
+    """A reader that knows only what it told itself, and not what stands in the history."""
+
+    def remember(self: MailFeed) -> None:
+        kept: set[MailId] = self._told  # pyright: ignore[reportPrivateUsage]
+        self._kept.update(kept)  # pyright: ignore[reportPrivateUsage]
+
+    patch.setattr(MailFeed, "_read_transcript", remember)
 
 
 class FollowingDisk(QuickDisk):

@@ -15,7 +15,9 @@ from tests.torture.broken import (
     Plant,
     WaitingDisk,
     acknowledge_before_writing,
+    acknowledge_on_receipt,
     count_crashes_as_success,
+    forget_what_was_told,
     hold_no_mutex,
     leave_tails_open,
     let_errors_out,
@@ -35,6 +37,7 @@ from tests.torture.paths import Way, run_identity, run_paths
 from tests.torture.play_files import Edits, Files
 from tests.torture.play_lock import Leases
 from tests.torture.play_transcript import Transcripts
+from tests.torture.post import run_mail
 from tests.torture.power import run_loops
 from tests.torture.races import run_races
 from tests.torture.rig import Orders, Outcome, Progress, outcome
@@ -137,6 +140,20 @@ def test_kills_show_that_records_are_acknowledged_before_they_are_written(
 ) -> None:
     acknowledge_before_writing(monkeypatch)
     expect_something(run_kills(orders), "records acknowledged and")
+
+
+def test_messages_between_killed_agents_come_into_each_history_exactly_once(orders: Orders) -> None:
+    expect_nothing(run_mail(orders))
+
+
+@pytest.mark.parametrize(
+    ("plant", "what"), [(acknowledge_on_receipt, "never came to"), (forget_what_was_told, "was told")]
+)
+def test_kills_show_that_mail_is_lost_or_told_twice(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, plant: Plant, what: str
+) -> None:
+    plant(monkeypatch)
+    expect_something(run_mail(orders), what)
 
 
 def test_one_holds_the_lock_at_a_time_and_late_holders_publish_nothing(orders: Orders) -> None:
