@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sevenfold.blocking import Session
 from sevenfold.cli.sections import SECTIONS as ALL
-from sevenfold.request.opening import SECTIONS
+from sevenfold.request.sections import SECTIONS
 from tests.engine.talk import FRAME
 
 

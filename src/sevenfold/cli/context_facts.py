@@ -31,7 +31,7 @@ from sevenfold.layers.session_notes import cut_notes
 from sevenfold.layers.structural_notes import StructuralNotes
 from sevenfold.request.bill_book import BillBook, Spent
 from sevenfold.request.journal import NoJournal
-from sevenfold.request.opening import SECTIONS, Opened, Wanted
+from sevenfold.request.opening import Opened, Wanted
 from sevenfold.request.overflow_ask import block_missing
 from sevenfold.request.overflow_climb import Climb, start_climb
 from sevenfold.request.overflow_job import CompactJob, NotesText
@@ -39,6 +39,7 @@ from sevenfold.request.overflow_plain import plan_notes
 from sevenfold.request.overflow_state import StateFile
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.resume import rebuild
+from sevenfold.request.sections import SECTIONS
 from sevenfold.request.view import OWN, View
 from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import identify

@@ -1,34 +1,5 @@
 """Every section of settings there is: the edge hands them in, so that nothing below has to know them all."""
 
-from __future__ import annotations
+from sevenfold.request.sections import SECTIONS
 
-from sevenfold.core.catalog import ModelSettings
-from sevenfold.core.settings import Section
-from sevenfold.core.window import WindowSettings
-from sevenfold.layers.clear_facts import MicrocompactSettings
-from sevenfold.layers.compact import CompactSettings
-from sevenfold.layers.context_sources import ContextSettings
-from sevenfold.layers.server_edits import ServerEditSettings
-from sevenfold.layers.session_notes import NotesSettings
-from sevenfold.layers.tool_results import ToolResultSettings
-from sevenfold.request.placement import CacheSettings
-from sevenfold.run.spend import SpendSettings
-from sevenfold.store.lock import LockSettings
-from sevenfold.store.mailbox import MailSettings
-from sevenfold.store.places import PlaceSettings
-
-SECTIONS: tuple[type[Section], ...] = (
-    ToolResultSettings,
-    MicrocompactSettings,
-    ServerEditSettings,
-    NotesSettings,
-    CompactSettings,
-    ContextSettings,
-    CacheSettings,
-    WindowSettings,
-    SpendSettings,
-    PlaceSettings,
-    MailSettings,
-    LockSettings,
-    ModelSettings,
-)
+__all__ = ["SECTIONS"]

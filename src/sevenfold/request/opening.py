@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from sevenfold.core.catalog import ModelSettings, open_catalog
+from sevenfold.core.catalog import open_catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
-from sevenfold.core.settings import Section, Settings
+from sevenfold.core.settings import Settings
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
@@ -25,34 +25,15 @@ from sevenfold.request.journal import DiskJournal, NoJournal
 from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.pipeline import Surroundings
 from sevenfold.request.placement import CacheSettings
-from sevenfold.run.spend import SpendSettings
+from sevenfold.request.sections import SECTIONS
 from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
-from sevenfold.store.lock import LockSettings
-from sevenfold.store.mailbox import MailSettings
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.sessions import SessionId, latest_session, new_session_id
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.store.spill import Spills
 from sevenfold.store.transcript_reader import Resumed, resume
-
-SECTIONS: tuple[type[Section], ...] = (
-    ToolResultSettings,
-    CompactSettings,
-    WindowSettings,
-    CacheSettings,
-    NotesSettings,
-    MicrocompactSettings,
-    ServerEditSettings,
-    ContextSettings,
-    SpendSettings,
-    PlaceSettings,
-    MailSettings,
-    LockSettings,
-    ModelSettings,
-)
-"""What a settings file may speak of: one that names a section which is not here would be refused."""
 
 LATEST = "latest"
 TEMPLATES = "templates"

@@ -1,0 +1,40 @@
+"""Every section of settings that a file may speak of: one that is not in this list would be refused."""
+
+from __future__ import annotations
+
+from sevenfold.core.catalog import ModelSettings
+from sevenfold.core.settings import Section
+from sevenfold.core.window import WindowSettings
+from sevenfold.layers.clear_facts import MicrocompactSettings
+from sevenfold.layers.compact import CompactSettings
+from sevenfold.layers.context_sources import ContextSettings
+from sevenfold.layers.server_edits import ServerEditSettings
+from sevenfold.layers.session_notes import NotesSettings
+from sevenfold.layers.tool_results import ToolResultSettings
+from sevenfold.request.placement import CacheSettings
+from sevenfold.run.agent_settings import AgentSettings
+from sevenfold.run.hook_files import HookSettings
+from sevenfold.run.sandbox import SandboxSettings
+from sevenfold.run.spend import SpendSettings
+from sevenfold.store.lock import LockSettings
+from sevenfold.store.mailbox import MailSettings
+from sevenfold.store.places import PlaceSettings
+
+SECTIONS: tuple[type[Section], ...] = (
+    ToolResultSettings,
+    MicrocompactSettings,
+    ServerEditSettings,
+    NotesSettings,
+    CompactSettings,
+    ContextSettings,
+    CacheSettings,
+    WindowSettings,
+    SpendSettings,
+    SandboxSettings,
+    AgentSettings,
+    HookSettings,
+    PlaceSettings,
+    MailSettings,
+    LockSettings,
+    ModelSettings,
+)
