@@ -8,12 +8,12 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.usages import context, layers, replay, settings, simulate, spend
+from sevenfold.cli.usages import context, doctor, layers, replay, settings, simulate, spend
 from sevenfold.core.version import __version__
 
 Command: TypeAlias = Callable[[Namespace, Screen], int]
 
-USAGES = (settings, replay, simulate, context, spend, layers)
+USAGES = (settings, replay, simulate, context, spend, doctor, layers)
 """In the order in which `--help` lists them."""
 
 _EXAMPLES = """\
@@ -26,6 +26,7 @@ examples:
   sevenfold settings --json | jq .refused   what a committed settings file tried to set and may not
   sevenfold context                         what fills your last session's window, and its next compaction
   sevenfold spend                           what background work spent, and the switch over it
+  sevenfold doctor                          is everything set up, and what to do if not
   sevenfold layers                          the seven layers: what each costs and when it acts
   sevenfold simulate --ledger bills.jsonl   a Messages API on this machine, to test against
 

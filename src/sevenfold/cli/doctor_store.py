@@ -1,0 +1,212 @@
+"""What lies on the disk: settings, home, the project's files, spending. Reads, and makes nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from sevenfold.cli.doctor_finding import Finding
+from sevenfold.cli.figures import spell_count, spell_time
+from sevenfold.cli.sections import SECTIONS
+from sevenfold.core.catalog import open_catalog
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.settings import Settings
+from sevenfold.run.governor import Governor
+from sevenfold.run.spend import SpendSettings
+from sevenfold.store.event_log import read_events
+from sevenfold.store.folder import Folder
+from sevenfold.store.git_root import find_root
+from sevenfold.store.identity import identify
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.sessions import SessionEntry, list_sessions
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.spend_book import FOLDER as SPEND
+from sevenfold.store.spend_book import SpendBook
+from sevenfold.store.transcript_reader import BadLine, scan
+
+PLENTY_BYTES = 1024**3
+LEAST_BYTES = 64 * 1024**2
+"""A transcript of a long session fits; below it the next write may fail."""
+
+LOOKED_AT = 5
+"""Sessions whose transcripts are gone through, the newest."""
+MAX_READ_BYTES = 64 * 1024**2
+LATELY = timedelta(days=7)
+
+TROUBLES = frozenset(
+    {
+        "BreakerOpened", "BreakerStateLost", "CallRefused", "HookFailed", "KindPaused", "LineQuarantined",
+        "MailQuarantined", "NotesRecordLost", "PrefixBroken", "SpendStateLost", "SpillFailed", "SweepFailed",
+        "TailSealed", "TranscriptFailed", "WriterFailed",
+    }
+)  # fmt: skip
+"""Events that say something worked less well than it should."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsRead:
+    findings: tuple[Finding, ...]
+    settings: Settings | None
+    """None: they cannot be used."""
+
+
+def check_settings(project: Path, environ: Mapping[str, str]) -> SettingsRead:
+    try:
+        settings = read_settings(SECTIONS, root=find_checkout(project), environ=environ)
+        open_catalog(settings)
+    except SevenfoldError as error:
+        broken = Finding(
+            "settings", "broken", str(error), "correct it; `sevenfold settings` shows what counts"
+        )
+        return SettingsRead((broken,), None)
+    refused = [
+        Finding(
+            "settings", "worry", f"{each.source}: {each.key} was refused: {each.reason}", "move or remove it"
+        )
+        for each in settings.refused
+    ]
+    changed = sum(item.value != item.spec.default for item in settings.chosen)
+    fine = Finding("settings", "fine", f"read; {spell_count(changed, 'setting')} not at the default")
+    return SettingsRead((fine, *refused), settings)
+
+
+def check_home(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+    try:
+        found = home.stat()
+    except FileNotFoundError:
+        yield Finding("home", "fine", f"{home} is made when it is first needed")
+        yield from _check_room(_nearest(home))
+        return
+    except OSError as error:
+        yield Finding("home", "broken", f"{home}: {error}", "make it readable, or set SEVENFOLD_HOME")
+        return
+    if found.st_uid != os.getuid():
+        yield Finding("home", "worry", f"{home} belongs to somebody else", "chown it, or set SEVENFOLD_HOME")
+    elif stat.S_IMODE(found.st_mode) & 0o077:
+        yield Finding("home", "worry", f"others can look into {home}", f"chmod 700 {home}")
+    elif not os.access(home, os.W_OK | os.X_OK):
+        yield Finding("home", "broken", f"{home} cannot be written to", f"chmod u+rwx {home}")
+    else:
+        yield Finding("home", "fine", str(home))
+    yield from _check_room(home)
+
+
+def _nearest(path: Path) -> Path:
+    return next(each for each in (path, *path.parents) if each.exists())
+
+
+def _check_room(place: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(place).free
+    said = f"{free / 1024**3:.1f} GB free at {place}"
+    if free < LEAST_BYTES:
+        yield Finding("disk", "broken", said, "make room: the next transcript may not be written")
+    elif free < PLENTY_BYTES:
+        yield Finding("disk", "worry", said, "make room soon")
+    else:
+        yield Finding("disk", "fine", said)
+
+
+def check_project(project: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+    try:
+        root = find_root(project)
+        place = home / "projects" / identify(root)
+        if not place.is_dir():
+            yield Finding("project", "fine", f"{root}: nothing was kept for it yet")
+            return
+        with Folder.open(place) as folder, folder.subfolder("sessions", create=False) as sessions:
+            listed = list_sessions(sessions)
+            yield Finding("project", "fine", f"{root}: {spell_count(len(listed), 'session')} in {place}")
+            yield from _check_transcripts(sessions, listed[:LOOKED_AT])
+            yield from _check_troubles(sessions, listed)
+            yield from _check_mail(folder)
+    except SevenfoldError as error:
+        yield Finding("project", "broken", str(error), "see docs/store.md on what may stand there")
+
+
+def _check_transcripts(sessions: Folder, newest: list[SessionEntry]) -> Iterator[Finding]:
+    bad: Counter[str] = Counter()
+    for session in newest:
+        if session.size_bytes <= MAX_READ_BYTES:
+            bad[session.id] = sum(isinstance(line, BadLine) for line in scan(sessions, session.id))
+    damaged = {session: count for session, count in bad.items() if count}
+    if damaged:
+        said = ", ".join(f"{session}: {spell_count(count, 'line')}" for session, count in damaged.items())
+        yield Finding(
+            "transcripts",
+            "worry",
+            f"lines that cannot be read: {said}",
+            "they stay in place and are passed over; check the disk",
+        )
+    elif newest:
+        yield Finding("transcripts", "fine", f"the newest {len(newest)} read whole")
+
+
+def _check_troubles(sessions: Folder, listed: list[SessionEntry]) -> Iterator[Finding]:
+    """What went wrong lately, by the sessions' own word."""
+    since = SystemClock().now() - LATELY
+    counts: Counter[str] = Counter()
+    last: dict[str, str] = {}
+    for session in (each for each in listed if each.modified >= since):
+        try:
+            with sessions.subfolder(session.id, create=False) as folder:
+                for told in read_events(folder):
+                    if told.name in TROUBLES and told.at >= since:
+                        counts[told.name] += 1
+                        last[told.name] = f"{spell_time(told.at)} in {session.id[:8]}"
+        except SevenfoldError:
+            continue  # a session without a folder has told nothing
+    for name, count in counts.most_common():
+        said = f"{name} {spell_count(count, 'time')} in a week, last {last[name]}"
+        yield Finding("events", "worry", said, f"docs/events.md says what to do about {name}")
+    if not counts:
+        yield Finding("events", "fine", "nothing went wrong in the last seven days")
+
+
+def _check_mail(folder: Folder) -> Iterator[Finding]:
+    with folder.subfolder("mail", create=False) as mail:
+        aside = 0
+        for name in mail.names():
+            try:
+                with mail.subfolder(f"{name}/bad", create=False) as box:
+                    aside += len(box.names())
+            except SevenfoldError:
+                continue  # nothing was ever set aside there
+        if aside:
+            said = f"{spell_count(aside, 'message')} set aside as forged or damaged"
+            yield Finding("mail", "worry", said, f"look at {mail.path}; remove them when you have")
+
+
+def check_spend(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+    if not (home / SPEND).is_dir():
+        yield Finding("spend", "fine", "background work has spent nothing yet")
+        return
+    try:
+        book = SpendBook.open(home)
+        try:
+            state = Governor(book, settings.of(SpendSettings)).state()
+        finally:
+            book.close()
+    except SevenfoldError as error:
+        yield Finding("spend", "broken", str(error), "background work waits until this can be read")
+        return
+    if state.stopped or not settings.of(SpendSettings).background:
+        yield Finding(
+            "spend", "worry", "background work is stopped", "`sevenfold spend resume`, or spend.background"
+        )
+    now = SystemClock().now()
+    for kind, strikes in sorted(state.strikes.items()):
+        if strikes.until > now:
+            rests = f"{kind} rests until {spell_time(strikes.until)}"
+            said = f"{rests} after {spell_count(strikes.count, 'failure')}: {strikes.reason}"
+            yield Finding("spend", "worry", said, f"`sevenfold spend forgive {kind}` once the cause is gone")
+    yield Finding("spend", "fine", "`sevenfold spend` shows the caps")

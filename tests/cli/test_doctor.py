@@ -1,0 +1,171 @@
+"""`sevenfold doctor` finds what was broken on purpose, says what to do, and leaves everything as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sevenfold.blocking import Session
+from sevenfold.cli import doctor, main
+from sevenfold.cli.doctor_finding import Finding
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import Overloaded
+from sevenfold.core.events import WriterFailed
+from sevenfold.core.messages import Message
+from sevenfold.core.requests import ModelRequest
+from sevenfold.providers.scripted import ScriptedProvider
+from sevenfold.run.governed import GovernedProvider
+from sevenfold.run.governor import Governor
+from sevenfold.run.spend import SpendSettings
+from sevenfold.store.event_log import EventLog
+from sevenfold.store.folder import Folder
+from tests.engine.talk import FRAME
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("SEVENFOLD_HOME", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    # The sandbox is tried for real in its own tests; here it would be tried a dozen times.
+    monkeypatch.setattr(doctor, "check_sandbox", untried)
+    return tmp_path / ".sevenfold"
+
+
+def untried(*_: object) -> tuple[Finding, ...]:
+    return ()
+
+
+def talk(home: Path) -> Path:
+    """A session on disk; its folder."""
+    project = home.parent / "project"
+    with Session.open(FRAME, project=project, environ={"HOME": str(home.parent)}) as session:
+        session.history.append(Message("user", "hello"))
+        session.prepare()
+        named = session.id
+    [place] = home.glob(f"projects/*/sessions/{named}")
+    return place
+
+
+def findings(capsys: pytest.CaptureFixture[str], code: int = 0) -> list[tuple[str, str, str, str]]:
+    assert main(["doctor", "--json"]) == code
+    return [tuple(each.values()) for each in json.loads(capsys.readouterr().out)]
+
+
+def told(found: list[tuple[str, str, str, str]], area: str) -> list[tuple[str, str]]:
+    return [(level, said) for at, level, said, _ in found if at == area]
+
+
+def test_a_new_machine_is_in_order_and_stays_untouched(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = findings(capsys)
+    assert told(found, "home") == [("fine", f"{home} is made when it is first needed")]
+    assert told(found, "spend") == [("fine", "background work has spent nothing yet")]
+    assert not home.exists()
+
+
+def test_every_finding_that_is_not_fine_says_what_to_do(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(home)
+    monkeypatch.setenv("PATH", "/nowhere")
+    found = findings(capsys)
+    assert told(found, "git")[0][0] == "worry"
+    assert [each for each in found if each[1] != "fine" and not each[3]] == []
+
+
+def test_a_key_is_named_and_never_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret-thing ")
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "ANTHROPIC_API_KEY begins or ends with white space" in out
+    assert "secret-thing" not in out
+
+
+def test_settings_that_cannot_be_used_are_broken(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home.mkdir()
+    (home / "settings.toml").write_text("[spend]\nstrikes = -1\n")
+    assert told(findings(capsys, code=1), "settings")[0][0] == "broken"
+
+
+def test_a_home_that_others_can_look_into_is_a_worry(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home.mkdir(mode=0o755)
+    os.chmod(home, 0o755)
+    assert told(findings(capsys), "home") == [("worry", f"others can look into {home}")]
+
+
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+@pytest.mark.parametrize(
+    ("free", "level", "code"), [(10**6, "broken", 1), (5 * 10**8, "worry", 0), (10**12, "fine", 0)]
+)
+def test_a_disk_that_fills_up_is_seen_before_it_is_full(
+    free: int, level: str, code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def usage(_place: Path) -> Usage:
+        return Usage(10**12, 0, free)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    assert told(findings(capsys, code), "disk")[0][0] == level
+
+
+def test_a_damaged_transcript_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = talk(home)
+    assert told(findings(capsys), "transcripts") == [("fine", "the newest 1 read whole")]
+    with session.with_suffix(".jsonl").open("ab") as file:
+        file.write(b"nonsense\n")
+    assert told(findings(capsys), "transcripts") == [
+        ("worry", f"lines that cannot be read: {session.name}: 1 line")
+    ]
+
+
+def test_what_went_wrong_lately_is_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = talk(home)
+    with Folder.open(session) as folder:
+        log = EventLog(folder, SystemClock())
+        log.add(WriterFailed("notes", "x"))
+        log.add(WriterFailed("notes", "y"))
+        log.flush()
+    [(level, said)] = told(findings(capsys), "events")
+    assert level == "worry"
+    assert said.startswith("WriterFailed 2 times in a week")
+
+
+def test_mail_that_was_set_aside_is_seen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = talk(home)
+    bad = session.parents[1] / "mail" / "somebody" / "bad"
+    bad.mkdir(parents=True)
+    (bad / "000000000001-00000000-x").write_bytes(b"forged")
+    assert told(findings(capsys), "mail") == [("worry", "1 message set aside as forged or damaged")]
+
+
+def test_a_stopped_or_resting_kind_of_work_is_seen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    governor = Governor.open(home, SpendSettings())
+    models = GovernedProvider(ScriptedProvider([Overloaded("busy")] * 3), governor)
+    for _ in range(3):
+        with pytest.raises(Overloaded):
+            asyncio.run(models.send(ModelRequest(FRAME, (Message("user", "x"),), who="notes")))
+    governor.stop("by a test")
+    found = told(findings(capsys), "spend")
+    assert ("worry", "background work is stopped") in found
+    assert any("notes rests until" in said for _, said in found)
+
+
+def test_a_project_that_is_no_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--project", "nowhere"]) == 2
+    assert "'nowhere' is no folder" in capsys.readouterr().err
