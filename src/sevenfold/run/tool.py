@@ -71,10 +71,10 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
+    def need(self, given: JsonObject, place: Workplace, /) -> Need:
         """What this call would do. Touches nothing."""
         ...
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress, /) -> ToolOutput:
         """Do it. Cancelled at any moment, it leaves no process and no half-written file."""
         ...
