@@ -1,0 +1,97 @@
+"""edit: one exact piece of text in place of another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.json import JsonObject
+from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.changing import known_state, put_text
+from sevenfold.run.tools.inputs import answered, flag_of, schema, text_of
+from sevenfold.run.tools.nearest import find_nearest
+from sevenfold.run.tools.paths import FILE_PATH, allowed_path, asked_path
+from sevenfold.run.tools.text_file import read_text
+from sevenfold.run.workplace import Workplace
+
+MAX_NAMED = 10
+"""Places that an error names: more than that and the text was too short anyway."""
+
+SPEC = ToolSpec(
+    "edit",
+    "Replace text in a file that was read. old_string must stand in it exactly once, white space and all "
+    "(without the line numbers that read shows); with replace_all every place is changed.",
+    schema(
+        {
+            "file_path": FILE_PATH,
+            "old_string": {"type": "string", "description": "The text to replace, exactly as it stands."},
+            "new_string": {"type": "string", "description": "The text to put there."},
+            "replace_all": {"type": "boolean", "description": "Change every place; false if left out."},
+        },
+        ("file_path", "old_string", "new_string"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    old: str
+    new: str
+    is_everywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    spec: ToolSpec = SPEC
+
+    def need(self, given: JsonObject, place: Workplace) -> Need:
+        path = asked_path(given, "file_path", place)
+        _change(given)
+        return Need("edit", (path,), said=f"edit {path}")
+
+    async def run(self, given: JsonObject, place: Workplace, _on_progress: OnProgress) -> ToolOutput:
+        asked, change = asked_path(given, "file_path", place), _change(given)
+        return await answered(lambda: _edit(allowed_path(asked, place), change, place))
+
+
+def _change(given: JsonObject) -> _Change:
+    change = _Change(
+        text_of(given, "old_string"), text_of(given, "new_string"), flag_of(given, "replace_all")
+    )
+    if not change.old:
+        raise InputError("old_string is empty; say which text to replace, or use write for a new file")
+    if change.old == change.new:
+        raise InputError("old_string and new_string are the same; nothing would change")
+    return change
+
+
+def _edit(real: str, change: _Change, place: Workplace) -> ToolOutput:
+    before = known_state(real, place)
+    if before is None:
+        raise FileMissing(f"{real} is not there; check its name with glob, or use write to make it")
+    found = read_text(before.data, real)
+    # A model that copies from a file with CR LF may or may not copy the CR.
+    old, new = (_unix(change.old), _unix(change.new)) if found.form.is_crlf else (change.old, change.new)
+    count = found.text.count(old)
+    if count == 0:
+        raise InputError(f"old_string is not in {real}. {find_nearest(found.text, old)}")
+    if count > 1 and not change.is_everywhere:
+        raise InputError(
+            f"old_string is in {real} {count:,} times, at lines {_places(found.text, old)}; take in more of "
+            "the text around the one you mean, or set replace_all"
+        )
+    said = f"Edited {real}: {count:,} {'place' if count == 1 else 'places'} changed."
+    return put_text(real, found.text.replace(old, new), before, said, place)
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _places(text: str, old: str) -> str:
+    lines: list[str] = []
+    at = text.find(old)
+    while at >= 0 and len(lines) < MAX_NAMED:
+        lines.append(str(text.count("\n", 0, at) + 1))
+        at = text.find(old, at + len(old))
+    return ", ".join(lines) + (" and more" if at >= 0 else "")
