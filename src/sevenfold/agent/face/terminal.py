@@ -1,0 +1,126 @@
+"""A terminal that can do everything: the input stays at the bottom while a turn is printed above it.
+
+What is typed, what is still growing and the status line are one region, of which only what changed is drawn.
+Whatever is settled is printed above it, in one write with the region below, and never touched again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from sevenfold.agent.face.brush import Brush
+from sevenfold.agent.face.pane import Pane
+from sevenfold.agent.face.past import Past
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.formatted_text import AnyFormattedText
+
+REDRAW_SECONDS = 0.04
+"""Twenty-five times a second looks like writing, and costs little even over a slow line."""
+
+
+class Scene(Protocol):
+    """What stands around the input, and what its keys do."""
+
+    def live(self, brush: Brush) -> str:
+        """What is still moving."""
+        ...
+
+    def question(self, brush: Brush) -> str:
+        """What is asked, while something is."""
+        ...
+
+    def status_line(self, columns: int) -> str: ...
+
+    def interrupt(self, *, is_typed: bool) -> None:
+        """Ctrl-C, with something in the input or nothing."""
+        ...
+
+    def unfold(self) -> None:
+        """Ctrl-O."""
+        ...
+
+
+class Terminal:
+    """The screen and the keyboard of one person."""
+
+    def __init__(self, scene: Scene, past: Past, cwd: Path) -> None:
+        from sevenfold.agent.face.prompting import make_session
+
+        self._scene = scene
+        self._pane = Pane(sys.stdout)
+        self._session: PromptSession[str] = make_session(self._pane, scene, past, cwd)
+        self._session.app.min_redraw_interval = REDRAW_SECONDS
+        self._saved = ""
+
+    def brush(self) -> Brush:
+        columns = self._session.app.output.get_size().columns
+        return Brush(columns, not os.environ.get("NO_COLOR"), has_unicode(sys.stdout))
+
+    def put(self, text: str) -> None:
+        """Print above the input."""
+        app = self._session.app
+        with self._pane.held():
+            if not app.is_running:
+                self._pane.write(f"{text}\n")
+                return
+            app.renderer.erase()
+            app.output.write_raw(f"{text}\n".replace("\n", "\r\n"))
+            app.renderer.render(app, app.layout)
+
+    def refresh(self) -> None:
+        self._session.app.invalidate()
+
+    def settle(self) -> None:
+        """Give back the lines that what was moving has taken."""
+        app = self._session.app
+        if app.is_running:
+            with self._pane.held():
+                app.renderer.erase()
+                app.renderer.render(app, app.layout)
+
+    async def read(self) -> str:
+        """The next line; EOFError when the person leaves."""
+        return await self._session.prompt_async(self._prompt, bottom_toolbar=self._toolbar)
+
+    def leave(self) -> None:
+        """Have `read` end with EOFError, whatever is typed."""
+        app = self._session.app
+        if app.is_running and not app.is_done:
+            app.exit(exception=EOFError)
+
+    def empty(self) -> None:
+        self._session.default_buffer.reset()
+
+    def set_aside(self) -> None:
+        """Empty the input for a question; `bring_back` restores what was typed."""
+        self._saved = self._session.default_buffer.text
+        self.empty()
+
+    def bring_back(self) -> None:
+        if self._saved:
+            self._session.default_buffer.insert_text(self._saved)
+            self._saved = ""
+
+    def _prompt(self) -> AnyFormattedText:
+        from prompt_toolkit.formatted_text import ANSI
+
+        brush = self.brush()
+        above = [part for part in (self._scene.live(brush), self._scene.question(brush)) if part]
+        return ANSI("\n".join([*above, "", f"{brush.line('›', 'accent')} "]))
+
+    def _toolbar(self) -> AnyFormattedText:
+        return self._scene.status_line(self._session.app.output.get_size().columns)
+
+
+def has_unicode(stream: TextIO) -> bool:
+    """Whether a stream can show the signs that we draw with."""
+    try:
+        "●○│…›".encode(stream.encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
