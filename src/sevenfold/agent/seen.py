@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TypeAlias
 
 from sevenfold.core.events import Event
-from sevenfold.core.messages import ToolUse
 from sevenfold.core.requests import Reply
 from sevenfold.providers.provider import Delta
-from sevenfold.run.tool import ToolOutput
+from sevenfold.run.tool_seen import ToolEnded, ToolPrinted, ToolSeen, ToolStarted
+
+__all__ = [
+    "LayerActed",
+    "Noticed",
+    "RoundEnded",
+    "Seen",
+    "Streamed",
+    "ToolEnded",
+    "ToolPrinted",
+    "ToolStarted",
+    "Watch",
+    "unwatched",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,28 +30,6 @@ class Streamed:
     """More of an answer came."""
 
     delta: Delta
-
-
-@dataclass(frozen=True, slots=True)
-class ToolStarted:
-    use: ToolUse
-    said: str
-    """The call in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolPrinted:
-    """A running tool printed something."""
-
-    use: ToolUse
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ToolEnded:
-    use: ToolUse
-    output: ToolOutput
-    took: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +58,7 @@ class Noticed:
     is_warning: bool = False
 
 
-Seen: TypeAlias = Streamed | ToolStarted | ToolPrinted | ToolEnded | RoundEnded | LayerActed | Noticed
+Seen: TypeAlias = Streamed | ToolSeen | RoundEnded | LayerActed | Noticed
 Watch: TypeAlias = Callable[[Seen], None]
 
 

@@ -5,6 +5,7 @@ SevenfoldError
 │   ├── WireError               JSON that is no message, block or usage
 │   ├── ScriptError             a script or recording that the simulator cannot play
 │   ├── SettingsError           a setting with a value that is not allowed
+│   ├── ProviderMissing         no model to talk to is named anywhere
 │   ├── WindowFull              no room for new input, and nothing may make some by itself
 │   └── KeyRefused              a name that could leave its folder, or be mistaken for another
 ├── StoreError                  the disk did not do what was asked; nothing was acknowledged
@@ -72,6 +73,10 @@ class ScriptError(InputError):
 
 class SettingsError(InputError):
     """A setting with a value that is not allowed; the message names source, key, value and what is."""
+
+
+class ProviderMissing(InputError):
+    """No model to talk to: no key, address or file is named; the message says what was looked for."""
 
 
 class WindowFull(InputError):

@@ -34,6 +34,15 @@ def find_root(start: Path, *, emit: Emit = ignore) -> Path:
     return here
 
 
+def read_branch(checkout: Path) -> str:
+    """The branch that is checked out here, or the commit where it is none; empty where there is neither."""
+    mark = checkout / ".git"
+    git_dir = mark if mark.is_dir() else _pointed_to(mark, b"gitdir:", checkout)
+    head = (_read_small(git_dir / "HEAD") or b"") if git_dir else b""
+    text = head.decode("utf-8", "replace").strip()
+    return text.removeprefix("ref:").strip().removeprefix("refs/heads/") if "ref:" in text else text[:12]
+
+
 def real_path(path: Path) -> Path:
     """The one name a folder has: links resolved and, where names ignore case, in the case it was made in."""
     check_path(path)

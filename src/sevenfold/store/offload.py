@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -18,7 +18,15 @@ async def durably(work: Callable[[], T]) -> T:
     work failed meanwhile, that is the cancellation's cause.
     """
     # A future and no task: a loop that shuts down cancels every task, and would leave the thread behind.
-    future = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
+    return await _ended(asyncio.get_running_loop().run_in_executor(None, copy_context().run, work))
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Await work that a cancelled caller still waits for, because half of it would be worse than none."""
+    return await _ended(asyncio.ensure_future(work))
+
+
+async def _ended(future: asyncio.Future[T]) -> T:
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:

@@ -28,6 +28,7 @@ from sevenfold.store.records import (
     CutRecord,
     DecisionRecord,
     MessageRecord,
+    ParentRecord,
     Record,
     RecordId,
     Segment,
@@ -119,6 +120,8 @@ def _write_body(body: Body) -> tuple[str, object]:
             wire = thaw(body.wire)
             fields = {"model": body.model, "who": body.who, "dialect": body.dialect, "wire": wire}
             return "usage", {**fields, "frame": body.frame} if body.frame else fields
+        case ParentRecord():
+            return "parent", {"session": body.session}
         case UnknownRecord():
             return body.kind, thaw(body.wire)
 
@@ -187,6 +190,10 @@ def _read_usage(wire: JsonObject) -> Body:
     return UsageRecord(_text(wire, "model"), _text(wire, "who"), usage, spoken, frame)
 
 
+def _read_parent(wire: JsonObject) -> Body:
+    return ParentRecord(_text(wire, "session"))
+
+
 def _read_message_record(wire: JsonObject) -> Body:
     return MessageRecord(read_message(wire))
 
@@ -229,4 +236,5 @@ _READERS: Mapping[str, Callable[[JsonObject], Body]] = {
     "cut": _read_cut,
     "boundary": _read_boundary,
     "usage": _read_usage,
+    "parent": _read_parent,
 }

@@ -84,6 +84,13 @@ class UsageRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ParentRecord:
+    """Everything before it happened in another session, from which this one branched off here."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownRecord:
     """A kind that a newer version wrote: kept, so that nothing is lost by reading with an older one."""
 
@@ -92,7 +99,14 @@ class UnknownRecord:
 
 
 Body: TypeAlias = (
-    MessageRecord | AsideRecord | DecisionRecord | CutRecord | BoundaryRecord | UsageRecord | UnknownRecord
+    MessageRecord
+    | AsideRecord
+    | DecisionRecord
+    | CutRecord
+    | BoundaryRecord
+    | UsageRecord
+    | ParentRecord
+    | UnknownRecord
 )
 
 

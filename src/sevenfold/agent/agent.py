@@ -1,0 +1,313 @@
+"""The loop: assemble, send, run tools, repeat. `_run_rounds` is all of it, and each of its verbs may be
+overridden.
+
+A turn may be cut short at any moment. What was said and done until then stays in the history, every call of
+a tool is answered, and the next turn goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TypeAlias
+
+from sevenfold.agent.inbox import Inbox
+from sevenfold.agent.relay import Relay
+from sevenfold.agent.seen import RoundEnded, Watch, unwatched
+from sevenfold.agent.turn import Turn, TurnEnd
+from sevenfold.background.single_flight import SingleFlight
+from sevenfold.core.errors import (
+    CompactionStopped,
+    InputError,
+    PromptTooLong,
+    SevenfoldError,
+    ThinkingRefused,
+)
+from sevenfold.core.events import TurnInterrupted
+from sevenfold.core.messages import Message, Text
+from sevenfold.core.prices import add_costs
+from sevenfold.core.requests import Frame, Reply
+from sevenfold.engine import Session
+from sevenfold.layers.context_sources import render_reminder
+from sevenfold.layers.forks import open_calls
+from sevenfold.providers.provider import Provider
+from sevenfold.request.overflow_job import Compacted
+from sevenfold.request.view import View
+from sevenfold.run.hooks import Hooks
+from sevenfold.run.toolbox import INTERRUPTED, Answers, Toolbox
+from sevenfold.run.workplace import Workplace
+from sevenfold.store.offload import to_the_end
+
+BROKEN_OFF = "[the answer broke off here]"
+
+MOST_STOPS_REFUSED = 8
+"""How often hooks may have a turn go on: one that never lets go would spend without end."""
+
+RESENT = frozenset({"pause_turn", "compaction"})
+"""Reasons to stop that are none: the provider wants to be asked again."""
+
+WRITERS_WAIT = timedelta(seconds=15)
+"""For the writers of a turn, when the agent is closed (SPEC F8)."""
+
+Write: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
+"""What a writer does after a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gear:
+    """What an agent works with."""
+
+    session: Session
+    toolbox: Toolbox
+    provider: Provider
+    frame: Frame
+    relay: Relay
+    hooks: Hooks
+    exits: AsyncExitStack
+    """Closed with the agent: its session last but for what that needs."""
+    fit: Callable[[Frame], Awaitable[Frame]]
+    """A frame with what its model takes, and written down for whoever takes the session up again."""
+    max_rounds: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What there is to say when a session begins, or goes on."""
+
+    texts: tuple[str, ...] = ()
+    """To the model, beside the first prompt."""
+    notices: tuple[str, ...] = ()
+    """To the person."""
+
+
+class Agent:
+    """An agent at work in one session."""
+
+    def __init__(self, gear: Gear, opening: Opening | None = None) -> None:
+        self._gear, self._opening = gear, opening or Opening()
+        self.session, self.toolbox, self.provider = gear.session, gear.toolbox, gear.provider
+        self.hooks, self.frame = gear.hooks, gear.frame
+        self.inbox = Inbox()
+        self._asides = list(self._opening.texts)
+        self._writers: list[SingleFlight[TurnEnd]] = []
+        self._work: asyncio.Task[TurnEnd] | None = None
+        self._is_closed = False
+
+    @property
+    def place(self) -> Workplace:
+        return self.toolbox.place
+
+    @property
+    def is_busy(self) -> bool:
+        return self._work is not None
+
+    async def run_turn(self, prompt: Message | str | None = None, watch: Watch = unwatched) -> TurnEnd:
+        """From what a person says to the last answer; without a prompt, from what was posted.
+
+        Cancelled, it leaves a history that goes on and raises; interrupted, it leaves the same and returns.
+        """
+        if self._work is not None or self._is_closed:
+            raise InputError(
+                "the agent is closed" if self._is_closed else "a turn is under way; interrupt it or post"
+            )
+        turn = Turn(watch)
+        self._gear.relay.watch = watch
+        turn.notice(*self._opening.notices)
+        self._opening = Opening()
+        caller = asyncio.current_task()
+        cancelled_before = caller.cancelling() if caller else 0
+        self._work = asyncio.create_task(self._run(_as_message(prompt), turn))
+        try:
+            end = await self._work
+        except asyncio.CancelledError:
+            if caller and caller.cancelling() > cancelled_before:
+                raise
+            end = turn.end("interrupted")
+        finally:
+            self._work = None
+        for writer in self._writers:
+            writer.ask(end)
+        return end
+
+    def interrupt(self) -> None:
+        """Cut the turn short, wherever it is. Does nothing between turns."""
+        if self._work is not None:
+            self._work.cancel()
+
+    def post(self, note: Message | str) -> None:
+        """Say something to the agent, at any moment: it hears it when its next round begins."""
+        self.inbox.put(note if isinstance(note, Message) else Message("user", note))
+
+    def remind(self, text: str) -> None:
+        """Have the program itself, not a person, tell the model something when its next round begins."""
+        self._asides.append(text)
+
+    def add_writer(self, name: str, write: Write) -> None:
+        """Have this done after every turn, in the background, one run at a time. What it raises is told."""
+        self._writers.append(SingleFlight(name, write, emit=self._gear.relay))
+
+    async def use_model(self, model: str) -> None:
+        """Go on with another model from the next request on. The prefix moves, and that is announced."""
+        self.frame = await self._gear.fit(replace(self.frame, model=model))
+
+    async def compact(self, focus: str = "") -> Compacted:
+        """Cut the view down now; hooks may add to what the summary looks at, or refuse."""
+        heard = await self.hooks.ask("PreCompact", "manual", trigger="manual", custom_instructions=focus)
+        if heard.blocked is not None:
+            raise CompactionStopped(f"a hook refused the compaction: {heard.blocked}")
+        return await self.session.compact("\n".join((focus, *heard.context)).strip())
+
+    async def settle(self, limit: timedelta = WRITERS_WAIT) -> None:
+        """Wait for the writers of past turns."""
+        for writer in self._writers:
+            await writer.settle(limit)
+
+    async def close(self, reason: str = "other") -> None:
+        """Hooks are told, writers end or are stopped, files are let go of. Again does nothing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait({self._work})
+        async with self._gear.exits:
+            for writer in self._writers:
+                await writer.close(WRITERS_WAIT)
+            await self.hooks.ask("SessionEnd", reason, reason=reason)
+
+    async def _run_rounds(self, prompt: Message | None, turn: Turn) -> TurnEnd:
+        refusal = await self._begin(prompt, turn)
+        if refusal is not None:
+            return TurnEnd(refusal, 0, "refused")
+        while turn.rounds < self._gear.max_rounds:
+            self._take_in()
+            reply = await self._ask_model(turn)
+            if reply.tool_uses:
+                halted = await self._run_tools(reply, turn)
+                if halted is not None:
+                    return turn.end("answered")
+            elif reply.stop_reason == "refusal":
+                return turn.end("refused")
+            elif reply.stop_reason not in RESENT and await self._is_done(reply, turn):
+                return turn.end("answered")
+        return turn.end("out of rounds")
+
+    async def _run(self, prompt: Message | None, turn: Turn) -> TurnEnd:
+        """The rounds, and whatever cuts them short."""
+        try:
+            return await self._run_rounds(prompt, turn)
+        except asyncio.CancelledError:
+            self._mend(turn, INTERRUPTED)
+            raise
+        except SevenfoldError as error:
+            self._mend(turn, BROKEN_OFF)
+            return turn.end("failed", error)
+        finally:
+            await self.session.turn_ended()
+
+    async def _begin(self, prompt: Message | None, turn: Turn) -> str | None:
+        """Take up what the person said; why not, where a hook refuses it."""
+        if prompt is None:
+            if not self.inbox:
+                raise InputError("there is nothing to answer: no prompt was given and nothing was posted")
+            return None
+        heard = await self.hooks.ask("UserPromptSubmit", prompt=_text(prompt))
+        turn.notice(*heard.notices)
+        refusal = heard.blocked or heard.halted
+        if refusal is None:
+            self.session.history.append(prompt)
+            self._asides += (f"UserPromptSubmit hook additional context: {text}" for text in heard.context)
+        return refusal
+
+    def _take_in(self) -> None:
+        """What others said since the last round, and what the program has to say, in that order: nothing but
+        an answer may follow a system message."""
+        for note in self.inbox.take_all():
+            self.session.history.append(note)
+        asides, self._asides = "\n\n".join(self._asides), []
+        if not asides:
+            return
+        if self.session.capabilities.takes_system_role:
+            self.session.history.append(Message("system", asides))
+        else:
+            self.session.history.append(Message("user", (Text(render_reminder(asides)),)))
+
+    async def _ask_model(self, turn: Turn) -> Reply:
+        view = await self.session.prepare(frame=self.frame)
+        try:
+            reply = await self._send(view, turn)
+        except (PromptTooLong, ThinkingRefused) as error:
+            shorter = await self.session.recover(error)
+            if shorter is None:
+                raise
+            view = shorter
+            reply = await self._send(view, turn)
+        # An answer that came is paid for: it is kept, whoever has lost patience meanwhile.
+        await to_the_end(self.session.record(reply))
+        turn.rounds, turn.text, turn.half = turn.rounds + 1, reply.text, []
+        tokens = reply.usage.context_tokens if reply.usage.requests else None
+        turn.watch(RoundEnded(reply, tokens or view.tokens, self.session.limit_tokens, self.spent_usd))
+        return reply
+
+    async def _send(self, view: View, turn: Turn) -> Reply:
+        turn.half = []
+        return await self.provider.send(view.request, turn.hear)
+
+    async def _run_tools(self, reply: Reply, turn: Turn) -> str | None:
+        """Answer every call of a reply; why the turn should end here, where a hook says so."""
+        turn.answers = Answers(reply.tool_uses)
+        await self.toolbox.run(reply.tool_uses, turn.watch, turn.answers)
+        return self._answer_calls(turn.answers, turn)
+
+    def _answer_calls(self, answers: Answers, turn: Turn) -> str | None:
+        turn.answers = None
+        self.session.history.append(Message("user", answers.results()))
+        self._asides += (f"Hook additional context: {text}" for text in answers.context)
+        turn.notice(*answers.notices)
+        return answers.halted
+
+    async def _is_done(self, reply: Reply, turn: Turn) -> bool:
+        """Whether the turn may end: nobody has said anything more, and no hook objects."""
+        if self.inbox:
+            return False
+        heard = await self.hooks.ask(
+            "Stop", stop_hook_active=turn.stops_refused > 0, last_assistant_message=reply.text
+        )
+        turn.notice(*heard.notices)
+        reasons = [text for text in (heard.blocked, *heard.context) if text]
+        if not reasons or heard.halted is not None or turn.stops_refused >= MOST_STOPS_REFUSED:
+            return True
+        turn.stops_refused += 1
+        self.session.history.append(Message("user", (Text(render_reminder("\n\n".join(reasons))),)))
+        return False
+
+    def _mend(self, turn: Turn, remark: str) -> None:
+        """Leave a history that goes on: what came of an answer stays, and every open call gets a result."""
+        history = self.session.history
+        half = "".join(turn.half).strip()
+        if half:
+            history.append(Message("assistant", (Text(f"{half}\n\n{remark}"),)))
+        waiting = open_calls(history)
+        if waiting:
+            self._answer_calls(turn.answers or Answers(waiting), turn)
+        elif not half and remark == INTERRUPTED and history and history[-1].role == "user":
+            history.append(Message("user", remark))
+        if remark == INTERRUPTED:
+            self._gear.relay(TurnInterrupted(self.session.id, turn.rounds, len(waiting)))
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What the session has cost since it was opened here; None where a price is not known."""
+        total = add_costs(spent.cost for spent in self.session.spent)
+        return None if total is None else float(total.total)
+
+
+def _as_message(prompt: Message | str | None) -> Message | None:
+    return Message("user", prompt) if isinstance(prompt, str) else prompt
+
+
+def _text(message: Message) -> str:
+    return "\n".join(block.text for block in message.blocks if isinstance(block, Text))

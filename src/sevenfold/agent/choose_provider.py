@@ -1,0 +1,49 @@
+"""Which model is asked, and where: by settings and the environment, as their owners know them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sevenfold.core.errors import ProviderMissing
+from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Frame
+from sevenfold.providers.provider import Provider
+from sevenfold.run.agent_settings import AgentSettings
+
+ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
+OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+USUAL_MODEL = "claude-opus-5-5"
+
+MOST_OUTPUT = 32_000
+"""Of one answer. Longer ones are files that are better written in parts."""
+
+
+def choose_provider(settings: AgentSettings, environ: Mapping[str, str]) -> Provider:
+    """The provider that settings or the environment name; `ProviderMissing` says what was looked for."""
+    if settings.base_url:
+        from sevenfold.providers.openai_chat import ChatProvider
+
+        return ChatProvider(base_url=settings.base_url, api_key=environ.get("OPENAI_API_KEY"))
+    if any(environ.get(name) for name in ANTHROPIC):
+        from sevenfold.providers.anthropic import AnthropicProvider
+
+        return AnthropicProvider()
+    if any(environ.get(name) for name in OPENAI):
+        from sevenfold.providers.openai_chat import ChatProvider
+
+        return ChatProvider(base_url=environ.get("OPENAI_BASE_URL"), api_key=environ.get("OPENAI_API_KEY"))
+    raise ProviderMissing(
+        f"no model to talk to: none of {', '.join((*ANTHROPIC, *OPENAI))} is set, nor agent.base_url; set a "
+        "key, or agent.base_url to any server that speaks like OpenAI's, or try `sevenfold tour`"
+    )
+
+
+def fit_frame(frame: Frame, model: Model, provider: Provider, *, thinks: bool) -> Frame:
+    """The frame with what its model takes: how long an answer may be, and how it thinks."""
+    params = EMPTY
+    if thinks and model.is_known and provider.dialect == "anthropic" and not model.takes_prefill:
+        params = JsonObject({"thinking": JsonObject({"type": "adaptive"})})
+    most = min(MOST_OUTPUT, model.max_output_tokens)
+    return replace(frame, max_tokens=most, params=params)

@@ -1,0 +1,120 @@
+"""What an agent stands on: settings heard, the project's folders open, and the session to go on with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from sevenfold.agent.frame_file import StoredFrame, read_frame, write_frame
+from sevenfold.core.catalog import Catalog, open_catalog
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import Emit
+from sevenfold.core.settings import Settings
+from sevenfold.request.opening import LATEST, SECTIONS, TEMPLATES
+from sevenfold.run.hook_files import HookFolders
+from sevenfold.store.folder import Folder
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.project import Project, open_project
+from sevenfold.store.session_fork import fork_transcript
+from sevenfold.store.sessions import SessionId, latest_session
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which session of which project an agent is wanted for."""
+
+    project: Path
+    session: str | None
+    """By its id, or `latest`; None: a new one."""
+    is_fork: bool
+    settings: Mapping[str, Mapping[str, object]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Held open until `close`."""
+
+    settings: Settings
+    catalog: Catalog
+    project: Project
+    folders: HookFolders
+    cwd: Path
+    session: SessionId | None
+    """The one to take up again; None: a new one."""
+    stored: StoredFrame | None
+    """What that session was sent with."""
+    templates: Folder | None
+    exits: ExitStack
+
+    @classmethod
+    def open(cls, wish: Wish, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
+        """Blocks on the disk: run it in a thread."""
+        root = find_checkout(wish.project)
+        # What is refused is told when the session reads the same files.
+        settings = read_settings(SECTIONS, root=root, environ=environ, arguments=wish.settings)
+        user_home = find_user_home(environ)
+        home = settings.of(PlaceSettings).home_folder(user_home)
+        with ExitStack() as exits:
+            project = exits.enter_context(
+                open_project(wish.project, settings, user_home=user_home, clock=clock, emit=emit)
+            )
+            session = _choose(project.sessions, wish, clock)
+            stored = None
+            if session is not None:
+                with project.sessions.subfolder(session) as folder:
+                    stored = read_frame(folder)
+            return cls(
+                settings,
+                open_catalog(settings),
+                project,
+                HookFolders(home, user_home, root),
+                Path(os.path.realpath(wish.project)),
+                session,
+                stored,
+                _open_if_there(home / TEMPLATES, exits),
+                exits.pop_all(),
+            )
+
+    @property
+    def root(self) -> Path:
+        return self.folders.root or self.cwd
+
+    def session_folder(self, session: SessionId) -> Path:
+        return Path(self.project.sessions.path) / session
+
+    def keep(self, session: SessionId, stored: StoredFrame) -> None:
+        """Write down what a session is sent with. Blocks on the disk."""
+        with self.project.sessions.subfolder(session) as folder:
+            write_frame(folder, stored)
+
+    def close(self) -> None:
+        self.exits.close()
+
+
+def _choose(sessions: Folder, wish: Wish, clock: Clock) -> SessionId | None:
+    if wish.session is None:
+        return None
+    named = latest_session(sessions) if wish.session == LATEST else SessionId(wish.session)
+    if sessions.entry(f"{named}.jsonl") is None:
+        raise FileMissing(f"no session {named!r} in {sessions.path}; take one that is there, or `{LATEST}`")
+    if not wish.is_fork:
+        return named
+    child = fork_transcript(sessions, named, clock.now())
+    with sessions.subfolder(named) as old, sessions.subfolder(child) as new:
+        stored = read_frame(old)
+        if stored is not None:
+            write_frame(new, stored)
+    return child
+
+
+def _open_if_there(path: Path, exits: ExitStack) -> Folder | None:
+    try:
+        return exits.enter_context(Folder.open(path))
+    except FileMissing:
+        return None

@@ -1,0 +1,56 @@
+"""What the model is told about itself and its surroundings.
+
+The system prompt is rendered once a session and holds nothing that changes: no date, folder or branch. Those
+are said beside the first prompt, and again when they have changed.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from sevenfold.core.errors import FileMissing
+from sevenfold.store.folder import Folder
+from sevenfold.store.git_root import read_branch
+
+SYSTEM = "system.md"
+MAX_PROMPT_BYTES = 256 * 1024
+
+
+def render_system(templates: Folder | None = None) -> str:
+    """The system prompt: the user's own in place of ours, where there is one (SPEC M1)."""
+    if templates is not None:
+        try:
+            return templates.read(SYSTEM, max_bytes=MAX_PROMPT_BYTES).decode("utf-8", "replace").strip()
+        except FileMissing:
+            pass
+    return _packaged()
+
+
+@cache
+def _packaged() -> str:
+    return (files("sevenfold.agent") / "prompts" / SYSTEM).read_text(encoding="utf-8").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounds:
+    """Where a session is at work."""
+
+    cwd: Path
+    branch: str
+    system: str
+    day: date
+
+    @classmethod
+    def read(cls, cwd: Path, root: Path, day: date) -> Surrounds:
+        """Read from git's own files: a repository can make git run code of its choosing."""
+        return cls(cwd, read_branch(root), f"{platform.system()} {platform.release()}", day)
+
+    def render(self) -> str:
+        lines = [f"Working folder: {self.cwd}", f"System: {self.system}"]
+        lines += [f"Git branch: {self.branch}"] if self.branch else ["Not a git repository"]
+        return "\n".join((*lines, f"Today's date: {self.day.isoformat()}"))

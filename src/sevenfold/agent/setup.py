@@ -1,0 +1,213 @@
+"""Opening an agent: which project, session, model and tools, and what it is told first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sevenfold.agent.agent import Agent, Gear, Opening
+from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
+from sevenfold.agent.compaction import Compaction
+from sevenfold.agent.equipment import Joins
+from sevenfold.agent.frame_file import StoredFrame
+from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.prompt import Surrounds, render_system
+from sevenfold.agent.relay import Relay
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.events import Emit, ignore
+from sevenfold.core.requests import Frame
+from sevenfold.engine import Session
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.providers.provider import Provider
+from sevenfold.run.agent_settings import AgentSettings
+from sevenfold.run.hook_files import HookSettings, find_hooks
+from sevenfold.run.hooks import HookPlace, Hooks
+from sevenfold.run.mcp_servers import Confirm
+from sevenfold.run.mcp_servers import nobody as never
+from sevenfold.run.permissions import Ask, Guard, Mode, nobody
+from sevenfold.run.reach import Reach
+from sevenfold.run.rules import Rules
+from sevenfold.run.tool import Tool
+from sevenfold.run.toolbox import Toolbox
+from sevenfold.run.workplace import Workplace
+from sevenfold.store.offload import durably
+from sevenfold.store.trust import Trust
+
+CLAUDE_MODES: dict[Mode, str] = {
+    "ask": "default",
+    "accept-edits": "acceptEdits",
+    "plan": "plan",
+    "read-only": "plan",
+    "bypass": "bypassPermissions",
+}
+"""The modes in the words that hooks know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an agent is opened with. All but the project has a default that works without a person."""
+
+    project: Path
+    model: str = ""
+    """Empty: as the session had it, else as settings say."""
+    mode: Mode = "ask"
+    session: str | None = None
+    """The one to take up again, or `latest`; None: a new one."""
+    is_fork: bool = False
+    """Branch off that session, which stays as it is."""
+    ask: Ask = nobody
+    """Whom to ask before a tool runs."""
+    confirm: Confirm = never
+    """Whom to ask before something of a repository's own is run at all."""
+    provider: Provider | None = None
+    """None: as settings and the environment say."""
+    tools: Sequence[Tool] | None = None
+    """None: the usual ones."""
+    system: str | None = None
+    """A system prompt of the caller's own, for a new session."""
+    settings: Mapping[str, Mapping[str, object]] | None = None
+    """By section, as in a settings file."""
+    max_rounds: int | None = None
+    emit: Emit = ignore
+    clock: Clock = field(default_factory=SystemClock)
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+async def open_agent(setup: Setup) -> Agent:
+    """An agent that is ready for its first turn; close it when done."""
+    relay = Relay(setup.emit)
+    wish = Wish(setup.project, setup.session, setup.is_fork, setup.settings)
+    async with AsyncExitStack() as exits:
+        ground = await durably(lambda: Ground.open(wish, setup.environ, setup.clock, relay))
+        exits.callback(ground.close)
+        agent = await _Opener(setup, ground, relay, exits).open()
+    for tool in agent.toolbox.tools:
+        if isinstance(tool, Joins):
+            tool.join(agent)
+    return agent
+
+
+@dataclass(frozen=True, slots=True)
+class _Opener:
+    """An agent on its way. What was opened is closed again, unless it gets to its end."""
+
+    setup: Setup
+    ground: Ground
+    relay: Relay
+    exits: AsyncExitStack
+
+    async def open(self) -> Agent:
+        setup, ground = self.setup, self.ground
+        settings = ground.settings.of(AgentSettings)
+        provider = setup.provider or choose_provider(settings, setup.environ)
+        if setup.provider is None:
+            self.exits.push_async_callback(provider.close)
+        tools = tuple(setup.tools or ())
+        frame = self._frame(provider, tools)
+        compaction = Compaction(self.relay)
+        session = await Session.open(
+            frame,
+            project=setup.project,
+            session=ground.session,
+            provider=provider,
+            settings=setup.settings,
+            hooks=compaction.calls(),
+            clock=setup.clock,
+            emit=self.relay,
+            environ=setup.environ,
+        )
+        self.exits.push_async_callback(session.close)
+        await session.add_context()
+        hooks = await self._hooks(session)
+        toolbox = self._toolbox(tools, session, hooks)
+        compaction.toolbox, compaction.hooks = toolbox, hooks
+        compaction.more.append(lambda: (Extra("session", "where you are", self._surrounds()),))
+        opening = await self._opening(hooks, frame)
+
+        async def fit(wanted: Frame) -> Frame:
+            fitted = self._fit(wanted, provider)
+            stored = StoredFrame(fitted, self._surrounds())
+            await durably(lambda: ground.keep(session.id, stored))
+            return fitted
+
+        if ground.stored is None or ground.stored.frame != frame or opening.texts:
+            stored = StoredFrame(frame, self._surrounds())
+            await durably(lambda: ground.keep(session.id, stored))
+        most = setup.max_rounds or settings.max_rounds
+        gear = Gear(session, toolbox, provider, frame, self.relay, hooks, self.exits.pop_all(), fit, most)
+        return Agent(gear, opening)
+
+    def _frame(self, provider: Provider, tools: Sequence[Tool]) -> Frame:
+        """As the session had it, to the byte; else made now, and the same from then on (SPEC J1)."""
+        settings, stored = self.ground.settings.of(AgentSettings), self.ground.stored
+        if stored is None:
+            model = self.setup.model or settings.model or USUAL_MODEL
+            system = self.setup.system or render_system(self.ground.templates)
+            made = Frame(model, 0, system, tuple(tool.spec.declared() for tool in tools))
+            return self._fit(made, provider)
+        if self.setup.model in ("", stored.frame.model):
+            return stored.frame
+        return self._fit(replace(stored.frame, model=self.setup.model), provider)
+
+    def _fit(self, frame: Frame, provider: Provider) -> Frame:
+        thinks = self.ground.settings.of(AgentSettings).thinking
+        return fit_frame(frame, self.ground.catalog.find(frame.model), provider, thinks=thinks)
+
+    async def _hooks(self, session: Session) -> Hooks:
+        setup, ground = self.setup, self.ground
+        found = await find_hooks(
+            ground.settings.of(HookSettings),
+            ground.folders,
+            Trust(ground.project.control),
+            confirm=setup.confirm,
+            emit=self.relay,
+        )
+        place = HookPlace(
+            session.id,
+            ground.root,
+            ground.cwd,
+            f"{ground.session_folder(session.id)}.jsonl",
+            CLAUDE_MODES[setup.mode],
+            setup.environ,
+        )
+        return Hooks(found, place, self.relay)
+
+    def _toolbox(self, tools: Sequence[Tool], session: Session, hooks: Hooks) -> Toolbox:
+        setup, ground = self.setup, self.ground
+        folder = ground.session_folder(session.id)
+        place = Workplace(
+            ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
+        )
+        guard = Guard(
+            setup.mode,
+            Rules(),
+            ground.root,
+            setup.ask,
+            reach=Reach(read=(folder,)),
+            home=ground.folders.home,
+            user_home=ground.folders.user_home,
+        )
+        return Toolbox(tools, place, guard, hooks)
+
+    async def _opening(self, hooks: Hooks, frame: Frame) -> Opening:
+        """What is said beside the first prompt: where the agent works, if that was not said yet, and what
+        session-start hooks say."""
+        stored, surrounds = self.ground.stored, self._surrounds()
+        source = "startup" if self.ground.session is None else "fork" if self.setup.is_fork else "resume"
+        heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
+        is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
+        texts = [] if is_said else [surrounds]
+        texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
+        return Opening(tuple(texts), heard.notices)
+
+    def _surrounds(self) -> str:
+        today = self.setup.clock.now().astimezone().date()
+        return Surrounds.read(self.ground.cwd, self.ground.root, today).render()
+
+
+def _undated(surrounds: str) -> str:
+    """Without the day: when that changes, the session says so itself."""
+    return surrounds.rpartition("\n")[0]

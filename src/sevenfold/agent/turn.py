@@ -1,0 +1,51 @@
+"""A turn: what is known of it while it runs, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from sevenfold.agent.seen import Noticed, Streamed, Watch, unwatched
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.providers.provider import Delta, TextDelta
+from sevenfold.run.toolbox import Answers
+
+Reason: TypeAlias = Literal["answered", "interrupted", "refused", "failed", "out of rounds"]
+"""`refused`: by the model, or by a hook before it was asked. `failed`: see the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    text: str
+    """Of the last answer; of a refused prompt, why."""
+    rounds: int
+    reason: Reason
+    error: SevenfoldError | None = None
+
+
+@dataclass(slots=True)
+class Turn:
+    """What has happened of a turn so far."""
+
+    watch: Watch = unwatched
+    rounds: int = 0
+    text: str = ""
+    """Of the last whole answer."""
+    half: list[str] = field(default_factory=list[str])
+    """What has come of an answer that is not whole yet."""
+    answers: Answers | None = None
+    """Of the calls that are being run."""
+    stops_refused: int = 0
+    """How often hooks had the turn go on."""
+
+    def hear(self, delta: Delta) -> None:
+        if isinstance(delta, TextDelta):
+            self.half.append(delta.text)
+        self.watch(Streamed(delta))
+
+    def notice(self, *texts: str) -> None:
+        for text in texts:
+            self.watch(Noticed(text))
+
+    def end(self, reason: Reason, error: SevenfoldError | None = None) -> TurnEnd:
+        return TurnEnd(self.text, self.rounds, reason, error)

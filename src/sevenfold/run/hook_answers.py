@@ -1,0 +1,138 @@
+"""What a hook may be asked at, and what its answer says: Claude Code's shapes, so that hooks carry over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import Json, JsonObject, read_object, write_json
+
+HookEvent: TypeAlias = Literal[
+    "SessionStart",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PreCompact",
+    "PostCompact",
+    "Stop",
+    "SubagentStop",
+    "SessionEnd",
+]
+Decision: TypeAlias = Literal["allow", "ask", "deny"]
+
+BLOCKS = 2
+"""The exit code that blocks what the hook was asked about."""
+
+MAX_CHARS = 10_000
+"""Of each text in an answer. What is longer fills a window with what nobody asked to see."""
+
+SPEAKS = ("SessionStart", "UserPromptSubmit", "PreCompact")
+"""Events at which plain output is context; elsewhere only JSON says anything."""
+
+_STRENGTH: dict[Decision | None, int] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What hooks said, one or all together."""
+
+    blocked: str | None = None
+    """Why what they were asked about may not go on; None: it may."""
+    decision: Decision | None = None
+    """Of a tool call: whether to run it without asking, to ask, or not to run it."""
+    reason: str = ""
+    """Of the decision."""
+    context: tuple[str, ...] = ()
+    """To be told to the model."""
+    notices: tuple[str, ...] = ()
+    """To be told to the person."""
+    given: JsonObject | None = None
+    """Another input for the tool; None: as it was."""
+    output: str | None = None
+    """Another output of the tool; None: as it was."""
+    halted: str | None = None
+    """Why the agent should stop altogether; None: it goes on."""
+
+
+NOTHING_HEARD = Heard()
+
+
+def read_answer(event: HookEvent, code: int, out: str, err: str) -> Heard:
+    """One hook's answer; a `WireError` where its JSON cannot be read."""
+    if code == BLOCKS:
+        return Heard(blocked=cap(err.strip() or out.strip() or "a hook blocked it"))
+    text = out.strip()
+    if not text.startswith("{"):
+        return Heard(context=(cap(text),)) if text and event in SPEAKS else NOTHING_HEARD
+    return _read_json(event, read_object(text))
+
+
+def merge(heard: Iterable[Heard]) -> Heard:
+    """All of them together: the strictest decision counts, and of changes the last."""
+    all_heard = tuple(heard)
+    strictest = max(all_heard, key=lambda one: _STRENGTH[one.decision], default=NOTHING_HEARD)
+    return Heard(
+        blocked=next((one.blocked for one in all_heard if one.blocked is not None), None),
+        decision=strictest.decision,
+        reason=strictest.reason,
+        context=tuple(text for one in all_heard for text in one.context),
+        notices=tuple(text for one in all_heard for text in one.notices),
+        given=next((one.given for one in reversed(all_heard) if one.given is not None), None),
+        output=next((one.output for one in reversed(all_heard) if one.output is not None), None),
+        halted=next((one.halted for one in all_heard if one.halted is not None), None),
+    )
+
+
+def cap(text: str) -> str:
+    """The beginning of a text, with a remark where it was longer."""
+    if len(text) <= MAX_CHARS:
+        return text
+    return f"{text[:MAX_CHARS]}\n[{len(text) - MAX_CHARS:,} more characters of the hook are left out]"
+
+
+def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
+    special = wire.get("hookSpecificOutput")
+    own = special if isinstance(special, JsonObject) else JsonObject()
+    reason = _text(wire, "reason")
+    is_blocked = wire.get("decision") == "block"
+    # PreToolUse once said block and approve where it now says deny and allow.
+    is_deciding = event == "PreToolUse"
+    context = _text(own, "additionalContext")
+    notice = _text(wire, "systemMessage")
+    given, output = own.get("updatedInput"), own.get("updatedToolOutput")
+    return Heard(
+        blocked=(reason or "a hook blocked it") if is_blocked and not is_deciding else None,
+        decision=_decision(wire, own) if is_deciding else None,
+        reason=_text(own, "permissionDecisionReason") or reason,
+        context=(context,) if context else (),
+        notices=(notice,) if notice else (),
+        given=given if isinstance(given, JsonObject) else None,
+        output=None if output is None else _output(output),
+        halted=(_text(wire, "stopReason") or "a hook stopped it") if wire.get("continue") is False else None,
+    )
+
+
+def _decision(wire: JsonObject, own: JsonObject) -> Decision | None:
+    said = own.get("permissionDecision")
+    match said, wire.get("decision"):
+        case ("allow", _) | (None, "approve"):
+            return "allow"
+        case ("deny", _) | (None, "block"):
+            return "deny"
+        case ("ask" | "defer", _):
+            return "ask"
+        case (None, _):
+            return None
+        case _:
+            raise WireError(f"permissionDecision is {said!r}; expected allow, deny or ask")
+
+
+def _output(value: Json) -> str:
+    return cap(value) if isinstance(value, str) else cap(write_json(value).decode())
+
+
+def _text(wire: JsonObject, key: str) -> str:
+    value = wire.get(key)
+    return cap(value) if isinstance(value, str) else ""

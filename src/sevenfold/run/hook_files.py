@@ -1,0 +1,133 @@
+"""Where hooks are looked for: in the user's own files, and in a repository's once a person has agreed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.events import Emit, HooksIgnored, ignore
+from sevenfold.core.json import read_object, write_json
+from sevenfold.core.settings import switch
+from sevenfold.run.hook_config import Dialect, Hook, HookList, read_hooks
+from sevenfold.run.mcp_servers import Confirm, nobody
+from sevenfold.store.git_index import read_tracking
+from sevenfold.store.instruction_file import FileReader
+from sevenfold.store.offload import durably
+from sevenfold.store.trust import Trust
+
+OWN_FILE = "hooks.json"
+PROJECT_FILE = ".sevenfold/hooks.json"
+CLAUDE_FILE = ".claude/settings.json"
+CLAUDE_LOCAL_FILE = ".claude/settings.local.json"
+
+
+@dataclass(frozen=True, slots=True)
+class HookSettings:
+    SECTION: ClassVar[str] = "hooks"
+
+    enabled: bool = switch(True)
+    """On: nothing is run unless a file names it. Off runs no hook, whatever names one."""
+
+    claude_files: bool = switch(True)
+    """On: a project's hooks in .claude say the same to any agent, and are run once a person has agreed."""
+
+    claude_user_file: bool = switch(False)
+    """Off: what a person had another agent run is theirs to share; on reads ~/.claude/settings.json too."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookFile:
+    """A file that may hold hooks."""
+
+    path: Path
+    beneath: Path
+    """The folder that it may not lead out of."""
+    dialect: Dialect = "own"
+    needs_trust: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.path.relative_to(self.beneath).as_posix()
+
+
+@dataclass(frozen=True, slots=True)
+class HookFolders:
+    home: Path
+    """Our own."""
+    user_home: Path
+    root: Path | None
+    """The project's checkout."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    agreed: bytes
+    """What a person agrees to: the hooks alone, however else the file changes."""
+    found: HookList
+
+
+def list_files(settings: HookSettings, folders: HookFolders) -> Iterator[HookFile]:
+    """Every file that is looked at, the user's own first."""
+    if not settings.enabled:
+        return
+    yield HookFile(folders.home / OWN_FILE, folders.home)
+    if settings.claude_user_file:
+        yield HookFile(folders.user_home / CLAUDE_FILE, folders.user_home, "claude")
+    root = folders.root
+    if root is None or root == folders.user_home:
+        return
+    yield HookFile(root / PROJECT_FILE, root, needs_trust=True)
+    if settings.claude_files:
+        yield HookFile(root / CLAUDE_FILE, root, "claude", needs_trust=True)
+        # An archive can carry a file of this name too: only git's index shows that it is the user's own.
+        is_own = read_tracking(root, frozenset({CLAUDE_LOCAL_FILE, ".claude"})) == "untracked"
+        yield HookFile(root / CLAUDE_LOCAL_FILE, root, "claude", needs_trust=not is_own)
+
+
+async def find_hooks(
+    settings: HookSettings,
+    folders: HookFolders,
+    trust: Trust | None = None,
+    *,
+    confirm: Confirm = nobody,
+    emit: Emit = ignore,
+) -> tuple[Hook, ...]:
+    """All hooks that may run. What is not run, and why, is told."""
+    hooks: list[Hook] = []
+    for file in await durably(lambda: list(list_files(settings, folders))):
+        try:
+            content = await durably(lambda file=file: _read(file))
+        except FileMissing:
+            continue
+        except SevenfoldError as error:
+            emit(HooksIgnored(str(file.path), str(error)))
+            continue
+        for problem in content.found.problems:
+            emit(HooksIgnored(str(file.path), problem))
+        if content.found.hooks and await _is_agreed(file, content, trust, confirm, emit):
+            hooks += content.found.hooks
+    return tuple(hooks)
+
+
+def _read(file: HookFile) -> _Content:
+    config = read_object(FileReader().read(file.path, (file.beneath,)).text)
+    agreed = write_json(config.get("hooks"), sort_keys=True)
+    return _Content(agreed, read_hooks(config, source=str(file.path), dialect=file.dialect))
+
+
+async def _is_agreed(
+    file: HookFile, content: _Content, trust: Trust | None, confirm: Confirm, emit: Emit
+) -> bool:
+    if not file.needs_trust or (trust is not None and trust.is_trusted(file.name, content.agreed)):
+        return True
+    commands = "\n".join(f"  {hook.event}: {hook.command}" for hook in content.found.hooks)
+    if not await confirm(f"{file.path} wants to run these commands of the repository's own:\n{commands}"):
+        reason = f"{len(content.found.hooks)} of its hooks wait for somebody to trust this project"
+        emit(HooksIgnored(str(file.path), reason))
+        return False
+    if trust is not None:
+        await durably(lambda: trust.trust(file.name, content.agreed))
+    return True

@@ -1,0 +1,107 @@
+"""Hooks (SPEC K4): commands of the user's own that are asked before and after what an agent does.
+
+All that match are asked at the same time, and the strictest answer counts. One that fails is told, and costs
+nothing but what it would have said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from sevenfold.core.errors import WireError
+from sevenfold.core.events import Emit, HookFailed, ignore
+from sevenfold.core.json import JsonObject, freeze_object, write_json
+from sevenfold.core.messages import ToolUse
+from sevenfold.run.hook_answers import BLOCKS, NOTHING_HEARD, Heard, HookEvent, merge, read_answer
+from sevenfold.run.hook_command import run_command
+from sevenfold.run.hook_config import Hook
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlace:
+    """Which session hooks are asked about, and where they run."""
+
+    session: str
+    root: Path
+    cwd: Path
+    transcript: str = ""
+    mode: str = "default"
+    """The permission mode, in Claude Code's words."""
+    environ: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def question(self, event: HookEvent, details: Mapping[str, object]) -> JsonObject:
+        common = {
+            "session_id": self.session,
+            "transcript_path": self.transcript,
+            "cwd": str(self.cwd),
+            "hook_event_name": event,
+            "permission_mode": self.mode,
+        }
+        return freeze_object({**common, **details})
+
+    def surroundings(self) -> dict[str, str]:
+        root = str(self.root)
+        own = {"SEVENFOLD_PROJECT_DIR": root, "SEVENFOLD_SESSION_ID": self.session}
+        # What scripts that were written for Claude Code look at.
+        theirs = {"CLAUDE_PROJECT_DIR": root, "CLAUDE_CODE_SESSION_ID": self.session, "CLAUDECODE": "1"}
+        return {**self.environ, **own, **theirs}
+
+
+class Hooks:
+    """The hooks of one session."""
+
+    def __init__(self, hooks: Sequence[Hook], place: HookPlace, emit: Emit = ignore) -> None:
+        self._hooks, self.place, self._emit = tuple(hooks), place, emit
+
+    def has(self, event: HookEvent) -> bool:
+        return any(hook.event == event for hook in self._hooks)
+
+    async def ask(self, event: HookEvent, subject: str = "", **details: object) -> Heard:
+        """What the hooks of an event say; `subject` is what their matchers look at."""
+        chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(subject)]
+        return merge(await asyncio.gather(*(self._ask(hook, details) for hook in chosen)))
+
+    async def ask_before(self, use: ToolUse, name: str = "") -> Heard:
+        """Before a tool runs: whether it may, and with which input. `name` is the tool really meant."""
+        return await self._ask_of_tool("PreToolUse", use, name)
+
+    async def ask_after(self, use: ToolUse, response: str, took: timedelta, name: str = "") -> Heard:
+        """After a tool ran: what to say of it, and what the model is shown."""
+        milliseconds = round(took.total_seconds() * 1_000)
+        return await self._ask_of_tool(
+            "PostToolUse", use, name, tool_response=response, duration_ms=milliseconds
+        )
+
+    async def _ask_of_tool(self, event: HookEvent, use: ToolUse, name: str, **details: object) -> Heard:
+        named = name or use.name
+        told = {"tool_input": use.input, "tool_use_id": use.id, **details}
+        chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(named)]
+        asked = (self._ask(hook, {"tool_name": hook.tool_name(named), **told}) for hook in chosen)
+        return merge(await asyncio.gather(*asked))
+
+    async def _ask(self, hook: Hook, details: Mapping[str, object]) -> Heard:
+        question = write_json(self.place.question(hook.event, details))
+        environ = self.place.surroundings()
+        try:
+            ended = await run_command(
+                hook.command, question, cwd=self.place.cwd, environ=environ, limit=hook.limit
+            )
+        except OSError as error:
+            return self._failed(hook, f"it could not be started: {error.strerror or error}")
+        if ended.code is None:
+            return self._failed(hook, f"it took over {hook.limit.total_seconds():g} s and was stopped")
+        if ended.code not in (0, BLOCKS):
+            said = ended.err.strip()[:200]
+            return self._failed(hook, f"it ended with code {ended.code}{f': {said}' if said else ''}")
+        try:
+            return read_answer(hook.event, ended.code, ended.out, ended.err)
+        except WireError as error:
+            return self._failed(hook, f"its answer cannot be read: {error}")
+
+    def _failed(self, hook: Hook, reason: str) -> Heard:
+        self._emit(HookFailed(f"{hook.event} {hook.source}".strip(), reason))
+        return NOTHING_HEARD

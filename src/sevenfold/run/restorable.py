@@ -1,0 +1,17 @@
+"""What comes back into view after a compaction (SPEC E3) besides files: whoever holds it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from sevenfold.layers.compact_restore import Extra
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """A tool that holds something the model must see again: skills, a plan, a todo list, tasks, listings."""
+
+    def extras(self) -> Sequence[Extra]:
+        """What it is now, skills newest first; nothing where there is nothing."""
+        ...

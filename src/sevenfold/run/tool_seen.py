@@ -1,0 +1,41 @@
+"""What whoever watches tools is shown while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
+
+from sevenfold.core.messages import ToolUse
+from sevenfold.run.tool import ToolOutput
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    use: ToolUse
+    said: str
+    """The call in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPrinted:
+    """A running tool printed something."""
+
+    use: ToolUse
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded:
+    use: ToolUse
+    output: ToolOutput
+    took: timedelta
+
+
+ToolSeen: TypeAlias = ToolStarted | ToolPrinted | ToolEnded
+OnTool: TypeAlias = Callable[[ToolSeen], None]
+
+
+def unseen(seen: ToolSeen) -> None:
+    """For calls that nobody watches."""

@@ -1,0 +1,135 @@
+"""The loop: what a turn is, and how it goes on when it is cut short."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from sevenfold.agent.seen import RoundEnded, Seen, Streamed, ToolEnded, ToolStarted
+from sevenfold.core.errors import Overloaded, PromptTooLong
+from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.providers.scripted import ScriptedProvider, say
+from tests.agent.workshop import Plain, Shop
+
+
+def said(messages: list[Message] | tuple[Message, ...]) -> list[str]:
+    """Texts and results, each with who said it."""
+    found: list[str] = []
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, Text):
+                found.append(f"{message.role}: {block.text}")
+            elif isinstance(block, ToolResult):
+                found.append(f"result: {block.content}")
+    return found
+
+
+def test_a_turn_goes_from_a_prompt_over_tools_to_an_answer(tmp_path: Path) -> None:
+    async def tell() -> None:
+        steps = [say("I look.", calls={"look": {"n": 1}}), say("Done.")]
+        with ScriptedProvider(steps) as models:
+            agent = await Shop(tmp_path, models).open()
+            seen: list[Seen] = []
+            end = await agent.run_turn("Please look.", seen.append)
+            await agent.close()
+        assert (end.text, end.rounds, end.reason) == ("Done.", 2, "answered")
+        assert "result: look 1" in said(models.requests[-1].messages)
+        kinds = [type(one) for one in seen]
+        assert kinds.index(Streamed) < kinds.index(ToolStarted) < kinds.index(ToolEnded)
+        assert kinds.count(RoundEnded) == 2
+
+    asyncio.run(tell())
+
+
+def test_a_prompt_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Path) -> None:
+    async def tell() -> None:
+        steps = [say("One."), PromptTooLong(tokens=300_000, limit=200_000), say("Two.")]
+        with ScriptedProvider(steps, lanes={"summary": lambda _: say("<summary>all</summary>")}) as models:
+            agent = await Shop(tmp_path, models).open()
+            await agent.run_turn("word " * 3_000)
+            end = await agent.run_turn("More.")
+            await agent.close()
+        assert (end.text, end.reason) == ("Two.", "answered")
+
+    asyncio.run(tell())
+
+
+def test_a_provider_that_fails_ends_the_turn_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([Overloaded("busy"), say("Now.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+            first = await agent.run_turn("Hello.")
+            second = await agent.run_turn("Again.")
+            await agent.close()
+        assert first.reason == "failed"
+        assert isinstance(first.error, Overloaded)
+        assert second.text == "Now."
+
+    asyncio.run(tell())
+
+
+def test_what_is_posted_in_a_turn_is_heard_when_its_next_round_begins(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say(calls={"look": {"n": 1}}), say("Heard.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+
+            def watch(seen: Seen) -> None:
+                if isinstance(seen, ToolStarted):
+                    agent.post("a word from elsewhere")
+
+            await agent.run_turn("Go.", watch)
+            await agent.close()
+        last = said(models.requests[-1].messages)
+        assert last.index("result: look 1") < last.index("user: a word from elsewhere")
+
+    asyncio.run(tell())
+
+
+def test_what_is_posted_between_turns_can_start_one(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("Read.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+            waiting = asyncio.create_task(agent.inbox.wait())
+            agent.post("mail")
+            await waiting
+            end = await agent.run_turn(None)
+            await agent.close()
+        assert end.text == "Read."
+        assert "user: mail" in said(models.requests[-1].messages)
+
+    asyncio.run(tell())
+
+
+def test_a_turn_ends_when_its_rounds_are_used_up(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say(calls={"look": {}}), say(calls={"look": {}})]) as models:
+            agent = await Shop(tmp_path, models).open(max_rounds=2)
+            end = await agent.run_turn("Go.")
+            await agent.close()
+        assert (end.reason, end.rounds) == ("out of rounds", 2)
+
+    asyncio.run(tell())
+
+
+def test_an_interrupt_answers_open_calls_and_keeps_what_was_done(tmp_path: Path) -> None:
+    async def tell() -> None:
+        calls = say(calls={"look": {"n": 1}, "dig": {"n": 2}})
+        with ScriptedProvider([calls, say("On.")]) as models:
+            shop = Shop(tmp_path, models, [Plain(), Plain("dig", is_parallel=False, waits=10_000)])
+            agent = await shop.open()
+
+            def watch(seen: Seen) -> None:
+                if isinstance(seen, ToolStarted) and seen.use.name == "dig":
+                    asyncio.get_running_loop().call_soon(agent.interrupt)
+
+            first = await agent.run_turn("Go.", watch)
+            second = await agent.run_turn("Go on.")
+            await agent.close()
+        assert (first.reason, second.reason) == ("interrupted", "answered")
+        told = said(models.requests[-1].messages)
+        assert "result: look 1" in told
+        assert "result: [interrupted by the user]" in told
+        assert shop.noted.of("TurnInterrupted")
+        assert not shop.noted.of("HistoryRepaired")
+
+    asyncio.run(tell())
