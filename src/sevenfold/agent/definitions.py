@@ -1,0 +1,213 @@
+"""Which agents can be started: two of ours, and those that markdown files define.
+
+A file's body is the agent's system prompt and its head says the rest. Files for Claude Code are understood as
+they are. A project's own are listed as such: whoever wrote the repository wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sevenfold.core.catalog import Catalog
+from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.events import DefinitionSkipped, Emit, ignore
+from sevenfold.core.frontmatter import Document, read_frontmatter
+from sevenfold.layers.mail import check_name
+from sevenfold.run.permissions import MODES, Mode
+from sevenfold.store.instruction_file import FileReader
+
+Origin: TypeAlias = Literal["built-in", "user", "project"]
+Scope: TypeAlias = Literal["user", "project", "local"]
+SCOPES: tuple[Scope, ...] = ("user", "project", "local")
+
+MAX_LISTED_CHARS = 300
+"""Of one description: the listing is part of every request."""
+
+MAX_FILES = 200
+"""In one folder. Nobody has that many agents, and every one is read when a session starts."""
+
+CLAUDE_TOOLS = {
+    "bash": "shell",
+    "multiedit": "edit",
+    "notebookedit": "edit",
+    "ls": "glob",
+    "task": "agent",
+    "todowrite": "todo",
+    "webfetch": "web_fetch",
+    "sendmessage": "send_message",
+    "exitplanmode": "plan",
+}
+"""What Claude Code calls tools that are called otherwise here."""
+
+CLAUDE_MODES: dict[str, Mode] = {
+    "default": "ask",
+    "acceptedits": "accept-edits",
+    "plan": "plan",
+    "bypasspermissions": "bypass",
+}
+
+_STRICTNESS: tuple[Mode, ...] = ("read-only", "plan", "ask", "accept-edits", "bypass")
+_FAMILIES = frozenset({"opus", "sonnet", "haiku", "fable", "mythos"})
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One agent that can be started."""
+
+    name: str
+    description: str
+    """When to use it, for whoever chooses."""
+    prompt: str
+    """Its system prompt."""
+    tools: tuple[str, ...] | None = None
+    """By name; None: all that its starter has."""
+    model: str = ""
+    """Empty: as its starter's. A family's name, such as `haiku`, is its newest model."""
+    mode: Mode | None = None
+    """None: as its starter's. Never less strict than that."""
+    memory: Scope | None = None
+    origin: Origin = "built-in"
+    path: str = ""
+
+
+_GENERAL = Definition(
+    "general",
+    "Any task of several steps that can be described in one message and ends in one answer.",
+    "You are an agent that another agent has given one task. Do all of it and nothing else, with the tools "
+    "you have. Nobody answers questions: decide sensibly and say what you decided. Your last message goes "
+    "back as the result: state what you found or did, with paths and line numbers, and what is left.",
+)
+_EXPLORE = Definition(
+    "explore",
+    "Questions about a code base that take reading many files; it changes nothing.",
+    "You are an agent that another agent has asked a question about this code base. Search widely, read what "
+    "matters, change nothing. Your last message goes back as the result: answer first, then the evidence as "
+    "path:line, then what you could not find.",
+    tools=("read", "glob", "grep", "shell", "web_fetch"),
+    mode="read-only",
+)
+BUILT_IN = (_GENERAL, _EXPLORE)
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionFolder:
+    path: Path
+    origin: Origin
+
+
+def definition_folders(home: Path, root: Path | None) -> tuple[DefinitionFolder, ...]:
+    """Where definitions lie; of two of one name the later counts, the project's above the user's."""
+    user = (DefinitionFolder(home / "agents", "user"),)
+    if root is None:
+        return user
+    return (
+        *user,
+        DefinitionFolder(root / ".claude" / "agents", "project"),
+        DefinitionFolder(root / ".sevenfold" / "agents", "project"),
+    )
+
+
+def read_definitions(folders: Iterable[DefinitionFolder], emit: Emit = ignore) -> tuple[Definition, ...]:
+    """All there are, by name. A file that cannot be used is told, and the others count."""
+    found = {definition.name: definition for definition in BUILT_IN}
+    reader = FileReader()
+    for folder in folders:
+        for path in _files(folder.path):
+            try:
+                text = reader.read(path, within=(folder.path,)).text
+                definition = read_definition(text, folder.origin, path)
+            except SevenfoldError as error:
+                emit(DefinitionSkipped(str(path), str(error)))
+                continue
+            found[definition.name] = definition
+    return tuple(sorted(found.values(), key=lambda definition: definition.name))
+
+
+def read_definition(text: str, origin: Origin, path: Path) -> Definition:
+    """What a file defines; `InputError` says what is wrong with it."""
+    document = read_frontmatter(text)
+    if document.fault:
+        raise InputError(document.fault)
+    prompt = document.body.strip()
+    description = " ".join(document.text("description").split())
+    if not description or not prompt:
+        raise InputError("an agent needs a description in its head and a prompt below it")
+    return Definition(
+        check_name(document.text("name") or path.stem),
+        description,
+        prompt,
+        _tools(document),
+        "" if document.text("model") == "inherit" else document.text("model"),
+        _mode(document),
+        _scope(document),
+        origin,
+        str(path),
+    )
+
+
+def render_listing(definitions: Sequence[Definition]) -> str:
+    """One line an agent, for the description of the tool that starts them."""
+    return "\n".join(f"- {item.name}: {_cut(item.description)}{_origin(item)}" for item in definitions)
+
+
+def choose_mode(wanted: Mode | None, starter: Mode) -> Mode:
+    """The stricter of the two: no agent may do more than who started it."""
+    if wanted is None or _STRICTNESS.index(wanted) > _STRICTNESS.index(starter):
+        return starter
+    return wanted
+
+
+def choose_model(wanted: str, starter: str, catalog: Catalog) -> str:
+    """Which model an agent runs on. Families are known only beside a model of their own maker."""
+    if wanted.lower() not in _FAMILIES:
+        return wanted or starter
+    own = catalog.find(starter).name
+    newest = (model.name for model in catalog.models if model.name.startswith(f"claude-{wanted.lower()}-"))
+    return next(newest, starter) if own.startswith("claude-") else starter
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:MAX_FILES]
+    except OSError:
+        return []  # most people have none
+
+
+def _tools(document: Document) -> tuple[str, ...] | None:
+    named = document.texts("tools")
+    if not named or "*" in named:
+        return None
+    # Claude Code allows `Bash(git:*)`; what it may be called with is a matter of permissions here.
+    plain = (name.partition("(")[0].strip() for name in named)
+    return tuple(dict.fromkeys(name if "__" in name else _own_tool(name) for name in plain))
+
+
+def _own_tool(name: str) -> str:
+    return CLAUDE_TOOLS.get(name.lower().replace("_", ""), name.lower())
+
+
+def _mode(document: Document) -> Mode | None:
+    said = document.text("mode") or document.text("permissionMode")
+    if not said or said.lower() in CLAUDE_MODES:
+        return CLAUDE_MODES.get(said.lower())
+    if said not in MODES:
+        raise InputError(f"its mode is {said!r}; use one of {', '.join(MODES)}")
+    return MODES[MODES.index(said)]
+
+
+def _scope(document: Document) -> Scope | None:
+    said = document.text("memory")
+    if said and said not in SCOPES:
+        raise InputError(f"its memory is {said!r}; use one of {', '.join(SCOPES)}")
+    return SCOPES[SCOPES.index(said)] if said else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_LISTED_CHARS else f"{text[: MAX_LISTED_CHARS - 1]}…"
+
+
+def _origin(definition: Definition) -> str:
+    return " (defined by this repository)" if definition.origin == "project" else ""
