@@ -8,16 +8,17 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.usages import context, doctor, layers, replay, settings, simulate, spend
+from sevenfold.cli.usages import chat, context, doctor, layers, replay, settings, simulate, spend, stats
 from sevenfold.core.version import __version__
 
 Command: TypeAlias = Callable[[Namespace, Screen], int]
 
-USAGES = (settings, replay, simulate, context, spend, doctor, layers)
+USAGES = (chat, settings, replay, simulate, context, stats, spend, doctor, layers)
 """In the order in which `--help` lists them."""
 
 _EXAMPLES = """\
 examples:
+  sevenfold chat                            an agent in this repository, with all seven layers
   sevenfold replay                          what your recorded sessions cost, and where the cache broke
   sevenfold replay ~/.claude/projects/-srv-app --reprice claude-sonnet-5-5
   sevenfold settings                        every setting, its value and where that came from
@@ -25,6 +26,7 @@ examples:
   sevenfold settings compact.enabled        one setting, with its reason and its name in the environment
   sevenfold settings --json | jq .refused   what a committed settings file tried to set and may not
   sevenfold context                         what fills your last session's window, and its next compaction
+  sevenfold stats                           what your sessions cost over time, and what the layers did
   sevenfold spend                           what background work spent, and the switch over it
   sevenfold doctor                          is everything set up, and what to do if not
   sevenfold layers                          the seven layers: what each costs and when it acts

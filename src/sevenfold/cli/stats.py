@@ -1,0 +1,53 @@
+"""`sevenfold stats`: what a project's sessions cost over time, and what the layers did."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.render import Screen
+from sevenfold.cli.sections import SECTIONS
+from sevenfold.cli.stats_facts import read_project
+from sevenfold.cli.stats_view import describe_stats, show_stats
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import InputError
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+
+LOOK_BACK = timedelta(days=30)
+
+
+def run(options: Namespace, screen: Screen) -> int:
+    project, since = cast("Path", options.project), _read_since(cast("str | None", options.since))
+    if not project.is_dir():
+        raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
+    settings = read_settings(SECTIONS, root=find_checkout(project), environ=os.environ)
+    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    try:
+        facts = read_project(
+            project,
+            settings,
+            home,
+            since,
+            with_fidelity=bool(options.fidelity),
+            on_progress=lambda share: screen.show_progress("reading", share),
+        )
+    finally:
+        screen.clear_progress()
+    if options.json:
+        screen.show_json(describe_stats(facts, since))
+    else:
+        show_stats(facts, since, screen, by_session=bool(options.sessions), fidelity=bool(options.fidelity))
+    return 0
+
+
+def _read_since(text: str | None) -> date:
+    if text is None:
+        return (SystemClock().now() - LOOK_BACK).date()
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"--since {text!r} is no day; write it as 2026-11-15") from error

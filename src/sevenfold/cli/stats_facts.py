@@ -1,0 +1,170 @@
+"""What a project's sessions did and cost, from their transcripts and events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+
+from sevenfold.core.catalog import Catalog, open_catalog
+from sevenfold.core.errors import SevenfoldError, WireError
+from sevenfold.core.messages import Message
+from sevenfold.core.requests import Reply
+from sevenfold.core.settings import Settings
+from sevenfold.core.usage import read_openai_usage, read_usage
+from sevenfold.replay.cut_fidelity import CutFidelity, measure_cuts
+from sevenfold.request.bill_book import BillBook, Spent
+from sevenfold.store.event_log import read_events
+from sevenfold.store.folder import Folder
+from sevenfold.store.git_root import find_root
+from sevenfold.store.identity import identify
+from sevenfold.store.records import BoundaryRecord, CutRecord, Record, RecordId, UsageRecord
+from sevenfold.store.sessions import SessionEntry, SessionId, list_sessions
+from sevenfold.store.transcript_reader import Stored, scan
+
+FIGURES = ("usage", "cut", "boundary")
+"""Kinds of records that hold figures: all others can be passed over unread."""
+
+MAIN = "main"
+OnProgress = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    id: SessionId
+    started: datetime
+    rounds: int
+    compactions: int
+    cuts: dict[int, int]
+    """Of the other layers, by layer."""
+    spent: tuple[Spent, ...]
+    events: dict[str, int]
+    unread: int
+    """Bills that could not be read."""
+    fidelity: tuple[CutFidelity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    root: str
+    sessions: tuple[SessionFacts, ...]
+    """Oldest first."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    """One session's figures as its lines go by."""
+
+    catalog: Catalog
+    book: BillBook
+    started: datetime | None = None
+    rounds: int = 0
+    compactions: int = 0
+    unread: int = 0
+    cuts: Counter[int] = field(default_factory=Counter[int])
+    seen: set[RecordId] = field(default_factory=set[RecordId])
+
+    def take(self, record: Record) -> None:
+        if record.id in self.seen:
+            return
+        self.seen.add(record.id)
+        self.started = self.started or record.at
+        match record.body:
+            case UsageRecord() as bill:
+                self._bill(bill, record.at)
+            case CutRecord(layer):
+                # A compaction has a boundary of its own.
+                self.cuts[layer] += layer != 4
+            case BoundaryRecord():
+                self.compactions += 1
+            case _:
+                pass
+
+    def _bill(self, bill: UsageRecord, at: datetime) -> None:
+        try:
+            usage = read_usage(bill.wire) if bill.dialect == "anthropic" else read_openai_usage(bill.wire)
+        except WireError:
+            self.unread += 1
+            return
+        self.rounds += bill.who == MAIN
+        reply = Reply(Message("assistant", ""), usage, bill.wire, model=bill.model, dialect=bill.dialect)
+        self.book.add(bill.who, bill.model, reply, at.date())
+
+
+def read_project(
+    project: Path,
+    settings: Settings,
+    home: Path,
+    since: date,
+    *,
+    with_fidelity: bool = False,
+    on_progress: OnProgress | None = None,
+) -> ProjectFacts:
+    """All sessions written to since a day. A project that nothing was kept for has none."""
+    root = find_root(project)
+    place = home / "projects" / identify(root)
+    if not place.is_dir():
+        return ProjectFacts(str(root), ())
+    catalog = open_catalog(settings)
+    with Folder.open(place) as folder, folder.subfolder("sessions", create=False) as sessions:
+        listed = [entry for entry in list_sessions(sessions) if entry.modified.date() >= since]
+        found = tuple(_read_all(sessions, listed, catalog, with_fidelity, on_progress))
+    return ProjectFacts(str(root), tuple(sorted(found, key=lambda each: (each.started, each.id))))
+
+
+def _read_all(
+    sessions: Folder,
+    listed: Sequence[SessionEntry],
+    catalog: Catalog,
+    with_fidelity: bool,
+    on_progress: OnProgress | None,
+) -> Iterator[SessionFacts]:
+    total, done = sum(entry.size_bytes for entry in listed) or 1, 0
+    for entry in listed:
+        facts = _read_session(sessions, entry, catalog, with_fidelity)
+        if facts is not None:
+            yield facts
+        done += entry.size_bytes
+        if on_progress is not None:
+            on_progress(done / total)
+
+
+def _read_session(
+    sessions: Folder, entry: SessionEntry, catalog: Catalog, with_fidelity: bool
+) -> SessionFacts | None:
+    tally = _Tally(catalog, BillBook(catalog))
+    for line in scan(sessions, entry.id, kinds=FIGURES):
+        if isinstance(line, Stored):
+            tally.take(line.record)
+    if tally.started is None:
+        return None  # no model was ever asked
+    has_cuts = tally.compactions or tally.cuts
+    return SessionFacts(
+        entry.id,
+        tally.started,
+        tally.rounds,
+        tally.compactions,
+        {layer: count for layer, count in sorted(tally.cuts.items()) if count},
+        tally.book.spent(),
+        _count_events(sessions, entry.id),
+        tally.unread,
+        measure_cuts(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
+    )
+
+
+def _count_events(sessions: Folder, session: SessionId) -> dict[str, int]:
+    try:
+        with sessions.subfolder(session, create=False) as folder:
+            return dict(Counter(told.name for told in read_events(folder)))
+    except SevenfoldError:
+        return {}  # a session without a folder has told nothing
+
+
+def _each_once(sessions: Folder, session: SessionId) -> Iterator[Record]:
+    seen: set[RecordId] = set()
+    for line in scan(sessions, session):
+        if isinstance(line, Stored) and line.record.id not in seen:
+            seen.add(line.record.id)
+            yield line.record

@@ -1,0 +1,117 @@
+"""After a cut it is counted what the session went on to use, and whether that was still there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.layers.tool_results import Decision
+from sevenfold.replay.cut_fidelity import CutFidelity, measure_cuts
+from sevenfold.store.records import (
+    AsideRecord,
+    Body,
+    BoundaryRecord,
+    CutRecord,
+    DecisionRecord,
+    MessageRecord,
+    Record,
+    RecordId,
+    Segment,
+)
+
+AT = datetime(2026, 11, 15, tzinfo=UTC)
+LINE = "def parse_header(line: str) -> tuple[str, str]:"
+
+
+def records(*bodies: Body) -> list[Record]:
+    return [Record(body, AT, RecordId(str(number))) for number, body in enumerate(bodies)]
+
+
+def read(number: int, path: str, text: str) -> tuple[MessageRecord, MessageRecord]:
+    use = ToolUseId(f"t{number}")
+    asked = Message("assistant", (ToolUse(use, "read", JsonObject({"file_path": path})),))
+    return MessageRecord(asked), MessageRecord(Message("user", (ToolResult(use, text),)))
+
+
+def edit(old: str) -> MessageRecord:
+    given = JsonObject({"file_path": "x", "old_string": old, "new_string": "y"})
+    return MessageRecord(Message("assistant", (ToolUse(ToolUseId("e"), "edit", given),)))
+
+
+def cleared(*uses: str, marker: str = "[cleared]") -> CutRecord:
+    detail = freeze_object({"cleared": dict.fromkeys(uses, marker)})
+    return CutRecord(2, "old results", None, detail)
+
+
+def only(*bodies: Body) -> CutFidelity:
+    [cut] = measure_cuts(records(*bodies))
+    return cut
+
+
+def test_what_was_cleared_and_is_quoted_later_is_one_pointer_away_by_its_path() -> None:
+    cut = only(*read(1, "src/a.py", LINE), cleared("t1"), edit(LINE))
+    # The line, and the name in it.
+    assert (cut.layer, cut.used, cut.in_view, cut.pointed) == (2, 2, 0, 2)
+
+
+def test_what_was_kept_is_in_view() -> None:
+    cut = only(*read(1, "src/a.py", LINE), *read(2, "src/b.py", "nothing"), cleared("t2"), edit(LINE))
+    assert (cut.used, cut.in_view, cut.share) == (2, 2, 1.0)
+
+
+def test_what_no_result_had_shown_before_the_cut_does_not_count() -> None:
+    cut = only(
+        *read(1, "src/a.py", "nothing"),
+        cleared("t1"),
+        *read(2, "src/c.py", LINE),
+        edit(LINE),
+        edit("words only"),
+    )
+    assert (cut.used, cut.share) == (0, None)
+
+
+def test_after_a_compaction_only_what_the_summary_or_a_kept_message_names_is_left() -> None:
+    summary = AsideRecord(Message("user", (Text("We worked on src/a.py."),)), "summary")
+    boundary = BoundaryRecord("auto", 1_000, None)
+    cut = only(
+        *read(1, "src/a.py", LINE), *read(2, "lib/z.py", "other_name = 1"), boundary, summary, edit(LINE)
+    )
+    assert (cut.layer, cut.used, cut.in_view, cut.pointed) == (4, 2, 0, 2)
+    lost = only(*read(2, "lib/z.py", LINE), boundary, summary, edit(LINE))
+    assert (lost.used, lost.in_view, lost.pointed, lost.share) == (2, 0, 0, 0.0)
+
+
+def test_messages_that_a_boundary_kept_are_in_view() -> None:
+    kept = Segment(RecordId("2"), RecordId("5"), RecordId("3"), 0)
+    first, second = read(1, "src/a.py", "gone"), read(2, "src/b.py", LINE)
+    cut = only(*first, *second, BoundaryRecord("auto", 1, None, (), kept), edit(LINE))
+    assert (cut.used, cut.in_view) == (2, 2)
+
+
+def test_a_spilled_result_counts_as_its_preview_and_leads_to_its_file() -> None:
+    decision = Decision(ToolUseId("t1"), "see tool-results/t1.txt", "tool-results/t1.txt", None, 9)
+    asked = Message("assistant", (ToolUse(ToolUseId("t1"), "shell", JsonObject({"command": "make"})),))
+    shown = Message("user", (ToolResult(ToolUseId("t1"), LINE),))
+    cut = only(
+        MessageRecord(asked),
+        MessageRecord(shown),
+        DecisionRecord(decision),
+        *read(2, "src/b.py", "x"),
+        cleared("t2"),
+        edit(LINE),
+    )
+    assert (cut.used, cut.in_view, cut.pointed) == (2, 0, 2)
+
+
+def test_each_cut_counts_what_was_used_after_it() -> None:
+    bodies = (
+        *read(1, "src/a.py", LINE),
+        cleared("t1"),
+        edit(LINE),
+        *read(2, "src/a.py", LINE),
+        cleared("t2"),
+        edit(LINE),
+    )
+    first, second = measure_cuts(records(*bodies))
+    assert (first.used, second.used) == (4, 2)
