@@ -13,7 +13,13 @@ from sevenfold.core.events import Event, TempSwept
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.folder import TEMP_LIFE, Folder
 from sevenfold.store.project import Project
-from sevenfold.store.sessions import latest_session, list_sessions, new_session_id
+from sevenfold.store.sessions import (
+    is_agent_session,
+    latest_session,
+    list_sessions,
+    new_agent_session,
+    new_session_id,
+)
 from sevenfold.store.transcript import Transcript
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -84,3 +90,14 @@ def test_sweep_finds_dead_temporaries_in_every_folder_and_spares_live_ones(tmp_p
         assert project.sweep(now + 2 * TEMP_LIFE, seen.append) == len(folders)
     assert list(home.rglob(".tmp-*")) == []
     assert sum(event.count for event in seen if isinstance(event, TempSwept)) == len(folders)
+
+
+def test_a_session_that_an_agent_started_is_not_the_one_to_continue(tmp_path: Path) -> None:
+    mine, its = new_session_id(), new_agent_session()
+    with Folder.open(tmp_path) as folder:
+        for session in (mine, its):
+            Transcript.open(folder, session).close()
+        os.utime(tmp_path / f"{mine}.jsonl", ns=(0, 0))
+        assert is_agent_session(its)
+        assert not is_agent_session(mine)
+        assert latest_session(folder) == mine

@@ -21,7 +21,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.session_fork import fork_transcript
-from sevenfold.store.sessions import SessionId, latest_session
+from sevenfold.store.sessions import SessionId, is_agent_session, latest_session
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
 
@@ -101,7 +101,7 @@ def _choose(sessions: Folder, wish: Wish, clock: Clock) -> SessionId | None:
     if wish.session is None:
         return None
     named = latest_session(sessions) if wish.session == LATEST else SessionId(wish.session)
-    if sessions.entry(f"{named}.jsonl") is None:
+    if sessions.entry(f"{named}.jsonl") is None and not is_agent_session(named):
         raise FileMissing(f"no session {named!r} in {sessions.path}; take one that is there, or `{LATEST}`")
     if not wish.is_fork:
         return named

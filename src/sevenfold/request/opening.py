@@ -30,7 +30,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
-from sevenfold.store.sessions import SessionId, latest_session, new_session_id
+from sevenfold.store.sessions import SessionId, is_agent_session, latest_session, new_session_id
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.store.spill import Spills
 from sevenfold.store.transcript_reader import Resumed, resume
@@ -93,7 +93,7 @@ class Opened:
             spills = Spills(folder, path.tool_results, emit=emit)
             exits.callback(spills.close)
             journal = DiskJournal(project.sessions, named, clock, emit)
-            found = resume(project.sessions, named, emit=emit) if wanted.session else None
+            found = _resume(project.sessions, named, emit) if wanted.session else None
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
             around = Surroundings(path, open_catalog(settings), clock, emit, journal, spills)
@@ -116,6 +116,16 @@ def path_settings(settings: Settings) -> PathSettings:
         settings.of(ServerEditSettings),
         settings.of(ContextSettings),
     )
+
+
+def _resume(sessions: Folder, named: SessionId, emit: Emit) -> Resumed | None:
+    """What was said so far; None for an agent's session that is named before it begins."""
+    try:
+        return resume(sessions, named, emit=emit)
+    except FileMissing:
+        if is_agent_session(named):
+            return None
+        raise
 
 
 def _open_if_there(path: Path, exits: ExitStack) -> Folder | None:

@@ -12,6 +12,8 @@ from sevenfold.store.folder import Entry, Folder
 
 SessionId = NewType("SessionId", str)
 
+_AGENT = "agent-"
+
 _SUFFIX = ".jsonl"
 _LATEST_NS = 253_402_300_799 * 10**9
 """The end of the year 9999: some file systems keep times that Python cannot say."""
@@ -28,6 +30,16 @@ class SessionEntry:
 def new_session_id() -> SessionId:
     """A name nobody else has."""
     return SessionId(uuid4().hex)
+
+
+def new_agent_session() -> SessionId:
+    """The same for a session that an agent started, and no person."""
+    return SessionId(f"{_AGENT}{uuid4().hex}")
+
+
+def is_agent_session(session: str) -> bool:
+    """Whether an agent started it: a person who goes on with their last session does not mean this one."""
+    return session.startswith(_AGENT)
 
 
 def list_sessions(sessions: Folder) -> list[SessionEntry]:
@@ -50,7 +62,7 @@ def _entry(sessions: Folder, name: str) -> Entry | None:
 
 def latest_session(sessions: Folder) -> SessionId:
     """The one to continue; `FileMissing` when there is none yet."""
-    found = list_sessions(sessions)
+    found = [entry for entry in list_sessions(sessions) if not is_agent_session(entry.id)]
     if not found:
         raise FileMissing(f"no session in {sessions.path} to continue; start a new one")
     return found[0].id
