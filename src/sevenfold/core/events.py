@@ -19,7 +19,21 @@ from sevenfold.core.agent_events import (
     ProgressSkipped,
     WorktreeKept,
 )
+from sevenfold.core.command_events import GuardedMoved, SandboxMissing
 from sevenfold.core.messages import ToolUseId
+from sevenfold.core.outside_events import (
+    DocDropped,
+    DocSkipped,
+    DocTracked,
+    DocUpdated,
+    McpConnected,
+    McpDeferred,
+    McpFailed,
+    McpSkipped,
+    UntrustedRead,
+)
+from sevenfold.core.tool_events import RuleLost, SkillSkipped
+from sevenfold.core.turn_events import HooksIgnored, ToolFailed, TurnInterrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +220,6 @@ class HookFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class HooksIgnored:
-    """Hooks of a file, or some of them, are not run."""
-
-    source: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class InstructionSkipped:
     """An instruction file, or one that it imports, is not read."""
 
@@ -345,6 +351,17 @@ class PriceUnknown:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptTrimmed:
+    """The provider leaves out of the prompt what was in it before, as it does on this model: earlier thinking
+    once the user speaks, or a message that was for one turn. What follows it is written to the cache again."""
+
+    who: str
+    path: str
+    """The first block that differs."""
+    lost_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReplyUnrecorded:
     """An answer went to the caller of an attached client and could not be read along: its bill is not booked."""
 
@@ -465,15 +482,6 @@ class ToolDenied:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolFailed:
-    """A tool broke in a way of its own: the model was told so, and the turn goes on."""
-
-    tool: str
-    tool_use_id: ToolUseId
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class TranscriptFailed:
     """Records could not be written: the session goes on, they are tried again, and until then a crash would
     lose them."""
@@ -481,17 +489,6 @@ class TranscriptFailed:
     transcript: str
     waiting: int
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class TurnInterrupted:
-    """A turn was cut short; what an unfinished answer cost is in no bill of ours."""
-
-    session: str
-    rounds: int
-    """Answers that had come by then."""
-    open_calls: int
-    """Tool calls that were under way or waiting, and got a result that says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,10 +521,15 @@ Event: TypeAlias = (
     | ContextCut
     | CutRegistered
     | DefinitionSkipped
+    | DocDropped
+    | DocSkipped
+    | DocTracked
+    | DocUpdated
     | ExtraRestored
     | FileRestored
     | ForkEnded
     | ForkStarted
+    | GuardedMoved
     | HistoryChanged
     | HistoryCompacted
     | HistoryRepaired
@@ -541,6 +543,10 @@ Event: TypeAlias = (
     | LockRebuilt
     | MailQuarantined
     | MailSkipped
+    | McpConnected
+    | McpDeferred
+    | McpFailed
+    | McpSkipped
     | ModelUnknown
     | NotesRecordLost
     | NotesSkipped
@@ -550,14 +556,18 @@ Event: TypeAlias = (
     | PrefixBroken
     | PriceUnknown
     | ProgressSkipped
+    | PromptTrimmed
     | ReplyUnrecorded
     | RequestPassed
     | RestoreSkipped
     | ResultSpilled
     | ResultsCleared
+    | RuleLost
     | RungFailed
     | RungSkipped
+    | SandboxMissing
     | SettingRefused
+    | SkillSkipped
     | SpendStateLost
     | SpillFailed
     | SweepFailed
@@ -567,6 +577,7 @@ Event: TypeAlias = (
     | ToolFailed
     | TranscriptFailed
     | TurnInterrupted
+    | UntrustedRead
     | WorktreeDisowned
     | WorktreeKept
     | WriterFailed

@@ -8,7 +8,8 @@ from reprlib import Repr
 from typing import cast
 
 from sevenfold.core.events import SettingRefused
-from sevenfold.core.setting_kinds import FALSE, MAX_NAME, TRUE, Limits, Value, is_name
+from sevenfold.core.setting_kinds import FALSE, MAX_NAME, TRUE, Limits, Table, Value, is_name
+from sevenfold.core.setting_rules import RuleList
 from sevenfold.core.settings import PREFIX, NamedSection, Origin, Section, Source, Spec, declare, is_named
 
 MAX_FAULTS = 20
@@ -218,7 +219,11 @@ def _spell_word(word: str) -> str:
 
 
 def _claims(slot: Slot, value: Value, origin: Origin) -> list[Claim]:
-    """One a value; a table makes one a name, so that sources add to one another."""
+    """One a value; a table makes one a name, and rules one each, so that sources add to one another."""
+    if isinstance(slot.spec.kind, RuleList):
+        return [
+            Claim(Slot(slot.spec, slot.name, rule), rule, origin) for rule in cast("tuple[str, ...]", value)
+        ]
     if not isinstance(value, Limits):
         return [Claim(slot, value, origin)]
     return [Claim(Slot(slot.spec, slot.name, part), size, origin) for part, size in value.items()]
@@ -229,7 +234,7 @@ def _objection(source: Source, claim: Claim) -> str | None:
     if source in spec.never_from:
         return spec.never_because
     # What a row is measured against is known once all sources were heard: the merge judges it.
-    if source is not Source.COMMITTED or claim.slot.part is not None:
+    if source is not Source.COMMITTED or isinstance(spec.kind, Table):
         return None
     return spec.kind.objection(claim.value, spec.default)
 

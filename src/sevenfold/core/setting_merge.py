@@ -10,6 +10,7 @@ from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import SettingRefused
 from sevenfold.core.setting_claims import Claim, Draft, Hearing, Slot
 from sevenfold.core.setting_kinds import Limits, Table, Value
+from sevenfold.core.setting_rules import RuleList
 from sevenfold.core.settings import Chosen, Named, Origin, Section, Settings, Source, Spec, is_named
 
 MAX_PROBLEMS = 20
@@ -111,6 +112,8 @@ def _build(
 
 def _value(slot: Slot, claims: Mapping[Slot, Claim]) -> Value | None:
     default = slot.spec.default
+    if isinstance(slot.spec.kind, RuleList):
+        return tuple(cast("str", claim.value) for claim in _parts(slot, claims))
     if isinstance(default, Limits):
         own = {item.slot.part: item.value for item in _parts(slot, claims)}
         return Limits({**default, **cast("dict[str, int]", own)})
@@ -119,7 +122,7 @@ def _value(slot: Slot, claims: Mapping[Slot, Claim]) -> Value | None:
 
 
 def _parts(slot: Slot, claims: Mapping[Slot, Claim]) -> list[Claim]:
-    if not isinstance(slot.spec.kind, Table):
+    if not isinstance(slot.spec.kind, (Table, RuleList)):
         return []
     return [
         claim for claim in claims.values() if (claim.slot.spec, claim.slot.name) == (slot.spec, slot.name)

@@ -39,6 +39,7 @@ from sevenfold.core.setting_kinds import (
     Value,
     Whole,
 )
+from sevenfold.core.setting_rules import RuleList
 from sevenfold.core.setting_texts import Line, Lines, Pairs
 
 PREFIX = "SEVENFOLD_"
@@ -142,6 +143,11 @@ def line(default: str | None) -> str | None:
 def lines(default: tuple[str, ...]) -> tuple[str, ...]:
     """A list of texts, each one line."""
     return _declared(default, _Rule(Lines()))
+
+
+def rules(*, is_strict: bool) -> tuple[str, ...]:
+    """Permission rules, which sources add to one another; a committed file adds strict ones only."""
+    return _declared((), _Rule(RuleList(is_strict)))
 
 
 def pairs(default: JsonObject = EMPTY) -> JsonObject:

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.globs import alternatives, matches_parts
+from sevenfold.core.setting_rules import RULE
 from sevenfold.run.sensitive import fold
 from sevenfold.run.tool import Need
 
-_RULE = re.compile(r"([A-Za-z0-9_*-]{1,200})(?:\((.{1,4000})\))?", re.DOTALL)
 _OPERATORS = re.compile(r"[;&|<>(){}`$\\\n\r\"'*?\[\]~#!]")
 """With any of these a command can be more than the words it starts with."""
 _BREAKS = re.compile(r"[\s;&|<>(){}`$]+")
@@ -58,7 +58,7 @@ class Case:
 
 def read_rule(text: str) -> Rule:
     """A rule from its text."""
-    found = _RULE.fullmatch(text.strip())
+    found = RULE.fullmatch(text.strip())
     if found is None:
         raise InputError(f"{text[:80]!r} is no permission rule; expected a tool, or tool(pattern)")
     pattern = (found[2] or "").strip()
