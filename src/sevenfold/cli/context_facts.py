@@ -168,7 +168,7 @@ def choose_session(project: Path, wanted: str, environ: Mapping[str, str]) -> Se
     """The session of that id, or of the only id that begins so; `latest` is the one written to last."""
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    known = _known_sessions(project, environ)
+    known = list_known(project, environ)
     if not known:
         raise InputError(f"no session is kept for the project of {project.resolve()}; {_OTHER}")
     if wanted == "latest":
@@ -188,7 +188,8 @@ _MOST_LISTED = 10
 _OTHER = "open one with sevenfold.Session, or name another project with --project"
 
 
-def _known_sessions(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:
+def list_known(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:
+    """The sessions of a project, the one written to last first."""
     settings = read_settings(SECTIONS, root=find_checkout(start), environ=environ)
     user_home = find_user_home(environ)
     home = settings.of(PlaceSettings).home_folder(user_home)

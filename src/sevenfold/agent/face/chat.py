@@ -1,0 +1,231 @@
+"""The chat: reads what a person types, runs turns, shows them. One agent at a time, exchanged on request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.face.asking import Asking, render_question, render_request
+from sevenfold.agent.face.brush import Brush, Tone
+from sevenfold.agent.face.commands import Asked, Unknown, read_command
+from sevenfold.agent.face.status import Status, render_status
+from sevenfold.agent.face.turn_view import Surface, TurnView
+from sevenfold.agent.face.typed import read_typed
+from sevenfold.agent.turn import TurnEnd
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.messages import Message
+from sevenfold.store.sessions import SessionEntry
+
+TWICE = timedelta(seconds=2)
+"""Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
+
+
+class Keyboard(Surface, Protocol):
+    """A terminal: where a turn is shown, and where lines come from."""
+
+    async def read(self) -> str: ...
+
+    def settle(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def empty(self) -> None: ...
+
+    def set_aside(self) -> None: ...
+
+    def bring_back(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What a chat is given by whoever opens it."""
+
+    open: Callable[[str | None], Awaitable[Agent]]
+    """An agent in a session of that id; None: in a new one."""
+    sessions: Callable[[], Sequence[SessionEntry]]
+    describe_context: Callable[[str], Awaitable[str]]
+    """What fills the window of a session, by its id."""
+    memories: Callable[[], Sequence[str]]
+    """The index of what is remembered of the project, line by line."""
+
+
+class Chat:
+    """One person's conversation, until they leave."""
+
+    def __init__(self, agent: Agent, house: House, asking: Asking, clock: Clock | None = None) -> None:
+        self.agent, self.house = agent, house
+        self._asking = asking
+        self._clock = clock or SystemClock()
+        self._keyboard: Keyboard | None = None
+        self._turn: asyncio.Task[None] | None = None
+        self._last_interrupt: timedelta | None = None
+        self._is_over = False
+        self.view: TurnView
+        asking.on_change = self._question_changed
+
+    async def run(self, keyboard: Keyboard, first: str = "") -> None:
+        """Until the person leaves: then the turn is interrupted, and the session closed."""
+        from sevenfold.agent.face.slashes import run_slash
+
+        self._keyboard = keyboard
+        self.view = TurnView(keyboard, Status())
+        self.renew_status()
+        heeding = asyncio.create_task(self._heed_mail())
+        try:
+            if first:
+                self._say_to_agent(first)
+            while not self._is_over:
+                line = await keyboard.read()
+                if self._asking.hear(line) or not line.strip():
+                    continue
+                asked = read_command(line.strip())
+                if isinstance(asked, Unknown):
+                    self.say(asked.text, "warning")
+                elif isinstance(asked, Asked):
+                    await run_slash(self, asked)
+                else:
+                    self._say_to_agent(line)
+        except EOFError:
+            pass
+        finally:
+            heeding.cancel()
+            await self.end_turn()
+            await self.agent.close("prompt_input_exit")
+
+    @property
+    def is_busy(self) -> bool:
+        return self._turn is not None and not self._turn.done()
+
+    def say(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> None:
+        self.view.say(text, tone, indent=indent)
+
+    def put(self, text: str) -> None:
+        """Print what is painted already."""
+        if self._keyboard is not None:
+            self._keyboard.put(text)
+
+    def leave(self) -> None:
+        self._is_over = True
+        if self._keyboard is not None:
+            self._keyboard.leave()
+
+    async def exchange(self, session: str | None) -> None:
+        """Go on in another session, or in a new one. The one that was open is closed only if that works."""
+        fresh = await self.house.open(session)
+        old, self.agent = self.agent, fresh
+        await old.close("clear" if session is None else "resume")
+        self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
+        self.renew_status()
+
+    async def end_turn(self) -> None:
+        """Interrupt the turn, if one runs, and wait until its history is whole."""
+        if self._turn is not None and not self._turn.done():
+            self.agent.interrupt()
+            with suppress(asyncio.CancelledError):
+                await self._turn
+
+    # What the terminal asks of its scene.
+
+    def live(self, brush: Brush) -> str:
+        return self.view.live(brush)
+
+    def question(self, brush: Brush) -> str:
+        question = self._asking.question
+        return render_question(question, brush) if question else ""
+
+    def status_line(self, columns: int) -> str:
+        return render_status(replace(self.view.status, queued=len(self.agent.inbox)), columns)
+
+    def interrupt(self, *, is_typed: bool) -> None:
+        """Ctrl-C: the turn first, then what is typed, then the chat itself."""
+        now, last = self._clock.uptime(), self._last_interrupt
+        is_twice = last is not None and now - last <= TWICE
+        self._last_interrupt = now
+        if is_twice:
+            self.leave()
+        elif self.is_busy:
+            self.agent.interrupt()
+        elif is_typed and self._keyboard is not None:
+            self._keyboard.empty()
+        else:
+            self.say("Ctrl-C again leaves; so does Ctrl-D", "faint")
+
+    def unfold(self) -> None:
+        if not self.view.unfold():
+            self.say("nothing is folded", "faint")
+
+    def renew_status(self) -> None:
+        """The model or the mode may have changed."""
+        self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
+        if self._keyboard is not None:
+            self._keyboard.refresh()
+
+    def _question_changed(self) -> None:
+        keyboard, question = self._keyboard, self._asking.question
+        if keyboard is None:
+            return
+        if question is None:
+            keyboard.bring_back()
+        else:
+            keyboard.put(render_request(question, keyboard.brush()))
+            keyboard.set_aside()
+        keyboard.refresh()
+
+    def _say_to_agent(self, line: str) -> None:
+        typed = read_typed(line, self.agent.place.cwd)
+        for problem in typed.problems:
+            self.say(problem, "warning")
+        if self.is_busy:
+            self.agent.post(typed.message)
+            self.say(f"› {line}  (read at the next round)", "faint")
+        else:
+            self.view.begin(line)
+            self._start(typed.message)
+
+    def _start(self, prompt: Message | None) -> None:
+        self._turn = asyncio.create_task(self._run_turn(prompt))
+
+    async def _run_turn(self, prompt: Message | None) -> None:
+        try:
+            end = await self.agent.run_turn(prompt, self.view.watch)
+            self.view.end()
+            self._show_end(end)
+        except SevenfoldError as error:
+            self.say(f"error: {error}", "error")
+        except Exception as bug:
+            # The history is on disk and whole: a bug of ours costs this turn and not the conversation.
+            self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
+        finally:
+            self.view.end()
+            if self._keyboard is not None:
+                self._keyboard.settle()
+
+    def _show_end(self, end: TurnEnd) -> None:
+        match end.reason:
+            case "answered":
+                return
+            case "interrupted":
+                self.say("interrupted; what was done stays done", "warning")
+            case "failed":
+                self.say(f"error: {end.error}", "error")
+            case "refused":
+                self.say(f"refused: {end.text}" if end.text else "the model refused", "warning")
+            case "out of rounds":
+                self.say(f"stopped after {end.rounds} rounds; say something to go on", "warning")
+
+    async def _heed_mail(self) -> None:
+        """What comes while nobody works begins a turn of its own."""
+        while True:
+            agent = self.agent
+            await agent.inbox.wait()
+            if not self.is_busy and agent is self.agent:
+                self.view.status = replace(self.view.status, is_working=True)
+                self._start(None)
+            if self._turn is not None:
+                await asyncio.wait({self._turn})

@@ -1,0 +1,139 @@
+"""One prompt, one turn, for scripts: the answer on standard output as text, JSON or JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.face.wire_lines import (
+    Fields,
+    RunFacts,
+    write_answer,
+    write_event,
+    write_init,
+    write_result,
+    write_results,
+)
+from sevenfold.agent.seen import LayerActed, RoundEnded, Seen, ToolEnded
+from sevenfold.agent.turn import TurnEnd
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.events import ToolDenied
+from sevenfold.core.messages import Message, ToolResult
+from sevenfold.core.usage import NO_USAGE, Usage
+
+OutputForm: TypeAlias = Literal["text", "json", "stream-json"]
+OUTPUT_FORMS: tuple[OutputForm, ...] = ("text", "json", "stream-json")
+
+INTERRUPTED = 130
+FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """How a run is told, and what it may cost."""
+
+    form: OutputForm = "text"
+    max_usd: float | None = None
+    """The turn ends with the round that reaches it."""
+
+
+PLAIN = Shot()
+
+
+@dataclass(slots=True)
+class _Run:
+    """What is known of a run while it is under way."""
+
+    agent: Agent
+    shot: Shot
+    write: Callable[[str], None]
+    usage: Usage = NO_USAGE
+    denials: list[Fields] = field(default_factory=list[Fields])
+    is_over_budget: bool = False
+
+    def watch(self, seen: Seen) -> None:
+        session = self.agent.session.id
+        match seen:
+            case RoundEnded():
+                self.usage += seen.reply.usage
+                self._line(write_answer(seen.reply, session))
+                self._stop_if_dear(seen.spent_usd)
+            case ToolEnded():
+                result = ToolResult(seen.use.id, seen.output.content, seen.output.is_error or None)
+                self._line(write_results([result], session))
+            case LayerActed():
+                if isinstance(seen.event, ToolDenied):
+                    denied = seen.event
+                    self.denials.append({"tool_name": denied.tool, "tool_use_id": denied.tool_use_id})
+                self._line(write_event(seen.event, session))
+            case _:
+                pass
+
+    def begin(self) -> None:
+        agent = self.agent
+        tools = [str(tool["name"]) for tool in agent.toolbox.declared()]
+        self._line(write_init(agent.session.id, str(agent.place.cwd), agent.frame.model, agent.mode, tools))
+
+    def end(self, facts: RunFacts) -> None:
+        if self.shot.form == "text":
+            self.write(facts.end.text)
+        else:
+            self.write(_spelled(write_result(facts)))
+
+    def _stop_if_dear(self, spent_usd: float | None) -> None:
+        most = self.shot.max_usd
+        if most is not None and spent_usd is not None and spent_usd >= most:
+            self.is_over_budget = True
+            self.agent.interrupt()
+
+    def _line(self, fields: Fields) -> None:
+        if self.shot.form == "stream-json":
+            self.write(_spelled(fields))
+
+
+async def run_once(
+    agent: Agent,
+    prompt: Message | str,
+    write: Callable[[str], None],
+    shot: Shot = PLAIN,
+    clock: Clock | None = None,
+) -> int:
+    """Run the turn and tell it; the exit code. In text form an error is raised for the caller to tell."""
+    clock = clock or SystemClock()
+    began, run = clock.uptime(), _Run(agent, shot, write)
+    run.begin()
+    end = await _interruptible(agent, prompt, run)
+    facts = RunFacts(
+        end,
+        agent.session.id,
+        clock.uptime() - began,
+        run.usage,
+        agent.spent_usd,
+        tuple(run.denials),
+        run.is_over_budget,
+    )
+    if shot.form == "text" and end.error is not None:
+        raise end.error
+    run.end(facts)
+    if end.reason == "interrupted" and not run.is_over_budget:
+        return INTERRUPTED
+    return 0 if facts.subtype == "success" else FAILED
+
+
+async def _interruptible(agent: Agent, prompt: Message | str, run: _Run) -> TurnEnd:
+    """Ctrl-C ends the turn and not the program, so that a result is told all the same."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, agent.interrupt)
+    try:
+        return await agent.run_turn(prompt, run.watch)
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+def _spelled(fields: Fields) -> str:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

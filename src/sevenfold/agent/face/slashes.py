@@ -1,0 +1,162 @@
+"""What each slash command does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeAlias
+
+from sevenfold.agent.face.commands import Asked, render_help
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.prices import Cost, add_costs
+from sevenfold.run.permissions import MODES
+
+if TYPE_CHECKING:
+    from sevenfold.agent.face.chat import Chat
+
+MOST_SESSIONS = 15
+"""That are listed; older ones are named by their id."""
+
+Doing: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
+
+
+async def run_slash(chat: Chat, asked: Asked) -> None:
+    """Carry a command out. What goes wrong is said, and the chat goes on."""
+    if chat.is_busy and not asked.slash.is_anytime:
+        chat.say(f"/{asked.slash.name} waits for the end of the turn; Ctrl-C interrupts it", "warning")
+        return
+    try:
+        await _DOING[asked.slash.name](chat, asked.argument)
+    except SevenfoldError as error:
+        chat.say(f"error: {error}", "error")
+
+
+async def _help(chat: Chat, _: str) -> None:
+    for line in render_help():
+        chat.say(line)
+
+
+async def _compact(chat: Chat, focus: str) -> None:
+    before = chat.agent.session.id
+    done = await chat.agent.compact(focus)
+    chat.say(f"compacted {before[:8]} by {done.rung}", "good")
+
+
+async def _context(chat: Chat, _: str) -> None:
+    chat.put(await chat.house.describe_context(chat.agent.session.id))
+
+
+async def _cost(chat: Chat, _: str) -> None:
+    lanes = chat.agent.session.spent
+    if not lanes:
+        chat.say("no model was asked yet", "faint")
+        return
+    for lane in lanes:
+        chat.say(
+            f"{lane.who:12} {lane.calls:>5} calls  {lane.hit_rate:6.1%} of the prompt from the cache  "
+            f"{_usd(lane.cost)}"
+        )
+    plain = _usd(add_costs(lane.cost_without_caching for lane in lanes))
+    chat.say(f"in all {_usd(add_costs(lane.cost for lane in lanes))}; without caching {plain}", "strong")
+
+
+async def _memory(chat: Chat, _: str) -> None:
+    memories = await asyncio.to_thread(chat.house.memories)
+    for line in memories:
+        chat.say(line)
+    if not memories:
+        chat.say("nothing is remembered of this project yet; say what should be", "faint")
+
+
+async def _dream(chat: Chat, _: str) -> None:
+    chat.say("layer 6 is not built yet: there is nobody to dream. Memories stay as they are", "warning")
+
+
+async def _agents(chat: Chat, _: str) -> None:
+    chat.say("no agents can be listed yet; ask for one in your own words", "faint")
+
+
+async def _tasks(chat: Chat, _: str) -> None:
+    chat.say("nothing runs in the background", "faint")
+
+
+async def _kill(chat: Chat, task: str) -> None:
+    chat.say(f"no task {task!r} runs in the background; /tasks lists them", "warning")
+
+
+async def _expand(chat: Chat, argument: str) -> None:
+    back = int(argument) if argument.isascii() and argument.isdigit() else 1
+    if not chat.view.unfold(back):
+        chat.say(f"{len(chat.view.folds)} outputs are folded; /expand 1 is the last of them", "faint")
+
+
+async def _mode(chat: Chat, argument: str) -> None:
+    if argument in MODES:
+        chat.agent.mode = argument
+        chat.renew_status()
+    elif argument:
+        chat.say(f"there is no mode {argument!r}; expected one of {', '.join(MODES)}", "warning")
+        return
+    chat.say(f"the mode is {chat.agent.mode}")
+
+
+async def _model(chat: Chat, name: str) -> None:
+    if name:
+        await chat.agent.use_model(name)
+        chat.renew_status()
+    chat.say(f"the model is {chat.agent.frame.model}")
+
+
+async def _resume(chat: Chat, session: str) -> None:
+    sessions = await asyncio.to_thread(chat.house.sessions)
+    if not session:
+        for entry in sessions[:MOST_SESSIONS]:
+            is_here = entry.id == chat.agent.session.id
+            chat.say(f"{entry.id[:12]}  {_when(entry.modified)}{'  (this one)' if is_here else ''}")
+        chat.say("/resume ID goes on with one; the beginning of an id will do", "faint")
+        return
+    found = [entry.id for entry in sessions if entry.id.startswith(session)]
+    if len(found) != 1:
+        chat.say(f"{len(found) or 'no'} sessions begin with {session!r}; /resume lists them", "warning")
+        return
+    await chat.exchange(found[0])
+    chat.say(f"session {found[0][:12]}, {len(chat.agent.session.history)} messages", "good")
+
+
+async def _clear(chat: Chat, _: str) -> None:
+    old = chat.agent.session.id
+    await chat.exchange(None)
+    chat.say(f"a new session; /resume {old[:12]} goes back", "good")
+
+
+async def _quit(chat: Chat, _: str) -> None:
+    chat.leave()
+
+
+_DOING: dict[str, Doing] = {
+    "help": _help,
+    "compact": _compact,
+    "context": _context,
+    "cost": _cost,
+    "memory": _memory,
+    "dream": _dream,
+    "agents": _agents,
+    "tasks": _tasks,
+    "kill": _kill,
+    "expand": _expand,
+    "mode": _mode,
+    "model": _model,
+    "resume": _resume,
+    "clear": _clear,
+    "quit": _quit,
+}
+
+
+def _usd(cost: Cost | None) -> str:
+    return "unpriced" if cost is None else f"${cost.total.quantize(Decimal('0.0001')):,}"
+
+
+def _when(at: datetime) -> str:
+    return f"{at.astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,101 @@
+"""A run as JSON lines, in the shapes of Claude Code's `stream-json`: scripts written for it can read ours.
+
+`system` (init) first, then `assistant` and `user` (tool results) as they come, events of the layers as
+`system` lines of their own, and one `result` last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, TypeAlias
+
+from sevenfold.agent.turn import TurnEnd
+from sevenfold.core.events import Event, describe
+from sevenfold.core.json import thaw
+from sevenfold.core.messages import Message, ToolResult
+from sevenfold.core.requests import Reply
+from sevenfold.core.usage import Usage
+from sevenfold.core.wire import write_message
+
+Fields: TypeAlias = dict[str, object]
+Subtype: TypeAlias = Literal["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What a run was, when it is over."""
+
+    end: TurnEnd
+    session: str
+    took: timedelta
+    usage: Usage
+    spent_usd: float | None
+    denials: Sequence[Fields] = ()
+    is_over_budget: bool = False
+
+    @property
+    def subtype(self) -> Subtype:
+        if self.is_over_budget:
+            return "error_max_budget_usd"
+        if self.end.reason == "out of rounds":
+            return "error_max_turns"
+        return "success" if self.end.reason == "answered" else "error_during_execution"
+
+
+def write_init(session: str, cwd: str, model: str, mode: str, tools: Sequence[str]) -> Fields:
+    return {
+        "type": "system",
+        "subtype": "init",
+        "session_id": session,
+        "cwd": cwd,
+        "model": model,
+        "permissionMode": mode,
+        "tools": list(tools),
+    }
+
+
+def write_answer(reply: Reply, session: str) -> Fields:
+    message: Fields = {
+        "id": reply.id,
+        "type": "message",
+        "model": reply.model,
+        **write_message(reply.message),
+        "stop_reason": reply.stop_reason,
+        "usage": thaw(reply.usage_wire),
+    }
+    return {"type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": session}
+
+
+def write_results(results: Sequence[ToolResult], session: str) -> Fields:
+    message = write_message(Message("user", tuple(results)))
+    return {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": session}
+
+
+def write_event(event: Event, session: str) -> Fields:
+    told: Fields = dict(describe(event))
+    return {"type": "system", "subtype": "sevenfold_event", **told, "session_id": session}
+
+
+def write_result(facts: RunFacts) -> Fields:
+    end = facts.end
+    failed = end.error is not None or facts.subtype != "success"
+    return {
+        "type": "result",
+        "subtype": facts.subtype,
+        "is_error": failed,
+        "result": str(end.error) if end.error is not None else end.text,
+        "stop_reason": end.reason,
+        "num_turns": end.rounds,
+        "duration_ms": round(facts.took.total_seconds() * 1000),
+        "session_id": facts.session,
+        "total_cost_usd": facts.spent_usd,
+        "usage": {
+            "input_tokens": facts.usage.fresh,
+            "cache_read_input_tokens": facts.usage.read,
+            "cache_creation_input_tokens": facts.usage.written,
+            "output_tokens": facts.usage.output,
+        },
+        "permission_denials": list(facts.denials),
+    }

@@ -1,0 +1,178 @@
+"""`sevenfold chat`: an agent at the terminal, or one answer for a script."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from sevenfold.agent.face.asking import Asking
+from sevenfold.agent.face.chat import Chat, House, Keyboard
+from sevenfold.agent.face.one_shot import OutputForm, Shot, run_once
+from sevenfold.agent.face.past import Past
+from sevenfold.agent.face.typed import read_typed
+from sevenfold.agent.face.welcome import render_ways
+from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.cli.context_facts import choose_session, list_known, read_context
+from sevenfold.cli.context_view import show_context
+from sevenfold.cli.render import Screen
+from sevenfold.cli.sections import SECTIONS
+from sevenfold.core.errors import FileMissing, InputError, ProviderMissing
+from sevenfold.run.permissions import Mode
+from sevenfold.store.folder import Folder
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.project import open_project
+from sevenfold.store.sessions import SessionId
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+
+if TYPE_CHECKING:
+    from sevenfold.agent.agent import Agent
+
+LIBRARIES = ("prompt_toolkit", "rich")
+"""What the terminal face is made of; a script needs neither."""
+
+INDEX = "MEMORY.md"
+MAX_INDEX_BYTES = 1_000_000
+"""Forty times its cap: what is larger is no index."""
+
+LEAVING = (signal.SIGTERM, signal.SIGHUP)
+"""A supervisor, or a terminal that was closed: the session is closed in order."""
+
+
+def run(options: Namespace, screen: Screen) -> int:
+    try:
+        setup = _setup(options)
+        if options.print:
+            return asyncio.run(_print(options, setup, screen))
+        missing = [name for name in LIBRARIES if find_spec(name) is None]
+        if missing:
+            raise InputError(
+                f"the terminal needs {' and '.join(missing)}; pip install 'sevenfold[chat]', "
+                "or use -p PROMPT, which needs neither"
+            )
+        return asyncio.run(_chat(options, setup, screen))
+    except ProviderMissing:
+        for line in render_ways(os.environ, str(_home() / "settings.toml")):
+            screen.note(line)
+        return 2
+
+
+def _setup(options: Namespace) -> Setup:
+    project = cast("Path", options.project)
+    wanted = "latest" if getattr(options, "continue") else cast("str | None", options.resume)
+    if options.fork and wanted is None:
+        raise InputError("--fork needs a session to go on from: add --continue or --resume ID")
+    session = choose_session(project, wanted, os.environ) if wanted is not None else None
+    return Setup(
+        project,
+        model=cast("str", options.model),
+        mode=cast("Mode | None", options.mode),
+        session=session,
+        is_fork=cast("bool", options.fork),
+        max_rounds=cast("int | None", options.max_rounds),
+    )
+
+
+async def _print(options: Namespace, setup: Setup, screen: Screen) -> int:
+    text = "\n\n".join(part for part in (cast("str | None", options.prompt), _piped()) if part)
+    if not text.strip():
+        raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
+    shot = Shot(cast("OutputForm", options.output), cast("float | None", options.max_usd))
+    agent = await open_agent(setup)
+    try:
+        typed = read_typed(text, agent.place.cwd)
+        for problem in typed.problems:
+            screen.note(problem)
+        return await run_once(agent, typed.message, lambda line: _write(screen, line), shot)
+    finally:
+        await agent.close()
+
+
+def _piped() -> str:
+    return "" if sys.stdin.isatty() else sys.stdin.read().strip()
+
+
+def _write(screen: Screen, line: str) -> None:
+    screen.show(line)
+    screen.flush()
+
+
+async def _chat(options: Namespace, setup: Setup, screen: Screen) -> int:
+    asking = Asking()
+    setup = replace(setup, ask=asking.ask, confirm=_Confirming(screen).ask)
+    agent = await open_agent(setup)
+    with _open_past() as past:
+        chat = Chat(agent, _house(setup), asking)
+        keyboard = _keyboard(chat, past, agent)
+        loop = asyncio.get_running_loop()
+        for number in LEAVING:
+            loop.add_signal_handler(number, chat.leave)
+        await chat.run(keyboard, cast("str | None", options.prompt) or "")
+    screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}")
+    return 0
+
+
+def _keyboard(chat: Chat, past: Past, agent: Agent) -> Keyboard:
+    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        from sevenfold.agent.face.terminal import Terminal
+
+        return Terminal(chat, past, agent.place.cwd)
+    from sevenfold.agent.face.plain_terminal import PlainTerminal
+
+    return PlainTerminal(chat)
+
+
+def _house(setup: Setup) -> House:
+    async def open_session(session: str | None) -> Agent:
+        return await open_agent(replace(setup, session=session, is_fork=False))
+
+    async def describe_context(session: str) -> str:
+        facts = await asyncio.to_thread(read_context, setup.project, SessionId(session), None, os.environ)
+        with redirect_stdout(StringIO()) as page:
+            show_context(facts, Screen())
+        return page.getvalue().rstrip("\n")
+
+    def memories() -> list[str]:
+        settings = read_settings(SECTIONS, root=find_checkout(setup.project), environ=os.environ)
+        user_home = find_user_home(os.environ)
+        with open_project(setup.project, settings, user_home=user_home) as project, suppress(FileMissing):
+            return (
+                project.memory.read(INDEX, max_bytes=MAX_INDEX_BYTES).decode("utf-8", "replace").splitlines()
+            )
+        return []
+
+    return House(open_session, lambda: list_known(setup.project, os.environ), describe_context, memories)
+
+
+@dataclass(frozen=True, slots=True)
+class _Confirming:
+    """Asks before the terminal is drawn: nothing of a repository's own runs unless a person agreed."""
+
+    screen: Screen
+
+    async def ask(self, question: str) -> bool:
+        if not sys.stdin.isatty():
+            return False
+        self.screen.note(f"{question} [y/N]")
+        line = await asyncio.to_thread(sys.stdin.readline)
+        return line.strip().lower() in ("y", "yes")
+
+
+def _home() -> Path:
+    settings = read_settings(SECTIONS, root=find_checkout(Path()), environ=os.environ)
+    return settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+
+
+@contextmanager
+def _open_past() -> Generator[Past]:
+    with Folder.open(_home(), create=True) as home:
+        yield Past(home)

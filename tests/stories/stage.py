@@ -1,0 +1,161 @@
+"""A person at a terminal: a real pty, a screen that shows what they would see, keys they would press."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+from typing import Protocol, cast
+
+import pyte
+
+PATIENCE_SECONDS = 60.0
+"""Before something that should happen counts as not happening; a busy machine is no failure."""
+
+ENTER, CTRL_C, CTRL_D, CTRL_O, CTRL_R, ESCAPE = "\r", "\x03", "\x04", "\x0f", "\x12", "\x1b"
+
+_TAKE_TERMINAL = (
+    "import fcntl, os, sys, termios\n"
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Makes the pty the terminal that Ctrl-C and a hang-up come from, as a login does."""
+
+
+class _Screen(Protocol):
+    display: list[str]
+    history: _History
+
+    def resize(self, lines: int, columns: int) -> None: ...
+
+
+class _History(Protocol):
+    top: Sequence[Mapping[int, _Cell]]
+
+
+class _Cell(Protocol):
+    data: str
+
+
+class _Stream(Protocol):
+    def feed(self, data: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Stage:
+    """One program in one terminal."""
+
+    process: subprocess.Popen[bytes]
+    master: int
+    screen: _Screen
+    stream: _Stream
+    raw: bytearray = field(default_factory=bytearray)
+    """All that was written to the terminal."""
+
+    @property
+    def shown(self) -> str:
+        """What stands on the screen now."""
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
+
+    @property
+    def everything(self) -> str:
+        """What scrolled away, and what stands on the screen."""
+        top = ("".join(row[at].data for at in sorted(row)).rstrip() for row in self.screen.history.top)
+        return "\n".join([*top, self.shown])
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def enter(self, text: str) -> None:
+        self.type(text + ENTER)
+
+    def wait_for(self, text: str) -> None:
+        """Until it is shown, or was."""
+        self.wait_until(lambda: text in self.everything, f"{text!r} is shown")
+
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not holds():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"it never came to pass that {what}; the screen:\n{self.everything}")
+            if not self._take_in(0.2) and self.process.poll() is not None and not holds():
+                raise AssertionError(f"the program ended before {what}; the screen:\n{self.everything}")
+
+    def wait_for_end(self) -> int:
+        """Until the program is over; its exit code."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"it never ended; the screen:\n{self.everything}"
+            self._take_in(0.1)
+        while self._take_in(0.0):
+            pass
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """As kill -9 does: nothing is told."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def resize(self, columns: int, rows: int = 24) -> None:
+        _set_size(self.master, columns, rows)
+        self.screen.resize(rows, columns)
+
+    def _take_in(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self.master], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self.master, 65_536)
+        except OSError:  # the last one at the other end is gone
+            return False
+        self.raw += data
+        self.stream.feed(data.decode("utf-8", "replace"))
+        return bool(data)
+
+
+@contextmanager
+def staged(
+    command: Sequence[str],
+    cwd: Path,
+    environ: Mapping[str, str],
+    *,
+    columns: int = 80,
+    rows: int = 24,
+) -> Generator[Stage]:
+    """Run a command in a terminal of its own; whatever is left of it at the end is killed."""
+    master, slave = pty.openpty()
+    _set_size(master, columns, rows)
+    process = subprocess.Popen(
+        [sys.executable, "-c", _TAKE_TERMINAL, *command],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        cwd=cwd,
+        env={**os.environ, "TERM": "xterm-256color", **environ},
+        start_new_session=True,
+    )
+    os.close(slave)
+    screen = pyte.HistoryScreen(columns, rows, history=10_000)
+    stage = Stage(process, master, cast("_Screen", screen), cast("_Stream", pyte.Stream(screen)))
+    try:
+        yield stage
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        os.close(master)
+
+
+def _set_size(fd: int, columns: int, rows: int) -> None:
+    ioctl(fd, TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
