@@ -174,7 +174,7 @@ def play_at(recording: Recording, rate: Rate, with_lines: bool) -> Played:
 
 def summarise(policy: str, rate: Rate, played: Sequence[Played]) -> Row:
     here = [each for each in played if each.rate == rate]
-    ratios = sorted(each.ratio(policy) for each in here)
+    ratios = [each.ratio(policy) for each in here]
     dearer = [each.against_keep(policy) for each in here]
     outcomes = [each.outcomes[policy] for each in here]
     wanted = sum(each.wanted for each in outcomes) or 1
@@ -184,7 +184,7 @@ def summarise(policy: str, rate: Rate, played: Sequence[Played]) -> Row:
         rate.ttl,
         rate.read,
         statistics.median(ratios),
-        ratios[round(0.95 * (len(ratios) - 1))],
+        percentile_95(ratios),
         max(dearer),
         sum(each > 1.01 for each in dearer),
         in_view / wanted,
@@ -192,6 +192,10 @@ def summarise(policy: str, rate: Rate, played: Sequence[Played]) -> Row:
         sum(each.cuts for each in outcomes),
         sum(each.reread_cost for each in outcomes) / sum(each.cost for each in outcomes),
     )
+
+
+def percentile_95(values: Sequence[float]) -> float:
+    return sorted(values)[round(0.95 * (len(values) - 1))]
 
 
 def bars(rows: Sequence[Row]) -> list[Bar]:

@@ -18,10 +18,11 @@ from sevenfold.cli.render import Screen
 from sevenfold.replay import trial
 from sevenfold.replay.counterfactual import play
 from sevenfold.replay.counterfactual_record import read_recordings
-from sevenfold.replay.driven import Driven, drive, read_stretches
+from sevenfold.replay.driven import Driven, drive
+from sevenfold.replay.driven_record import find_scale, read_stretches
 from sevenfold.replay.optimum import find_optimum
 from sevenfold.replay.policies import POLICIES
-from sevenfold.replay.trial import LIFETIMES, Figures, find_scale
+from sevenfold.replay.trial import LIFETIMES, Figures
 from tests.replay.logs import answered, asked, usage, write_log
 
 Report = dict[str, Any]
@@ -81,30 +82,23 @@ def test_the_costs_are_those_of_the_request_path_and_the_rest_those_of_the_figur
 ) -> None:
     found = run_json(capsys, session, "--policy", "thrift")["sessions"][0]
     recording, stretches = read_recordings(session, "messages")[0], read_stretches(session, "messages")
-    rates, frame = LIFETIMES["5m"], recording.stretches[0].frame_tokens
-    scale = find_scale(stretches, recording)
-    runs = {
-        name: drive(stretches, POLICIES[name], rates.ttl, rates.prices, frame_tokens=frame, scale=scale)
-        for name in ("keep", "thrift")
-    }
+    rates = LIFETIMES["5m"]
+    runs = {name: drive(stretches, recording, POLICIES[name], rates) for name in ("keep", "thrift")}
     played = play(recording, POLICIES["thrift"], rates)
     assert found["keep_cost"] == runs["keep"].cost > runs["thrift"].cost == found["cost"]
     assert (found["cuts"], found["unannounced"]) == (runs["thrift"].cuts, 0)
     assert found["cuts"] > 0
     assert found["keep_peak_tokens"] > found["peak_tokens"] == runs["thrift"].peak_tokens
-    assert found["tax_share"] == played.reread_cost / played.cost
+    assert found["tax_share"] == runs["thrift"].reread_cost / runs["thrift"].cost
     assert found["view_share"] == (played.view_share if played.wanted else None)
     assert found["optimum_ratio"] == played.cost / find_optimum(recording, rates).cost
 
 
 def test_both_accounts_weigh_a_session_alike(session: Path) -> None:
     recording, stretches = read_recordings(session, "messages")[0], read_stretches(session, "messages")
-    rates, frame = LIFETIMES["5m"], recording.stretches[0].frame_tokens
-    scale = find_scale(stretches, recording)
-    assert abs(scale - 1) > 0.05
-    keep = drive(
-        stretches, POLICIES["keep"], rates.ttl, rates.prices, frame_tokens=frame, scale=scale
-    ).peak_tokens
+    rates = LIFETIMES["5m"]
+    assert abs(find_scale(stretches, recording) - 1) > 0.05
+    keep = drive(stretches, recording, POLICIES["keep"], rates).peak_tokens
     assert keep == pytest.approx(play(recording, POLICIES["keep"], rates).peak_tokens, rel=0.01)
 
 

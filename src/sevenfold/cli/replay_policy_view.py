@@ -119,7 +119,7 @@ def _show_path(answer: Answer, screen: Screen) -> None:
     """What the request path says, a session a row."""
     if len(answer.trials) < 2:
         return
-    words = ("calls", "   keep", " policy", " ratio", "cuts", "breaks", "   peak")
+    words = ("calls", "   keep", " policy", " ratio", "re-read", "cuts", "   peak")
     _show_rows("Through the request path", words, answer.trials, _path_cells, screen)
 
 
@@ -127,7 +127,7 @@ def _show_figures(answer: Answer, screen: Screen) -> None:
     """What the figures say, a session a row."""
     if len(answer.trials) < 2:
         return
-    words = ("   cost", "optimum", " ratio", "re-read", "in view", "pointer")
+    words = ("   cost", "optimum", " ratio", "in view", "pointer")
     _show_rows("By the figures", words, answer.trials, _figure_cells, screen)
 
 
@@ -156,8 +156,8 @@ def _path_cells(figures: Figures) -> list[str]:
         f"{_tokens(figures.keep_cost):>7}",
         f"{_tokens(figures.cost):>7}",
         f"{figures.ratio:>6.3f}",
+        f"{_percent(figures.tax_share):>7}",
         f"{figures.cuts:>4}",
-        f"{figures.unannounced:>6}",
         f"{spell_tokens(figures.peak_tokens):>7}",
     ]
 
@@ -167,7 +167,6 @@ def _figure_cells(figures: Figures) -> list[str]:
         f"{_tokens(figures.played_cost):>7}",
         f"{_tokens(figures.optimum_cost):>7}",
         f"{figures.optimum_ratio:>6.3f}",
-        f"{_percent(figures.tax_share):>7}",
         f"{_percent(figures.view_share):>7}",
         f"{_percent(figures.pointer_share):>7}",
     ]

@@ -6,7 +6,6 @@ break is left to chance.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,8 +20,9 @@ from sevenfold.layers.microcompact import (
     Stakes,
     choose_clearing,
 )
-from sevenfold.layers.shelf import FILE_KINDS, Clearable
+from sevenfold.layers.shelf import Clearable
 from sevenfold.replay.counterfactual_record import Recording, Round, Stretch
+from sevenfold.replay.sight import Sight
 
 WARNING_TOKENS = 160_000
 """Where the warning of a 200,000-token window lies: the window of nearly all recorded sessions."""
@@ -86,9 +86,6 @@ class _Sums:
     cleared: int = 0
     rewritten: int = 0
     peak: int = 0
-    in_view: int = 0
-    reachable: int = 0
-    wanted: int = 0
 
 
 def play(
@@ -104,7 +101,7 @@ def play(
         for turn in stretch.rounds:
             playing.send(turn)
             playing.answer(turn)
-    sums = playing.sums
+    sums, sight = playing.sums, playing.sight
     return Outcome(
         sums.cost,
         sums.reread_cost,
@@ -113,9 +110,9 @@ def play(
         sums.cleared,
         sums.rewritten,
         sums.peak,
-        sums.in_view,
-        sums.reachable,
-        sums.wanted,
+        sight.in_view,
+        sight.one_pointer_away,
+        sight.wanted,
     )
 
 
@@ -126,14 +123,8 @@ class _Playing:
         self, settings: MicrocompactSettings, rates: Rates, on_request: Callable[[Sent], None] | None
     ) -> None:
         self._settings, self._rates, self._on_request = settings, rates, on_request
-        self.sums = _Sums()
+        self.sums, self.sight = _Sums(), Sight()
         self._shelf, self._stakes = Shelf(), Stakes()
-        self._numbers: dict[ToolUseId, int] = {}
-        """Which recorded result each of the view shows."""
-        self._shown = Counter[int]()
-        """How often each recorded result is in view."""
-        self._bare: set[int] = set()
-        """Cleared results whose marker names nothing."""
         self._round = self._shorter = self._cached = 0
         self._view = 0
         self._last: Round | None = None
@@ -143,9 +134,7 @@ class _Playing:
         self._stretch = stretch
         self._shelf.start_over()
         self._stakes.start_over()
-        self._numbers.clear()
-        self._shown.clear()
-        self._bare.clear()
+        self.sight.start(stretch)
         self._shorter, self._cached = 0, stretch.frame_tokens
 
     def send(self, turn: Round) -> None:
@@ -171,19 +160,9 @@ class _Playing:
 
     def answer(self, turn: Round) -> None:
         """What the answer uses; a line that it can quote from nowhere is read again first."""
-        needed: dict[int, None] = {}
-        for use in turn.uses:
-            self.sums.wanted += 1
-            if any(self._shown[number] for number in use.sources):
-                self.sums.in_view += 1
-                continue
-            if not use.sources:
-                continue
-            self.sums.reachable += any(self._is_named(number) for number in use.sources)
-            if use.kind == "span":
-                needed[use.sources[-1]] = None
+        needed = self.sight.find_needed(turn)
         if needed:
-            self._read_again(list(needed), turn)
+            self._read_again(needed, turn)
         self._round += 1
 
     def _facts(self, turn: Round) -> CutFacts:
@@ -201,8 +180,7 @@ class _Playing:
         )
 
     def _show(self, result: Clearable, number: int, place: int) -> None:
-        self._numbers[result.id] = number
-        self._shown[number] += 1
+        self.sight.show(result.id, number)
         if self._shelf.add(result, round_=self._round, place=place, anchor=self._cached):
             self._stakes.bring_back(result.tokens, self._view, self._rates.prices)
 
@@ -212,21 +190,13 @@ class _Playing:
         prices = self._rates.prices
         self._stakes.cut(chosen.saved_tokens, (prices.write - prices.read) * chosen.rewrite_tokens)
         self._shelf.clear(ids)
-        for use in chosen.ids:
-            number = self._numbers[use]
-            self._shown[number] -= 1
-            if chosen.is_bare:
-                self._bare.add(number)
+        self.sight.clear(chosen.ids, is_bare=chosen.is_bare)
         self._view -= chosen.saved_tokens
         self._shorter += chosen.saved_tokens
         self._cached = min(first.anchor, self._cached)
         self.sums.cuts += 1
         self.sums.cleared += len(ids)
         self.sums.rewritten += 0 if facts.is_cold else chosen.rewrite_tokens
-
-    def _is_named(self, number: int) -> bool:
-        """Whether what stands in its place, or the call before it, names what to look at."""
-        return number not in self._bare or self._stretch.results[number].result.kind in FILE_KINDS
 
     def _read_again(self, needed: Sequence[int], turn: Round) -> None:
         """One round more, with these results at its end: asked for again, they stay like any other."""

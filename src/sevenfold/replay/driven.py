@@ -1,34 +1,40 @@
 """A recorded session sent again through the real request path and the provider's cache as we model it.
 
 `counterfactual` plays the figures alone, for many policies at once; this is what it is checked against: every
-view is made by `Session.prepare`, marked as it would be sent, billed by the cache model, and recorded.
+view is made by `Session.prepare`, marked as it would be sent, billed by the cache model, and recorded. An
+answer that quotes what was cleared is asked for again first, in a round of its own: the recorded call, with
+the recorded result.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 from sevenfold.core.cache_model import Bill, Level, Prompt, PromptCache, Scope, render_prompt
 from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CacheMissed, Event, HistoryRepaired, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze
-from sevenfold.core.messages import Message, Thinking
+from sevenfold.core.messages import Block, Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.core.token_estimators import weigh_by_shape
 from sevenfold.core.usage import read_usage
 from sevenfold.core.wire import read_block, write_message
 from sevenfold.engine import Session
 from sevenfold.layers.microcompact import CachePrices, MicrocompactSettings
-from sevenfold.replay.calls import Assembler, Call, Part, Step
-from sevenfold.replay.counterfactual_record import FRAME_TOKENS
-from sevenfold.store.foreign.entries import MAIN, Agent, Compacted, ForeignSession, Said, Unknown
-from sevenfold.store.foreign.transcripts import LineTally, read_transcript
+from sevenfold.layers.shelf import BARE_MARKER, MARKER_TOKENS
+from sevenfold.replay import counterfactual_record as recorded
+from sevenfold.replay.calls import Call
+from sevenfold.replay.counterfactual import Rates
+from sevenfold.replay.driven_record import Stretch, find_scale
+from sevenfold.replay.sight import Sight
+from sevenfold.request.pipeline import CLEARED
+from sevenfold.request.view import View
+from sevenfold.store.foreign.entries import Said
 
 MODEL = "replayed"
 """A model of our own: its prices are those asked for, and its old turns may be rewritten."""
@@ -40,18 +46,16 @@ SCOPE = Scope("replay")
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """What was said between two boundaries, in order."""
-
-    steps: tuple[Said | Call, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Driven:
     """A session under a policy, as its requests would have been billed. Costs as in `counterfactual`."""
 
     cost: float
+    reread_cost: float
+    """Of which: of the rounds in which cleared results were asked for again."""
+    rereads: int
+    """How many results that were."""
     requests: int
+    """Those rounds included."""
     cuts: int
     peak_tokens: int
     unannounced: int
@@ -64,49 +68,26 @@ class Driven:
 @dataclass(slots=True)
 class _Sums:
     cost: float = 0.0
+    reread_cost: float = 0.0
+    rereads: int = 0
     requests: int = 0
     cuts: int = 0
     peak: int = 0
     events: list[Event] = field(default_factory=list[Event])
 
 
-def read_stretches(path: Path, agent: Agent) -> list[Stretch]:
-    """The main conversation of a transcript."""
-    assembler = Assembler()
-    steps: list[Step] = []
-    for entry in read_transcript(path, agent, LineTally()):
-        if not isinstance(entry, (ForeignSession, Unknown)):
-            steps += assembler.take(entry)
-    steps += assembler.finish()
-    stretches: list[list[Said | Call]] = [[]]
-    for step in steps:
-        if step.lane != MAIN:
-            continue
-        if isinstance(step, Compacted):
-            stretches.append([])
-        elif isinstance(step, Said):
-            stretches[-1].append(step)
-        elif isinstance(step, Call):
-            stretches[-1].append(replace(step, parts=tuple(_signed(part) for part in step.parts)))
-    return [Stretch(tuple(found)) for found in stretches if any(isinstance(step, Call) for step in found)]
-
-
 def drive(
-    stretches: Sequence[Stretch],
-    policy: MicrocompactSettings,
-    ttl: timedelta,
-    prices: CachePrices,
-    *,
-    frame_tokens: int = FRAME_TOKENS,
-    scale: float = 1.0,
+    stretches: Sequence[Stretch], recording: recorded.Recording, policy: MicrocompactSettings, rates: Rates
 ) -> Driven:
-    """Send a recorded session again under a policy."""
+    """Send a recorded session again under a policy. Both are read from the same transcript."""
     sums = _Sums()
-    driver = _Driver(policy, ttl, prices, frame_tokens, scale, sums)
+    driver = _Driver(policy, rates, recording, find_scale(stretches, recording), sums)
     asyncio.run(driver.run(stretches))
     kinds = [type(event) for event in sums.events]
     return Driven(
         sums.cost,
+        sums.reread_cost,
+        sums.rereads,
         sums.requests,
         sums.cuts,
         sums.peak,
@@ -116,30 +97,59 @@ def drive(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A recorded call as the figures know it."""
+
+    stretch: recorded.Stretch
+    round: recorded.Round
+
+
 @dataclass(slots=True)
 class _Driver:
     policy: MicrocompactSettings
-    ttl: timedelta
-    prices: CachePrices
-    frame_tokens: int
+    rates: Rates
+    recording: recorded.Recording
     scale: float
     sums: _Sums
     _clock: ManualClock = field(default_factory=ManualClock)
     _cache: PromptCache = field(default_factory=PromptCache)
+    _sight: Sight = field(default_factory=Sight)
+    _uses: dict[ToolUseId, ToolUse] = field(default_factory=dict[ToolUseId, ToolUse])
+    _results: dict[ToolUseId, ToolResult] = field(default_factory=dict[ToolUseId, ToolResult])
     _wires: dict[int, JsonObject] = field(default_factory=dict[int, JsonObject])
     _messages: list[Message] = field(default_factory=list[Message])
     """Held, so that no other message gets the place in memory that names one."""
     _prompt: Prompt | None = None
 
     async def run(self, stretches: Sequence[Stretch]) -> None:
+        turns = self._turns(stretches)
         for stretch in stretches:
             self._prompt = None
             async with await self._open() as session:
                 for step in stretch.steps:
+                    self._keep(step.blocks)
                     if isinstance(step, Said):
                         session.history.append(Message(step.role, step.blocks))
                     else:
-                        await self._call(session, step)
+                        await self._call(session, step, next(turns))
+
+    def _turns(self, stretches: Sequence[Stretch]) -> Iterator[_Turn | None]:
+        """What each call used. The figures leave out calls before the first that has a time."""
+        found = [_Turn(each, turn) for each in self.recording.stretches for turn in each.rounds]
+        calls = sum(isinstance(step, Call) for stretch in stretches for step in stretch.steps)
+        yield from [None] * (calls - len(found))
+        before = None
+        for turn in found:
+            if turn.stretch is not before:
+                before = turn.stretch
+                self._sight.start(before)
+            yield turn
+
+    def _keep(self, blocks: Sequence[Block]) -> None:
+        """Calls and results, should they have to be sent again."""
+        self._uses.update((block.id, block) for block in blocks if isinstance(block, ToolUse))
+        self._results.update((block.tool_use_id, block) for block in blocks if isinstance(block, ToolResult))
 
     async def _open(self) -> Session:
         return await Session.open(
@@ -157,22 +167,55 @@ class _Driver:
             "microcompact": kept,
             "compact": {"auto_compact_enabled": False},
             "tool_results": {"enabled": False},
-            "cache": {"ttl": "1h" if self.ttl > timedelta(minutes=5) else "5m"},
-            "models": {MODEL: _priced(self.prices)},
+            "cache": {"ttl": "1h" if self.rates.ttl > timedelta(minutes=5) else "5m"},
+            "models": {MODEL: _priced(self.rates.prices)},
         }
 
-    async def _call(self, session: Session, call: Call) -> None:
+    async def _call(self, session: Session, call: Call, turn: _Turn | None) -> None:
         self._reach(call.started or call.at)
-        view = await session.prepare()
-        self.sums.cuts += len(view.cuts)
-        bill = self._bill(view.request)
+        bill = await self._send(session)
+        needed: list[ToolUseId] = []
+        if turn is not None:
+            results = turn.stretch.results
+            for number in turn.round.results:
+                self._sight.show(results[number].result.id, number)
+            needed = [results[number].result.id for number in self._sight.find_needed(turn.round)]
         self._reach(call.at)
         self._cache.begin_response(bill, self._clock.now())
+        if needed:
+            bill = await self._ask_again(session, needed, bill)
+        await session.record(self._reply(call.blocks, bill))
+
+    async def _send(self, session: Session) -> Bill:
+        view = await session.prepare()
+        self.sums.cuts += len(view.cuts)
+        self._sight.clear(_cleared(view))
+        bill = self._bill(view.request)
         self.sums.requests += 1
         self.sums.peak = max(self.sums.peak, bill.total)
-        written = bill.written_5m + bill.written_1h
-        self.sums.cost += self.prices.read * bill.read + self.prices.write * written + bill.fresh
-        await session.record(self._reply(call, bill))
+        self.sums.cost += self._cost(bill)
+        return bill
+
+    async def _ask_again(self, session: Session, needed: Sequence[ToolUseId], bill: Bill) -> Bill:
+        """The round in which these come back: called as they were, they say what they said."""
+        uses: list[ToolUse] = []
+        results: list[ToolResult] = []
+        for name in needed:
+            self.sums.rereads += 1
+            again = ToolUseId(f"{name}_again_{self.sums.rereads}")
+            uses.append(replace(self._uses[name], id=again))
+            results.append(replace(self._results[name], tool_use_id=again))
+            self._sight.show_again(again, name)
+        await session.record(self._reply(uses, bill))
+        session.history.append(Message("user", tuple(results)))
+        bill = await self._send(session)
+        self._cache.begin_response(bill, self._clock.now())
+        self.sums.reread_cost += self._cost(bill)
+        return bill
+
+    def _cost(self, bill: Bill) -> float:
+        prices = self.rates.prices
+        return prices.read * bill.read + prices.write * (bill.written_5m + bill.written_1h) + bill.fresh
 
     def _reach(self, when: datetime | None) -> None:
         """The clock of the log; one that was set back stands still here."""
@@ -189,10 +232,12 @@ class _Driver:
                 "messages": tuple(self._wire(message) for message in request.messages),
             }
         )
-        catalog = _catalog(self.prices)
+        catalog = _catalog(self.rates.prices)
         prompt = self._prompt = render_prompt(body, self._count, catalog=catalog, after=self._prompt)
         marks = {_path(mark.level, mark.index, mark.block): mark.ttl for mark in request.breakpoints}
-        parts = tuple(replace(part, ttl=marks.get(part.path)) for part in prompt.parts)
+        parts = tuple(
+            replace(part, ttl=marks[part.path]) if part.path in marks else part for part in prompt.parts
+        )
         return self._cache.look_up(SCOPE, catalog.find(MODEL), parts, self._clock.now())
 
     def _wire(self, message: Message) -> JsonObject:
@@ -206,28 +251,29 @@ class _Driver:
 
     def _count(self, level: Level, block: JsonObject) -> int:
         if level != "messages":
-            return self.frame_tokens
+            return self.recording.stretches[0].frame_tokens
+        if block.get("content") == BARE_MARKER:
+            # Nothing is spilled here; where something is, its marker says where.
+            return MARKER_TOKENS
         return max(1, round(weigh_by_shape(read_block(block)) * self.scale))
 
-    def _reply(self, call: Call, bill: Bill) -> Reply:
+    def _reply(self, blocks: Sequence[Block], bill: Bill) -> Reply:
         usage = {
             "input_tokens": bill.fresh,
             "cache_read_input_tokens": bill.read,
             "cache_creation_input_tokens": bill.written_5m + bill.written_1h,
-            "output_tokens": round(sum(weigh_by_shape(block) for block in call.blocks) * self.scale),
+            "output_tokens": round(sum(weigh_by_shape(block) for block in blocks) * self.scale),
         }
         wire = freeze(usage)
         assert isinstance(wire, JsonObject)
-        return Reply(Message("assistant", call.blocks), read_usage(usage), wire, model=MODEL)
+        return Reply(Message("assistant", tuple(blocks)), read_usage(usage), wire, model=MODEL)
 
 
-def _signed(part: Part) -> Part:
-    """Logs leave out what signs a thought, without which it would not be sent again."""
-    blocks = tuple(
-        replace(block, signature=block.signature or "recorded") if isinstance(block, Thinking) else block
-        for block in part.blocks
-    )
-    return replace(part, blocks=blocks)
+def _cleared(view: View) -> Iterator[ToolUseId]:
+    for cut in view.cuts:
+        gone = cut.detail.get(CLEARED)
+        if isinstance(gone, JsonObject):
+            yield from map(ToolUseId, gone)
 
 
 def _priced(prices: CachePrices) -> dict[str, object]:

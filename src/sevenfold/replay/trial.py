@@ -1,7 +1,7 @@
 """Recorded sessions under a policy, beside keeping everything and beside the best that hindsight could do.
 
-Costs come from the real request path (`driven`). What has to be read again, what stays in view and the
-optimum come from the figures alone (`counterfactual`, `optimum`): on the request path nobody asks again.
+Costs, with what has to be read again, come from the real request path (`driven`). What stays in view and the
+optimum come from the figures alone (`counterfactual`, `optimum`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.core.token_estimators import weigh_by_shape
 from sevenfold.layers.stakes import CachePrices, cache_prices
 from sevenfold.replay.account import Terms
 from sevenfold.replay.calls import Call
 from sevenfold.replay.counterfactual import Rates, play
 from sevenfold.replay.counterfactual_record import Recording, read_recordings
 from sevenfold.replay.crew import Crew, Done, Failed, run_inline
-from sevenfold.replay.driven import Stretch, drive, read_stretches
+from sevenfold.replay.driven import drive
+from sevenfold.replay.driven_record import Stretch, read_stretches
 from sevenfold.replay.optimum import find_optimum
 from sevenfold.replay.parallel import EMPTY, NO_TRANSCRIPT, count_cores
 from sevenfold.replay.policies import POLICIES
@@ -66,16 +66,17 @@ class Figures:
     keep_cost: float = 0.0
     """Through the request path, with everything kept."""
     cost: float = 0.0
-    """Through the request path, under the policy."""
+    """Through the request path, under the policy, with what has to be read again."""
+    reread_cost: float = 0.0
+    """Of which: for results that were cleared and then needed again."""
+    rereads: int = 0
     unannounced: int = 0
     missed: int = 0
     cuts: int = 0
     keep_peak_tokens: int = 0
     peak_tokens: int = 0
-    taxed_cost: float = 0.0
-    """By figures, under the policy, with what has to be read again."""
-    reread_cost: float = 0.0
-    rereads: int = 0
+    played_cost: float = 0.0
+    """By figures, under the policy, with what has to be read again: as the optimum is counted."""
     optimum_cost: float = 0.0
     in_view: int = 0
     one_pointer_away: int = 0
@@ -95,11 +96,11 @@ class Figures:
 
     @property
     def optimum_ratio(self) -> float:
-        return self.taxed_cost / self.optimum_cost
+        return self.played_cost / self.optimum_cost
 
     @property
     def tax_share(self) -> float:
-        return self.reread_cost / self.taxed_cost
+        return self.reread_cost / self.cost
 
     @property
     def view_share(self) -> float | None:
@@ -233,17 +234,16 @@ def _measure(
 ) -> Figures:
     rates = Rates(LIFETIMES[question.lifetime].ttl, prices)
     settings = POLICIES[question.policy]
-    frame, scale = recording.stretches[0].frame_tokens, find_scale(stretches, recording)
     played, optimum = play(recording, settings, rates), find_optimum(recording, rates)
     on_step()
-    keep = drive(stretches, POLICIES["keep"], rates.ttl, prices, frame_tokens=frame, scale=scale)
+    keep = drive(stretches, recording, POLICIES["keep"], rates)
     on_step()
     done = keep
     if question.policy != "keep":
-        done = drive(stretches, settings, rates.ttl, prices, frame_tokens=frame, scale=scale)
+        done = drive(stretches, recording, settings, rates)
     on_step()
     return Figures(
-        calls=done.requests,
+        calls=keep.requests,
         keep_cost=keep.cost,
         cost=done.cost,
         unannounced=done.unannounced,
@@ -251,24 +251,14 @@ def _measure(
         cuts=done.cuts,
         keep_peak_tokens=keep.peak_tokens,
         peak_tokens=done.peak_tokens,
-        taxed_cost=played.cost,
-        reread_cost=played.reread_cost,
-        rereads=played.rereads,
+        reread_cost=done.reread_cost,
+        rereads=done.rereads,
+        played_cost=played.cost,
         optimum_cost=optimum.cost,
         in_view=played.in_view,
         one_pointer_away=played.one_pointer_away,
         wanted=played.wanted,
     )
-
-
-def find_scale(stretches: Sequence[Stretch], recording: Recording) -> float:
-    """What the session's bills made of the estimates, so that both accounts weigh its messages alike."""
-    scaled = weighed = 0
-    for said, played in zip(stretches, recording.stretches, strict=False):
-        scaled += played.rounds[-1].tokens - played.frame_tokens
-        last = max(at for at, step in enumerate(said.steps) if isinstance(step, Call))
-        weighed += sum(round(weigh_by_shape(block)) for step in said.steps[:last] for block in step.blocks)
-    return scaled / weighed if scaled and weighed else 1.0
 
 
 def _run(
