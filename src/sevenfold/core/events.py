@@ -30,6 +30,17 @@ from sevenfold.core.outside_events import (
     McpDeferred,
     McpFailed,
     McpSkipped,
+    UntrustedEntered,
+)
+from sevenfold.core.outside_events import (
+    DocDropped,
+    DocSkipped,
+    DocTracked,
+    DocUpdated,
+    McpConnected,
+    McpDeferred,
+    McpFailed,
+    McpSkipped,
     UntrustedRead,
 )
 from sevenfold.core.tool_events import RuleLost, SkillSkipped
@@ -525,6 +536,10 @@ Event: TypeAlias = (
     | DocSkipped
     | DocTracked
     | DocUpdated
+    | DocDropped
+    | DocSkipped
+    | DocTracked
+    | DocUpdated
     | ExtraRestored
     | FileRestored
     | ForkEnded
@@ -543,6 +558,10 @@ Event: TypeAlias = (
     | LockRebuilt
     | MailQuarantined
     | MailSkipped
+    | McpConnected
+    | McpDeferred
+    | McpFailed
+    | McpSkipped
     | McpConnected
     | McpDeferred
     | McpFailed
@@ -578,6 +597,7 @@ Event: TypeAlias = (
     | TranscriptFailed
     | TurnInterrupted
     | UntrustedRead
+    | UntrustedEntered
     | WorktreeDisowned
     | WorktreeKept
     | WriterFailed

@@ -19,7 +19,9 @@ from sevenfold.layers.fences import fenced
 REMINDER = "system-reminder"
 FENCE = "context"
 
-SourceKind: TypeAlias = Literal["managed", "user", "project", "local", "memory", "todo", "plan", "selection"]
+SourceKind: TypeAlias = Literal[
+    "managed", "user", "project", "local", "memory", "mcp", "todo", "plan", "selection"
+]
 
 HEADINGS: dict[SourceKind, str] = {
     "managed": "Instructions of whoever runs this installation",
@@ -27,6 +29,7 @@ HEADINGS: dict[SourceKind, str] = {
     "project": "Instructions that came with the project",
     "local": "The user's own instructions, for this project",
     "memory": "Index of what is remembered from earlier sessions",
+    "mcp": "What an MCP server says of itself and its tools; these are not the user's words",
     "todo": "The todo list",
     "plan": "The plan",
     "selection": "What the user has selected",

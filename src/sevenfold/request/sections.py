@@ -14,6 +14,7 @@ from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.hook_files import HookSettings
+from sevenfold.run.mcp_settings import McpServer, McpSettings
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.spend import SpendSettings
 from sevenfold.store.lock import LockSettings
@@ -33,6 +34,8 @@ SECTIONS: tuple[type[Section], ...] = (
     SandboxSettings,
     AgentSettings,
     HookSettings,
+    McpServer,
+    McpSettings,
     PlaceSettings,
     MailSettings,
     LockSettings,

@@ -1,0 +1,119 @@
+"""A small process between us and somebody else's program: when we are gone, however we went, so is everything
+that the program has started. It is a script of its own that loads nothing of ours, so that it starts at once.
+
+A process that leaves its group or lets its parent die is still found: on Linux the keeper is made the parent
+of whatever loses its own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+ROUNDS = 500
+"""How often what is left is looked for and killed: each round leaves at most what was forked meanwhile."""
+
+
+def keeper_command(command: Sequence[str]) -> list[str]:
+    """The command that runs this one under a keeper. Input, output and exit code are its own."""
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command]
+
+
+class _Stopped(Exception):
+    """We were told to end, or who started us has ended."""
+
+
+def keep(parent: int, command: Sequence[str]) -> int:
+    """Run the command until it, or whoever started us, ends."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise _Stopped
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    code = 128 + signal.SIGTERM
+    try:
+        _ask_kernel()
+        if os.getppid() != parent:
+            return code  # it died before the kernel was asked to tell us
+        child = subprocess.Popen(command)
+        # The pipes are the child's alone: its end must be seen as theirs.
+        for fd in (0, 1):
+            os.close(fd)
+        code = _wait(child, parent)
+    except _Stopped:
+        pass
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+        code = 127
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_all()
+    return code
+
+
+def _ask_kernel() -> None:
+    """To be told when our parent dies, and to be the parent of orphans below us. Elsewhere than on Linux we
+    look for ourselves, and orphans are found by their group alone."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _wait(child: subprocess.Popen[bytes], parent: int) -> int:
+    is_told = sys.platform.startswith("linux")
+    while True:
+        try:
+            code = child.wait(timeout=None if is_told else 1)
+        except subprocess.TimeoutExpired:
+            if os.getppid() != parent:
+                raise _Stopped from None
+            continue
+        return code if code >= 0 else 128 - code
+
+
+def _end_all() -> None:
+    """Kill and reap every descendant, again and again until there is none."""
+    for _ in range(ROUNDS):
+        found = _descendants(os.getpid())
+        for pid in found:
+            with suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return  # whatever was below us would be our child by now
+        time.sleep(0.01)
+
+
+def _descendants(pid: int) -> list[int]:
+    """Everything below a process, as far as the system tells."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        here = waiting.pop()
+        with suppress(OSError):
+            for task in Path(f"/proc/{here}/task").iterdir():
+                waiting += map(int, (task / "children").read_text(encoding="ascii").split())
+        found += [] if here == pid else [here]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(keep(int(sys.argv[1]), sys.argv[2:]))

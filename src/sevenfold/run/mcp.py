@@ -1,0 +1,149 @@
+"""The MCP client: servers are connected in the background, and their tools are tools like any other.
+
+The list of tools is part of the cached prefix and never changes in a session. So what is not known when the
+first request goes out, or has too large a schema to stand in every prompt, is listed by name in the context,
+looked up with `tool_search` and called with `mcp_call`, which are declared from the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.events import Emit, McpDeferred, McpSkipped, ignore
+from sevenfold.core.json import JsonObject
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.layers.context_sources import ContextSource
+from sevenfold.run.mcp_catalog import PREFIX, KnownTool, choose_declared, declared_before
+from sevenfold.run.mcp_link import FIRST_WAIT, Link
+from sevenfold.run.mcp_settings import McpServer, McpSettings
+from sevenfold.run.mcp_tools import CALL, SEARCH, McpCall, McpTool, ToolSearch
+from sevenfold.run.mcp_transport import Place
+from sevenfold.run.tool import Tool
+
+EXTRA = "the mcp package is not installed: install sevenfold[mcp]"
+
+
+class McpClient:
+    """The connections of one agent, and the tools that come with them."""
+
+    def __init__(self, links: Sequence[Link], settings: McpSettings, emit: Emit) -> None:
+        self._links = {link.name: link for link in links}
+        self._settings, self._emit = settings, emit
+        self._declared: frozenset[str] = frozenset()
+        self._search = ToolSearch(self)
+
+    @classmethod
+    def start(
+        cls,
+        servers: Mapping[str, McpServer],
+        settings: McpSettings,
+        *,
+        cwd: Path,
+        environ: Mapping[str, str],
+        emit: Emit = ignore,
+        first_wait: timedelta = FIRST_WAIT,
+    ) -> Self:
+        """Begin to connect to all of them. Returns at once."""
+        place = Place(cwd, environ)
+        links: list[Link] = []
+        if servers and not _has_library():
+            emit(McpSkipped(", ".join(servers), EXTRA))
+        elif servers:
+            # The library logs what we tell as events; with nobody listening it would print.
+            logging.getLogger("mcp").addHandler(logging.NullHandler())
+            links = [
+                Link(name, server, settings, place, emit, first_wait=first_wait)
+                for name, server in servers.items()
+            ]
+        for link in links:
+            link.start()
+        return cls(links, settings, emit)
+
+    async def tools(self, declared: Iterable[JsonObject] | None = None) -> tuple[Tool, ...]:
+        """The tools for a session's list, which are the same from now on.
+
+        A new session waits for its servers for a moment. One that goes on hands in what it has declared, and
+        gets exactly the same: what a server offers now is not asked.
+        """
+        if declared is not None:
+            return self._tools_before(tuple(declared))
+        if not self._links:
+            return ()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.start_seconds):
+                await asyncio.gather(*(link.wait_tried() for link in self._links.values()))
+        choice = choose_declared(
+            {name: link.tools for name, link in self._links.items()}, self._settings.schema_tokens
+        )
+        for server, reason in choice.deferred.items():
+            self._emit(McpDeferred(server, reason))
+        self._declared = frozenset(tool.name for tool in choice.declared)
+        own = (McpTool(tool.spec, self) for tool in choice.declared)
+        return (*own, self._search, McpCall(self))
+
+    def _tools_before(self, declared: Sequence[JsonObject]) -> tuple[Tool, ...]:
+        specs = declared_before(declared)
+        self._declared = frozenset(spec.name for spec in specs)
+        names = {tool.get("name") for tool in declared}
+        fixed: list[Tool] = [McpTool(spec, self) for spec in specs]
+        fixed += [self._search] if SEARCH in names else []
+        fixed += [McpCall(self)] if CALL in names else []
+        return tuple(fixed)
+
+    @property
+    def known(self) -> tuple[KnownTool, ...]:
+        """Every tool of every server that was ever connected."""
+        return tuple(tool for link in self._links.values() for tool in link.tools or ())
+
+    def find(self, name: str) -> KnownTool | None:
+        return next((tool for tool in self.known if tool.name == name), None)
+
+    def link_of(self, name: str) -> Link | None:
+        """The connection that a tool of ours belongs to, known or not yet."""
+        tool = self.find(name)
+        if tool is not None:
+            return self._links[tool.server]
+        owners = [link for link in self._links.values() if name.startswith(f"{PREFIX}{link.name}__")]
+        return max(owners, key=lambda link: len(link.name), default=None)
+
+    def sources(self) -> tuple[ContextSource, ...]:
+        """What the model is told of each server: its instructions, and its tools that are not in the list."""
+        return tuple(
+            ContextSource("mcp", self._said(link), link.name)
+            for link in self._links.values()
+            if link.tools is not None
+        )
+
+    def discovered(self) -> tuple[Extra, ...]:
+        """Schemas that were looked up: to be put back after a compaction."""
+        return self._search.extras()
+
+    async def close(self) -> None:
+        """End every connection and the programs behind them."""
+        await asyncio.gather(*(link.close() for link in self._links.values()))
+
+    def _said(self, link: Link) -> str:
+        parts = [link.instructions.strip()]
+        deferred = [tool for tool in link.tools or () if tool.name not in self._declared]
+        if deferred:
+            lines = (f"- {tool.name}: {_first_line(tool.description)}" for tool in deferred)
+            head = f"Tools that are not in the list; look one up with {SEARCH}, then call it with {CALL}:"
+            parts.append("\n".join((head, *lines)))
+        return "\n\n".join(filter(None, parts))
+
+
+def _first_line(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= 100 else line[:100] + "…"
+
+
+def _has_library() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("mcp") is not None

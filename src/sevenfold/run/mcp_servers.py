@@ -1,0 +1,131 @@
+"""Which MCP servers there are: those that settings name, and those of a repository's own `.mcp.json` once a
+person has agreed to run them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
+from sevenfold.core.events import Emit, McpSkipped, ignore
+from sevenfold.core.json import EMPTY, Json, JsonObject, read_object
+from sevenfold.core.setting_kinds import is_name
+from sevenfold.core.setting_texts import Lines, Pairs, is_line
+from sevenfold.core.settings import Settings
+from sevenfold.run.mcp_settings import McpServer, McpSettings
+from sevenfold.store.instruction_file import FileReader
+from sevenfold.store.offload import durably
+from sevenfold.store.trust import Trust
+
+PROJECT_FILE = ".mcp.json"
+
+Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
+"""Asks a person a question that is answered by yes or no."""
+
+
+async def nobody(_question: str) -> bool:
+    """For a run with nobody to ask: what has not been agreed to stays off."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a repository's own file names, and the bytes that are agreed to."""
+
+    servers: Mapping[str, McpServer]
+    content: bytes
+
+
+async def find_servers(
+    settings: Settings,
+    root: Path | None,
+    trust: Trust | None,
+    *,
+    confirm: Confirm = nobody,
+    emit: Emit = ignore,
+) -> dict[str, McpServer]:
+    """The servers to connect to, by name. Settings win over the project's file, and may switch one off."""
+    if not settings.of(McpSettings).enabled:
+        return {}
+    own = settings.each(McpServer)
+    others: Mapping[str, McpServer] = {}
+    if root is not None and settings.of(McpSettings).project_file:
+        others = await _agreed(root, trust, confirm, emit)
+    servers: dict[str, McpServer] = {}
+    for name, server in {**others, **own}.items():
+        if not server.enabled:
+            continue
+        if bool(server.command) == bool(server.url):
+            emit(McpSkipped(name, "a server has a command or an url, and exactly one of the two; set one"))
+            continue
+        servers[name] = server
+    return servers
+
+
+async def _agreed(root: Path, trust: Trust | None, confirm: Confirm, emit: Emit) -> Mapping[str, McpServer]:
+    path = root / PROJECT_FILE
+    try:
+        found = await durably(lambda: read_project_file(path, root))
+        if not found.servers or (trust is not None and trust.is_trusted(PROJECT_FILE, found.content)):
+            return found.servers
+        if not await confirm(_question(path, found.servers)):
+            emit(McpSkipped(", ".join(found.servers), f"nobody has agreed to run what {path} names"))
+            return {}
+        if trust is not None:
+            await durably(lambda: trust.trust(PROJECT_FILE, found.content))
+    except FileMissing:
+        return {}
+    except SevenfoldError as error:
+        emit(McpSkipped(str(path), str(error)))
+        return {}
+    return found.servers
+
+
+def read_project_file(path: Path, root: Path) -> Found:
+    """The servers that the file names, in the form that other agents read too."""
+    text = FileReader().read(path, (root,)).text
+    wire = read_object(text)
+    named = wire.get("mcpServers", EMPTY)
+    if not isinstance(named, JsonObject):
+        raise WireError("mcpServers is no object; expected a server for each name")
+    return Found({name: _read_server(name, item) for name, item in named.items()}, text.encode())
+
+
+def _read_server(name: str, wire: Json) -> McpServer:
+    if not is_name(name) or not isinstance(wire, JsonObject):
+        raise InputError(f"mcpServers.{name[:80]!r} is no server; expected a name without blanks, an object")
+    args, env, headers = (
+        Lines().read(wire.get("args", ())),
+        Pairs().read(wire.get("env", EMPTY)),
+        Pairs().read(wire.get("headers", EMPTY)),
+    )
+    command, url = wire.get("command"), wire.get("url")
+    is_sound = all(item is None or is_line(item) for item in (command, url))
+    if not (is_sound and isinstance(args, tuple) and all(map(_is_table, (env, headers)))):
+        raise InputError(
+            f"mcpServers.{name} cannot be read; expected command, args and env, or url and headers, as text"
+        )
+    if wire.get("type") == "sse":
+        raise InputError(f"mcpServers.{name} is of type sse, which MCP has given up; use its http address")
+    return McpServer(
+        command=command if isinstance(command, str) else None,
+        args=args,
+        env=env if isinstance(env, JsonObject) else EMPTY,
+        url=url if isinstance(url, str) else None,
+        headers=headers if isinstance(headers, JsonObject) else EMPTY,
+    )
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, JsonObject)
+
+
+def _question(path: Path, servers: Mapping[str, McpServer]) -> str:
+    lines = [f"{path} wants to run MCP servers, which can do whatever you can:"]
+    for name, server in servers.items():
+        what = server.url or " ".join((server.command or "", *server.args))
+        keys = ", ".join((*server.env, *server.headers))
+        lines.append(f"  {name}: {what}" + (f" (with {keys})" if keys else ""))
+    return "\n".join([*lines, "Run them, now and whenever this file is the same?"])

@@ -1,0 +1,176 @@
+"""The tools that reach MCP servers: one for each that is declared, one that looks others up, one that calls
+them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.events import UntrustedEntered
+from sevenfold.core.json import JsonObject, freeze_object, write_json
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.layers.fences import fenced
+from sevenfold.run.mcp_catalog import KnownTool, find_tools
+from sevenfold.run.mcp_link import Link
+from sevenfold.run.mcp_results import size_bytes
+from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.workplace import Workplace
+
+SEARCH, CALL = "tool_search", "mcp_call"
+MAX_SAID = 200
+
+
+class Servers(Protocol):
+    """What the tools need of the client."""
+
+    @property
+    def known(self) -> tuple[KnownTool, ...]: ...
+
+    def find(self, name: str) -> KnownTool | None: ...
+
+    def link_of(self, name: str) -> Link | None: ...
+
+
+async def run_call(servers: Servers, name: str, given: JsonObject, on_progress: OnProgress) -> ToolOutput:
+    """Call a server's tool by our name for it."""
+    link = servers.link_of(name)
+    if link is None:
+        return ToolOutput(
+            f"no MCP server has a tool called {name}; look for one with {SEARCH}", is_error=True
+        )
+    tool = servers.find(name)
+    own = tool.own_name if tool else name.partition(f"__{link.name}__")[2]
+    return await link.call(own, given, on_progress)
+
+
+def _outside(name: str, given: JsonObject) -> Need:
+    said = f"{name} {write_json(given).decode('utf-8', 'replace')}"
+    return Need("outside", tool=name, said=said if len(said) <= MAX_SAID else said[:MAX_SAID] + "…")
+
+
+class McpTool:
+    """A server's tool that stands in the list."""
+
+    def __init__(self, spec: ToolSpec, servers: Servers) -> None:
+        self._spec, self._servers = spec, servers
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._spec
+
+    def need(self, given: JsonObject, place: Workplace) -> Need:
+        del place
+        return _outside(self._spec.name, given)
+
+    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+        del place
+        return await run_call(self._servers, self._spec.name, given, on_progress)
+
+
+_CALL_SPEC = ToolSpec(
+    CALL,
+    f"Call a tool of an MCP server that is not in the list of tools. Look up its schema with {SEARCH} first.",
+    freeze_object(
+        {
+            "type": "object",
+            "properties": {
+                "tool": {"type": "string", "description": "Its name: mcp__server__tool."},
+                "arguments": {"type": "object", "description": "As its schema says."},
+            },
+            "required": ["tool", "arguments"],
+        }
+    ),
+)
+
+
+class McpCall:
+    """Calls a server's tool that does not stand in the list."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+
+    @property
+    def spec(self) -> ToolSpec:
+        return _CALL_SPEC
+
+    def need(self, given: JsonObject, place: Workplace) -> Need:
+        del place
+        return _outside(_tool(given), _arguments(given))
+
+    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+        del place
+        return await run_call(self._servers, _tool(given), _arguments(given), on_progress)
+
+
+def _tool(given: JsonObject) -> str:
+    name = given.get("tool")
+    if not isinstance(name, str) or not name:
+        raise InputError(f"tool is {name!r}; expected the name of an MCP tool, such as mcp__server__tool")
+    return name
+
+
+def _arguments(given: JsonObject) -> JsonObject:
+    arguments = given.get("arguments", JsonObject())
+    if not isinstance(arguments, JsonObject):
+        raise InputError("arguments is no object; give the tool's arguments by name")
+    return arguments
+
+
+_SEARCH_SPEC = ToolSpec(
+    SEARCH,
+    "Look up tools of MCP servers that are not in the list of tools: what they do and their schemas. "
+    f"Call what was found with {CALL}.",
+    freeze_object(
+        {
+            "type": "object",
+            "properties": {"query": {"type": "string", "description": "Names of tools, or words."}},
+            "required": ["query"],
+        }
+    ),
+    is_parallel=True,
+)
+
+
+class ToolSearch:
+    """Looks tools up, and remembers which, so that a compaction does not lose them."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._found: dict[str, KnownTool] = {}
+
+    @property
+    def spec(self) -> ToolSpec:
+        return _SEARCH_SPEC
+
+    def need(self, given: JsonObject, place: Workplace) -> Need:
+        del place
+        return Need("nothing", said=f"look up tools: {_query(given)}")
+
+    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+        del on_progress
+        found = find_tools(self._servers.known, _query(given))
+        if not found:
+            names = "\n".join(tool.name for tool in self._servers.known) or "none: no server is connected"
+            return ToolOutput(f"No tool fits. There are:\n{names}")
+        for tool in found:
+            self._found.pop(tool.name, None)
+            self._found[tool.name] = tool
+        output = ToolOutput("\n\n".join(map(_shown, found)))
+        place.emit(UntrustedEntered("mcp", SEARCH, size_bytes(output)))
+        return output
+
+    def extras(self) -> tuple[Extra, ...]:
+        """The schemas that were looked up, the newest first."""
+        return tuple(Extra("tools", tool.name, _shown(tool)) for tool in reversed(self._found.values()))
+
+
+def _query(given: JsonObject) -> str:
+    query = given.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise InputError(f"query is {query!r}; expected names of tools, or words that describe one")
+    return query
+
+
+def _shown(tool: KnownTool) -> str:
+    schema = write_json(tool.schema).decode("utf-8", "replace")
+    return fenced("tool", f"{tool.description}\nInput schema: {schema}", label=tool.name)
