@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from sevenfold.blocking import Session
+from sevenfold.core.events import ResultSpilled
 from sevenfold.core.messages import Message, Text
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.request.overflow_job import Part
-from tests.engine.talk import FRAME, call, result
+from tests.engine.talk import FRAME, Listener, call, result
 
 SUMMARY = "<summary>" + "What was done in the later part, at some length. " * 6 + "</summary>"
 
@@ -49,6 +50,26 @@ def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Pa
         assert again.prepare().request.messages == sent
         again.compact()
         assert "FIRST WISH" in words(again)
+
+
+def test_a_long_message_is_stored_and_told_once_however_many_rungs_are_tried(tmp_path: Path) -> None:
+    heard = Listener()
+    provider = ScriptedProvider(lanes={"summary": [say("no summary"), say("none either")]})
+    notes = {"first_update_tokens": 500, "growth_tokens": 500, "compaction_enabled": False}
+    with Session.open(
+        FRAME,
+        project=tmp_path,
+        environ={"HOME": str(tmp_path)},
+        provider=provider,
+        settings={"notes": notes, "microcompact": {"policy": "keep"}},
+        emit=heard,
+    ) as session:
+        session.history.append(Message("user", "a line of what was pasted\n" * 2_000))
+        for number in range(4):
+            step(session, number)
+        assert session.compact().rung in ("structural", "clip")
+    said = [event for event in heard.events if isinstance(event, ResultSpilled)]
+    assert len(said) == 1
 
 
 NO_NOTES = {"notes": {"compaction_enabled": False}, "microcompact": {"policy": "keep"}}

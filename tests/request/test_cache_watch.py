@@ -323,7 +323,7 @@ def test_a_side_call_with_a_prompt_of_its_own_is_no_break() -> None:
     assert desk.events == []
 
 
-def test_thinking_that_the_model_drops_breaks_the_prefix_when_the_user_speaks() -> None:
+def test_thinking_that_the_model_drops_when_the_user_speaks_is_told_and_is_no_break() -> None:
     desk = Desk()
     frame = replace(FRAME, model="claude-haiku-4-5")
     thought = Message("assistant", (Thinking("hm", "signed"), Text("Yes.")))
@@ -333,6 +333,26 @@ def test_thinking_that_the_model_drops_breaks_the_prefix_when_the_user_speaks() 
     found = desk.check(SAID[0], thought, result, assistant("So."), user("More?"), frame=frame)
     assert found is not None
     assert (found.cause, found.path) == ("message", "messages.1.content.1")
+    assert desk.names == ["PromptTrimmed"]
+    gone_on = (SAID[0], thought, result, assistant("So."), user("More?"), assistant("And."))
+    other = (SAID[0], thought, result, assistant("Else."), user("More?"), assistant("And."))
+    assert desk.check(*gone_on, frame=frame) is None
+    desk.check(*other, frame=frame)
+    assert desk.names == ["PromptTrimmed", "PrefixBroken"]
+
+
+def test_a_fork_that_leaves_the_conversation_earlier_is_no_break_and_one_of_a_shortened_view_neither() -> (
+    None
+):
+    desk = Desk()
+    longer = (*SAID, assistant("So."), user("More?"))
+    desk.check(*longer)
+    desk.check(*SAID, user("Sum up."), who="summary")
+    shortened = marked((SAID[0], assistant("Left out."), user("Sum up.")), FRAME, "summary")
+    desk.watch.check(replace(shortened, breakpoints=(Breakpoint("system", 0),)), START)
+    assert desk.events == []
+    desk.check(*SAID, assistant("Other."), user("Sum up."), who="summary")
+    assert desk.names == ["PrefixBroken"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sevenfold.core.canonical import MARKER
 from sevenfold.core.errors import CompactionStopped, InputError, PromptTooLong
 from sevenfold.core.events import CompactionStarted, HistoryCompacted, RungFailed, RungSkipped
 from sevenfold.core.json import EMPTY, JsonObject
@@ -18,7 +19,7 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.requests import Breakpoint, Frame, Reply
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_said import collect_said
@@ -270,6 +271,19 @@ def test_a_view_over_the_window_is_trimmed_before_it_is_sent() -> None:
     window = sum(count(messages)) - 4_000
     assert rig.compact(job(messages, window_tokens=window)).rung == "trimmed"
     assert sum(count(rig.provider.requests[0].messages)) < window
+
+
+def test_a_trimmed_view_marks_its_frame_alone_since_nobody_goes_on_from_it() -> None:
+    messages = talk()
+    wanted = job(messages, window_tokens=sum(count(messages)) - 4_000)
+    automatic = JsonObject({MARKER: JsonObject({"type": "ephemeral"})})
+    marks = (Breakpoint("system", 0), Breakpoint("messages", len(messages) - 1))
+    frame = replace(wanted.request.frame, params=automatic)
+    rig = Rig([GOOD])
+    rig.compact(replace(wanted, request=replace(wanted.request, frame=frame, breakpoints=marks)))
+    (sent,) = rig.provider.requests
+    assert sent.breakpoints == marks[:1]
+    assert MARKER not in sent.frame.params
 
 
 def test_without_a_provider_the_structural_notes_serve() -> None:

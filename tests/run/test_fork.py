@@ -202,11 +202,9 @@ def test_a_fork_is_cancelled_with_its_parent() -> None:
 def test_markers_stand_where_the_parents_do_with_one_more_at_the_shared_end() -> None:
     hour = timedelta(hours=1)
     messages = history(2)
-    parent = ModelRequest(frame(), messages, (Breakpoint("system", 0, ttl=hour),))
-    assert fork_breakpoints(parent) == (
-        Breakpoint("system", 0, ttl=hour),
-        Breakpoint("messages", len(messages) - 1, 1, ttl=hour),
-    )
+    marks = (Breakpoint("system", 0, ttl=hour), Breakpoint("messages", 0, ttl=hour))
+    parent = ModelRequest(frame(), messages, marks)
+    assert fork_breakpoints(parent) == (*marks, Breakpoint("messages", len(messages) - 1, 1, ttl=hour))
     assert fork_breakpoints(request(messages)) == request(messages).breakpoints
 
 
@@ -216,6 +214,11 @@ def test_no_marker_is_added_where_four_stand_or_none_do() -> None:
     assert fork_breakpoints(ModelRequest(frame(), history(3))) == ()
     automatic = frame(cache_control=JsonObject({"type": "ephemeral"}))
     assert fork_breakpoints(ModelRequest(automatic, history(3), four[:3])) == four[:3]
+
+
+def test_a_parent_that_marks_no_message_is_not_marked_for_a_single_use() -> None:
+    marks = (Breakpoint("system", 0),)
+    assert fork_breakpoints(ModelRequest(frame(), history(2), marks)) == marks
 
 
 def test_later_rounds_mark_the_forks_own_end() -> None:

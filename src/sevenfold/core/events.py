@@ -32,17 +32,6 @@ from sevenfold.core.outside_events import (
     McpSkipped,
     UntrustedEntered,
 )
-from sevenfold.core.outside_events import (
-    DocDropped,
-    DocSkipped,
-    DocTracked,
-    DocUpdated,
-    McpConnected,
-    McpDeferred,
-    McpFailed,
-    McpSkipped,
-    UntrustedRead,
-)
 from sevenfold.core.tool_events import RuleLost, SkillSkipped
 from sevenfold.core.turn_events import HooksIgnored, ToolFailed, TurnInterrupted
 
@@ -536,10 +525,6 @@ Event: TypeAlias = (
     | DocSkipped
     | DocTracked
     | DocUpdated
-    | DocDropped
-    | DocSkipped
-    | DocTracked
-    | DocUpdated
     | ExtraRestored
     | FileRestored
     | ForkEnded
@@ -558,10 +543,6 @@ Event: TypeAlias = (
     | LockRebuilt
     | MailQuarantined
     | MailSkipped
-    | McpConnected
-    | McpDeferred
-    | McpFailed
-    | McpSkipped
     | McpConnected
     | McpDeferred
     | McpFailed
@@ -596,7 +577,6 @@ Event: TypeAlias = (
     | ToolFailed
     | TranscriptFailed
     | TurnInterrupted
-    | UntrustedRead
     | UntrustedEntered
     | WorktreeDisowned
     | WorktreeKept

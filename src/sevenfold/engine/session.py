@@ -25,12 +25,13 @@ from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.engine.noting import Noting
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.context_sources import ContextSource
+from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.provider import Provider
 from sevenfold.request.bill_book import Spent
 from sevenfold.request.cache_watch import CacheWatch
 from sevenfold.request.clearing import Clearing
 from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks, HookCalls
-from sevenfold.request.compacting import SUMMARY, Compacting, Wishes
+from sevenfold.request.compacting import Compacting, Wishes
 from sevenfold.request.context import Context
 from sevenfold.request.follow import Follower
 from sevenfold.request.history import History
@@ -42,6 +43,8 @@ from sevenfold.request.overflow_state import StateFile
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.resume import rebuild
 from sevenfold.request.view import View
+from sevenfold.request.watched import WatchedProvider
+from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.store.offload import durably
 from sevenfold.store.sessions import SessionId
 
@@ -53,12 +56,16 @@ class Session:
         self, frame: Frame, opened: Opened, provider: Provider | None = None, hooks: CompactHooks = NO_HOOKS
     ) -> None:
         self._opened, self._around, self._provider = opened, opened.around, provider
+        self._watch = CacheWatch(opened.around.emit, opened.around.catalog)
+        forks = None
+        if provider is not None:
+            forks = WatchedProvider(provider, self._watch, opened.around.journal, opened.around.clock)
+        self._forks = forks
         self._path = RequestPath(frame, self._capabilities(frame), opened.around)
         self._follower = Follower(self._path)
         settings, emit = opened.around.settings, opened.around.emit
-        self._watch = CacheWatch(emit, opened.around.catalog)
         overflow = Overflow(
-            provider,
+            forks,
             settings.compact,
             notes=settings.notes,
             state=StateFile(opened.folder, emit=emit),
@@ -70,7 +77,7 @@ class Session:
         self._hooks = HookCalls(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
         self._clearing = Clearing(self._path)
         self._context = Context(self._path, opened)
-        self._noting = Noting(self._path, opened, provider, self._compacting.spill)
+        self._noting = Noting(self._path, opened, forks, self._compacting.spill)
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
         self.history = History()
@@ -142,7 +149,8 @@ class Session:
 
     @property
     def spent(self) -> tuple[Spent, ...]:
-        """What was billed since the session was opened here, by whose calls they were: `main`, `summary`."""
+        """What was billed since the session was opened here, by whose calls they were: `main`, `summary`,
+        `notes`, and other kinds of forks."""
         return self._watch.book.spent()
 
     def count_shared(self, messages: Sequence[object]) -> Shared:
@@ -232,9 +240,24 @@ class Session:
             self._noting.responded(self._path.tally.count().tokens, self.parent)
             await self._around.journal.flush()
 
+    async def run_fork(self, brief: ForkBrief, *, run_tool: ToolRunner | None = None) -> ForkResult:
+        """Run a fork on what was said so far. It is billed under its kind, and watched like all others.
+
+        The session may go on meanwhile, and the fork sees nothing of it.
+        """
+        self._refuse_if_closed()
+        if self._forks is None:
+            raise InputError(f"a {brief.kind} fork needs a model; open the session with a provider")
+        return await run_fork(self.parent, brief, self._forks, run_tool=run_tool, emit=self._around.emit)
+
     async def turn_ended(self) -> None:
-        """The turn is over: nobody waits for an answer now."""
-        await self._around.journal.flush()
+        """The turn is over: nobody waits for an answer now. What no request has carried yet is kept too."""
+        async with self._one_at_a_time:
+            self._refuse_if_closed()
+            if self.history and not self._is_followed:
+                await self._context.begin()
+                await self._follower.follow(self.history)
+            await self._around.journal.flush()
 
     async def close(self) -> None:
         """Write what is left and let go of the files. Again does nothing."""
@@ -285,9 +308,6 @@ class Session:
         context = await self._context.read()
         done = await self._compacting.run(wishes, noted, context)
         self._context.compacted(context, done)
-        for reply in done.replies:
-            model = reply.model or self._path.frame.model
-            self._watch.book.add(SUMMARY, model, reply, self._around.clock.now())
         self._noting.shrank(self._path.tally.count().tokens)
         await self._hooks.tell_after(done)
         return done

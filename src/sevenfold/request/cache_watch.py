@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.cache_choices import FIVE_MINUTES, LEVELS, ONE_HOUR
 from sevenfold.core.cache_model import Difference
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, ignore
+from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import Cost
 from sevenfold.core.prompt_difference import Cause
@@ -121,9 +121,13 @@ class CacheWatch:
         self._lane(request.who).recent.append(sent)
         if found.step.is_longer:
             sent.expects = found.sent.left
-        if difference is not None and not explains(cuts, difference):
+        if difference is None or explains(cuts, difference):
+            return difference
+        lost = difference.missed_tokens
+        if found.step.is_trimmed:
+            self._emit(PromptTrimmed(request.who, difference.path, lost))
+        elif not _branches(found, request):
             sent.expects, sent.broken = found.sent.left, difference.cause
-            lost = difference.missed_tokens
             self._emit(PrefixBroken(request.who, difference.cause, difference.path, lost))
         return difference
 
@@ -154,12 +158,15 @@ class CacheWatch:
         if request.who == MAIN:
             last = next(self._own(MAIN), None)
             return self._compared(last, request) if last else None
-        if not request.breakpoints:
-            # It asks for nothing to be cached, so there is nothing that it could miss.
+        if all(mark.level != "messages" for mark in request.breakpoints):
+            # It asks for no message to be cached, so there is none that it could miss.
             return None
-        related = [sent for sent in (*self._own(request.who), *self._own(MAIN)) if _is_related(sent, request)]
+        own, main = tuple(self._own(request.who)), tuple(self._own(MAIN))
         first: _Found | None = None
-        for sent in related:
+        # The newest first: what was sent before a cut is compared at length, and shares nothing.
+        for sent in (*own[:1], *main[:1], *own[1:], *main[1:]):
+            if not _is_related(sent, request):
+                continue
             found = self._compared(sent, request)
             if found.step.difference is None:
                 return found
@@ -193,6 +200,12 @@ def _is_related(sent: _Sent, request: ModelRequest) -> bool:
     if not earlier.messages or not request.messages or earlier.frame.model != request.frame.model:
         return False
     return earlier.messages[0] is request.messages[0] or earlier.messages[0] == request.messages[0]
+
+
+def _branches(found: _Found, request: ModelRequest) -> bool:
+    """Whether a fork only leaves the conversation at an earlier place, with one message of its own."""
+    is_alike = found.step.difference is not None and found.step.difference.cause == "message"
+    return request.who != MAIN and is_alike and found.step.shared >= len(request.messages) - 1
 
 
 def _promise(request: ModelRequest, reply: Reply, started: datetime) -> Promise | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -27,12 +27,8 @@ from sevenfold.store.records import (
     MessageRecord,
     RecordId,
     Segment,
-    UsageRecord,
     new_id,
 )
-
-SUMMARY = "summary"
-"""Whose calls a compaction's are, on the bill."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +60,8 @@ class Compacting:
     overflow: Overflow
     folder: str = ""
     """Where the agent works: what relative paths of files that it read start from."""
+    _spilled: dict[str, str] = field(default_factory=dict[str, str])
+    """Texts that are stored already: several rungs ask for the same, and so do the notes."""
 
     @property
     def is_due(self) -> bool:
@@ -126,11 +124,14 @@ class Compacting:
         return last is not None and timedelta() <= now - last <= self.path.around.settings.cache.lifetime
 
     def spill(self, name: str, text: str) -> str | None:
-        """Store a text of the session beside its spills; where it can be read, or None."""
+        """Store a text of the session, under a name of this text alone; its path, or None."""
         spills = self.path.around.spills
-        if spills is None:
-            return None
-        return spills.path_of(spills.store(ToolResult(ToolUseId(name), text)))
+        if spills is None or name in self._spilled:
+            return self._spilled.get(name)
+        path = spills.path_of(spills.store(ToolResult(ToolUseId(name), text)))
+        if path is not None:
+            self._spilled[name] = path
+        return path
 
     def _adopt(self, done: Compacted) -> None:
         path, journal = self.path, self.path.around.journal
@@ -159,10 +160,6 @@ class Compacting:
             journal.add(AsideRecord(message, _head_origin(message, name == ids[0])), name)
         if segment is None:
             self._write_again(done.kept, kept)
-        for reply in done.replies:
-            journal.add(
-                UsageRecord(reply.model or path.frame.model, SUMMARY, reply.usage_wire, reply.dialect)
-            )
         items = [*stays, *(Item(message, 0.0, OWN, "attachment") for message in head)]
         items += [
             Item(new, item.weight, item.entry, item.origin) for new, item in zip(done.kept, kept, strict=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from sevenfold.core.events import ContextCut
-from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.core.messages import Message, Text
 from sevenfold.core.tokens import NEWER_SCALE
 from sevenfold.layers.context_sources import (
     ContextSource,
@@ -22,11 +22,11 @@ from sevenfold.layers.context_sources import (
     render_reminder,
 )
 from sevenfold.layers.cut_text import Count
-from sevenfold.request.history import Entry
 from sevenfold.request.opening import Opened
 from sevenfold.request.overflow_job import Compacted
 from sevenfold.request.overflow_size import Sizer
 from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.placement import speaks
 from sevenfold.store.instructions import Instruction, InstructionReader
 from sevenfold.store.offload import durably
 from sevenfold.store.records import AsideRecord
@@ -147,7 +147,7 @@ class Context:
         return arrange((*self._head, *(source for update in self._updates for source in update.sources)))
 
     def _has_spoken(self) -> bool:
-        return any(map(_is_spoken, self._path.entries[self._seen :]))
+        return any(speaks(entry.message) for entry in self._path.entries[self._seen :])
 
     def _append(self, message: Message) -> None:
         self._path.around.journal.add(AsideRecord(message, "attachment"))
@@ -191,8 +191,3 @@ class Context:
 
 def _source(found: Instruction) -> ContextSource:
     return ContextSource(found.kind, found.text, str(found.path), found.is_cut)
-
-
-def _is_spoken(entry: Entry) -> bool:
-    blocks = entry.message.blocks if entry.message.role == "user" else ()
-    return any(not isinstance(block, ToolResult) for block in blocks)

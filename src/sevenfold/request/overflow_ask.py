@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 
+from sevenfold.core.canonical import MARKER
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import PromptTooLong, ReplyBroken
@@ -115,7 +116,9 @@ class Asker:
         is_opened = bool(left) and any(isinstance(block, Compaction) for block in left[0].blocks)
         messages = left if is_opened else starts_with_user(left, DROPPED)
         marks = tuple(mark for mark in climb.job.request.breakpoints if mark.level != "messages")
-        request = replace(climb.job.request, messages=messages, breakpoints=marks)
+        # Nobody goes on from this one, so that nothing of it but the frame is worth writing to the cache.
+        frame = _unmarked(climb.job.request.frame)
+        request = replace(climb.job.request, frame=frame, messages=messages, breakpoints=marks)
         summary = await self._ask_fork(climb, request, "")
         if isinstance(summary, Trouble):
             return summary
@@ -135,7 +138,7 @@ class Asker:
         if choice.is_warm:
             return request
         if choice.model is climb.model:
-            return replace(request, messages=stripped, breakpoints=())
+            return replace(request, frame=_unmarked(request.frame), messages=stripped, breakpoints=())
         return _for_model(choice.model, request.frame, stripped)
 
     async def _ask_fork(self, climb: Climb, request: ModelRequest, scope: str) -> str | Trouble:
@@ -226,6 +229,11 @@ def _is_clearing(params: JsonObject) -> bool:
 
 def _within(request: ModelRequest, end: int) -> tuple[Breakpoint, ...]:
     return tuple(mark for mark in request.breakpoints if mark.level != "messages" or mark.index < end)
+
+
+def _unmarked(frame: Frame) -> Frame:
+    """The frame without the marker that stands on a request's last block by itself."""
+    return replace(frame, params=frame.params.without(MARKER)) if MARKER in frame.params else frame
 
 
 def _for_model(model: Model, frame: Frame, messages: tuple[Message, ...]) -> ModelRequest:

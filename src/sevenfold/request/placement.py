@@ -250,7 +250,7 @@ def _look_on(view: Sequence[Message], facts: PlacementFacts, state: PlacementSta
             written = tuple(item for item in written if item.message >= index)
         if any(isinstance(block, (Thinking, RedactedThinking)) for block in message.blocks):
             thinking, has_thought = index if thinking is None else thinking, True
-        if _speaks(message):
+        if speaks(message):
             if facts.drops_thinking and thinking is not None:
                 lost = thinking
                 written = tuple(item for item in written if item.message < lost)
@@ -284,7 +284,8 @@ def _stands(view: Sequence[Message], spot: Spot) -> bool:
     return spot.block < len(blocks) and is_markable(blocks[spot.block])
 
 
-def _speaks(message: Message) -> bool:
+def speaks(message: Message) -> bool:
+    """Whether a user says something in it, beside handing in results."""
     return message.role == "user" and any(not isinstance(block, ToolResult) for block in message.blocks)
 
 

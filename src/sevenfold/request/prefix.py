@@ -31,6 +31,7 @@ from sevenfold.core.requests import Frame, ModelRequest
 from sevenfold.core.token_calibration import START
 from sevenfold.core.tokens import CALIBRATED, NEWER_SCALE
 from sevenfold.core.wire import read_block, write_message
+from sevenfold.request.placement import speaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,19 @@ class Traits:
     """An image: the first one, and the last one that goes, change what the cache is found by."""
     cites: bool = False
     """A document that may be cited, for the same reason."""
-    vanishes: bool = False
-    """Something that later messages take out of the prompt: thinking on a model that drops it, a message for
-    one turn, or all before a compaction block."""
+    fades: bool = False
+    """Something that leaves the prompt when a user speaks: thinking on a model that drops it, a message for
+    one turn."""
+    compacts: bool = False
+    """A compaction block, before which nothing is read."""
 
     def __or__(self, other: Traits) -> Traits:
-        return Traits(self.shows or other.shows, self.cites or other.cites, self.vanishes or other.vanishes)
+        return Traits(
+            self.shows or other.shows,
+            self.cites or other.cites,
+            self.fades or other.fades,
+            self.compacts or other.compacts,
+        )
 
 
 PLAIN = Traits()
@@ -70,6 +78,10 @@ class Step:
     """Where it leaves that one; None when it only goes on from it, or stops short of it."""
     is_longer: bool
     """All of that one is in it, and can be read."""
+    shared: int
+    """With how many messages both begin that are the same objects."""
+    is_trimmed: bool = False
+    """What was sent only goes on: the difference is something that the provider leaves out now."""
 
 
 class Comparer:
@@ -92,17 +104,20 @@ class Comparer:
         sketch = self._sketch(request, known, shared if goes_on else 0, knobs)
         difference = self._compare(previous, sketch, shared)
         is_longer = goes_on or _blocks(request, shared) >= _blocks(before, shared)
-        return Step(sketch, difference, difference is None and is_longer)
+        is_trimmed = goes_on and difference is not None and _is_set_alike(previous, sketch)
+        return Step(sketch, difference, difference is None and is_longer, shared, is_trimmed)
 
     def _compare(self, previous: Sketch, current: Sketch, shared: int) -> Difference | None:
         before, after = previous.request, current.request
-        is_plain = previous.traits == current.traits and not current.traits.vanishes
-        if not is_plain or not _is_same_frame(before.frame, after.frame) or previous.knobs != current.knobs:
+        if not _is_set_alike(previous, current):
             return self._compare_whole(before, after)
-        if shared == min(len(before.messages), len(after.messages)):
+        if shared == len(before.messages):
+            new = islice(after.messages, shared, None)
+            return self._compare_whole(before, after) if _trims(previous.traits, new) else None
+        if current.traits != PLAIN or previous.traits != PLAIN:
+            return self._compare_whole(before, after)
+        if shared == len(after.messages):
             return None
-        if current.traits != PLAIN:
-            return self._compare_whole(before, after)
         return self._compare_from(shared, before, after)
 
     def _sketch(
@@ -170,6 +185,24 @@ def _blocks(request: ModelRequest, first: int) -> int:
     return sum(len(message.blocks) for message in islice(request.messages, first, None))
 
 
+def _is_set_alike(before: Sketch, after: Sketch) -> bool:
+    """Whether all that both prompts depend on beside their blocks is the same."""
+    one, other = before.traits, after.traits
+    if (one.shows, one.cites) != (other.shows, other.cites) or before.knobs != after.knobs:
+        return False
+    return _is_same_frame(before.request.frame, after.request.frame)
+
+
+def _trims(traits: Traits, new: Iterable[Message]) -> bool:
+    """Whether these messages take something out of a prompt with such traits."""
+    for message in new:
+        if traits.fades and speaks(message):
+            return True
+        if any(isinstance(block, Compaction) for block in message.blocks):
+            return True
+    return False
+
+
 def _is_same_frame(before: Frame, after: Frame) -> bool:
     """Whether model, system and tools are the same to the byte; settings are compared as knobs."""
     if before is after:
@@ -187,16 +220,17 @@ def _is_same_json(before: str | tuple[JsonObject, ...], after: str | tuple[JsonO
 
 
 def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> Traits:
-    shows = cites = vanishes = False
+    shows = cites = fades = compacts = False
     for message in messages:
-        vanishes = vanishes or "clear_at" in message.extra
+        fades = fades or "clear_at" in message.extra
         for block in message.blocks:
             inner = block.content if isinstance(block, ToolResult) else None
             for item in inner if isinstance(inner, tuple) else (block,):
                 shows = shows or isinstance(item, Image)
                 cites = cites or _is_cited(item)
-                vanishes = vanishes or _vanishes(item, drops_thinking=drops_thinking)
-    return Traits(shows, cites, vanishes)
+                fades = fades or (drops_thinking and isinstance(item, (Thinking, RedactedThinking)))
+                compacts = compacts or isinstance(item, Compaction)
+    return Traits(shows, cites, fades, compacts)
 
 
 def _is_cited(block: Block) -> bool:
@@ -207,9 +241,3 @@ def _is_cited(block: Block) -> bool:
     else:
         return False
     return isinstance(told, JsonObject) and told.get("enabled") is True
-
-
-def _vanishes(block: Block, *, drops_thinking: bool) -> bool:
-    if isinstance(block, (Thinking, RedactedThinking)):
-        return drops_thinking
-    return isinstance(block, Compaction)

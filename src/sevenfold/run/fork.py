@@ -131,8 +131,10 @@ def fork_frame(frame: Frame, brief: ForkBrief) -> Frame:
 
 def fork_breakpoints(parent: ModelRequest, own: Sequence[Message] = ()) -> tuple[Breakpoint, ...]:
     """The parent's markers, and one more if there is room: at the end of what is shared, or in later rounds
-    at the end of the fork's own messages."""
+    at the end of the fork's own messages. A parent that marks no message is nobody's to go on from."""
     marks = parent.breakpoints
+    if not own and all(mark.level != "messages" for mark in marks):
+        return marks
     # The automatic one counts, and stands on the fork's last block by itself.
     is_automatic = "cache_control" in parent.frame.params
     messages = parent.messages if is_automatic else own or parent.messages

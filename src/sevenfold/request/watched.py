@@ -1,0 +1,40 @@
+"""A session's own calls beside the main conversation: watched, billed by kind and written down.
+
+Whoever runs a fork with this provider gets all of it, and need not know.
+"""
+
+from __future__ import annotations
+
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.clock import Clock
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.request.cache_watch import CacheWatch
+from sevenfold.request.journal import Journal
+from sevenfold.store.records import UsageRecord
+
+
+class WatchedProvider:
+    """The session's provider, for forks."""
+
+    def __init__(self, inner: Provider, watch: CacheWatch, journal: Journal, clock: Clock) -> None:
+        self._inner, self._watch, self._journal, self._clock = inner, watch, journal, clock
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._inner.dialect
+
+    def capabilities(self, model: Model) -> Capabilities:
+        return self._inner.capabilities(model)
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+        self._watch.check(request, self._clock.now())
+        reply = await self._inner.send(request, on_delta)
+        self._watch.settle(request, reply, self._clock.now())
+        model = reply.model or request.frame.model
+        self._journal.add(UsageRecord(model, request.who, reply.usage_wire, reply.dialect))
+        return reply
+
+    async def close(self) -> None:
+        """Nothing: it is its owner's."""
