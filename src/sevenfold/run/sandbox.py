@@ -10,11 +10,12 @@ import os
 import resource
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.settings import limit, lines, switch
-from sevenfold.run.confine.mounts import SCRATCH
+from sevenfold.run.confine.namespaces import SCRATCH
 from sevenfold.run.confine.orders import Orders
 from sevenfold.run.confine.seccomp import make_filter
 from sevenfold.run.profile import Profile
@@ -22,7 +23,9 @@ from sevenfold.run.sandbox_env import held_environ, open_environ
 from sevenfold.run.sandbox_places import guarded_names, readable, writable_root
 from sevenfold.run.workplace import Workplace
 
-Means: TypeAlias = Literal["landlock", "bubblewrap"]
+Means: TypeAlias = Literal["namespaces", "landlock", "bubblewrap"]
+"""`namespaces`: Landlock and more; `landlock`: Landlock alone, which holds what may change nothing, unless it
+is root's: no limit of the kernel's keeps root from starting processes."""
 
 FILTER_FILE = 9
 """Where bubblewrap is handed the filter; any number that nothing else has."""
@@ -36,7 +39,7 @@ class SandboxSettings:
     SECTION: ClassVar[str] = "sandbox"
 
     enabled: bool = switch(True)
-    """On: what is held need not be asked for. Off, each command is asked for, or refused where none may run."""
+    """On: what is held need not be asked for. Off, each is asked for, or refused where none may run."""
 
     allow_workspace: bool = switch(False)
     """Off: in `ask` mode a person sees each command that can change the project. On, held ones just run."""
@@ -87,13 +90,26 @@ class Sandbox:
             orders.filter_file = FILTER_FILE
         else:
             orders.has_rules = True
-            orders.has_mounts = profile == "workspace"
+            orders.has_namespaces = self.means[profile] == "namespaces"
+            # Counted for each user in each user namespace; bubblewrap makes its own, later.
+            most = self.settings.processes + (0 if orders.has_namespaces else count_threads())
+            orders.limits.append([resource.RLIMIT_NPROC, most])
         return orders
 
 
 def find_shell() -> str:
     """bash, which models write for, or what there is."""
     return next((path for path in ("/bin/bash", "/usr/bin/bash") if os.access(path, os.X_OK)), "/bin/sh")
+
+
+def count_threads() -> int:
+    """Of this user, as the kernel counts them against the limit."""
+    found = 0
+    for entry in os.scandir("/proc"):
+        with suppress(OSError):
+            if entry.name.isdigit() and entry.stat().st_uid == os.getuid():
+                found += len(os.listdir(f"{entry.path}/task"))
+    return found
 
 
 def find_bubblewrap() -> str | None:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from sevenfold.run.confine.mounts import SCRATCH
+from sevenfold.run.confine.namespaces import SCRATCH
 from sevenfold.run.profile import Profile
 
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)$", re.IGNORECASE)
@@ -36,7 +36,6 @@ _GIT = {
     "core.pager": "cat",
     "core.sshCommand": "false",
     "credential.helper": "",
-    "diff.external": "",
 }
 """Git runs programs that a repository names, while it only looks; where nothing may change, none of them."""
 

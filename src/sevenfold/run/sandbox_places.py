@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from sevenfold.run.sensitive import why_guarded
@@ -37,6 +40,14 @@ TOOLCHAINS = (".rustup", ".cargo/registry", ".cargo/git", "go/pkg", ".nvm", ".py
 """In a home: compilers and packages, no keys."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A file that a command made and may not have."""
+
+    path: str
+    moved_to: str
+
+
 def writable_root(place: Workplace) -> Path:
     """The one folder that commands may change: the project, or the worktree that an agent has of its own."""
     return place.root if place.cwd.is_relative_to(place.root) else place.cwd
@@ -66,3 +77,16 @@ def _of_path(environ: Mapping[str, str], home: str) -> Iterator[str]:
 def guarded_names(root: Path) -> frozenset[str]:
     """What lies at the top of a project and is obeyed by programs: repositories, hooks, settings."""
     return frozenset(name for name in os.listdir(root) if why_guarded(str(root / name), root, None))
+
+
+def move_aside(root: Path, known: frozenset[str]) -> Iterator[Moved]:
+    """Take the names that are obeyed and were not there before away from the programs that would obey them.
+
+    What is missing cannot be mounted read-only, so that this comes after the fact.
+    """
+    for name in sorted(guarded_names(root) - known):
+        choices = (root / f"{name}.held-back-{number}" for number in count(1))
+        aside = next(path for path in choices if not os.path.lexists(path))
+        with suppress(OSError):
+            os.rename(root / name, aside)
+            yield Moved(str(root / name), str(aside))

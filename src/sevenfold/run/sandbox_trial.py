@@ -50,7 +50,7 @@ async def _find(settings: SandboxSettings, environ: Mapping[str, str]) -> Sandbo
     means: dict[Profile, Means] = {}
     reasons: list[str] = []
     for profile in HELD:
-        for way in _ways(nothing):
+        for way in _ways(nothing, profile):
             failure = await _try(replace(nothing, means={profile: way}), profile, environ)
             if failure is None:
                 means[profile] = way
@@ -71,9 +71,14 @@ def _why_nothing(settings: SandboxSettings) -> str:
     return ""
 
 
-def _ways(sandbox: Sandbox) -> list[Means]:
-    ways: list[Means] = ["landlock"] if read_version() >= OLDEST else []
-    return [*ways, "bubblewrap"] if sandbox.bubblewrap else ways
+def _ways(sandbox: Sandbox, profile: Profile) -> list[Means]:
+    """The best one first."""
+    ways: list[Means] = ["namespaces"] if read_version() >= OLDEST else []
+    if sandbox.bubblewrap:
+        ways.append("bubblewrap")
+    if profile == "read-only" and read_version() >= OLDEST and os.getuid() != 0:
+        ways.append("landlock")
+    return ways
 
 
 def _advice(sandbox: Sandbox) -> str:
@@ -85,10 +90,7 @@ def _advice(sandbox: Sandbox) -> str:
 async def _try(sandbox: Sandbox, profile: Profile, environ: Mapping[str, str]) -> str | None:
     """Why a profile is not held; None: it is."""
     with tempfile.TemporaryDirectory(prefix="sevenfold-trial-") as folder, socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        listener.setblocking(False)
-        ground = _Ground(Path(os.path.realpath(folder)), listener)
+        ground = _Ground(folder, listener)
         ground.lay()
         place = Workplace(ground.inside, ground.inside, environ=environ)
         try:
@@ -116,18 +118,21 @@ async def _run(sandbox: Sandbox, profile: Profile, line: str, place: Workplace) 
 class _Ground:
     """Where a trial is held: a folder to work in, one to stay out of, and a door that nobody may knock at."""
 
-    folder: Path
+    folder: str
     listener: socket.socket
 
     @property
     def inside(self) -> Path:
-        return self.folder / "project"
+        return Path(self.folder).resolve() / "project"
 
     @property
     def outside(self) -> Path:
-        return self.folder / "outside"
+        return Path(self.folder).resolve() / "outside"
 
     def lay(self) -> None:
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen()
+        self.listener.setblocking(False)
         self.inside.mkdir()
         self.outside.mkdir()
         (self.inside / "inside").write_text("ours\n", encoding="utf-8")

@@ -15,7 +15,7 @@ class Orders:
         "filter",
         "filter_file",
         "guarded",
-        "has_mounts",
+        "has_namespaces",
         "has_rules",
         "limits",
         "max_processes",
@@ -35,8 +35,8 @@ class Orders:
         """Counted by whoever started it, since root is bound by no limit of the kernel; 0: any number."""
         self.has_rules = False
         """Landlock holds it to `readable` and `writable`."""
-        self.has_mounts = False
-        """All but `writable` is mounted read-only for it; scratch space is its own."""
+        self.has_namespaces = False
+        """All but `writable` is read-only for it; processes, network and scratch space are its own."""
         self.readable: list[str] = []
         self.writable: list[str] = []
         self.guarded: list[str] = []

@@ -1,8 +1,8 @@
 """Start one command, hold it, and end everything that it started: what is run in a process of its own.
 
 Its standard input is a life line: a byte asks for a polite end, and when it closes, the agent is gone,
-however it went, and so is the command a moment later. Whatever the command starts, in sessions of its own too,
-stays a descendant, because orphans below here come back to here.
+however it went, and so is the command a moment later. Whatever the command starts, in a session of its own
+too, stays a descendant, because orphans below here come back to here.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import time
 
 from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, control, drop_capabilities
 from sevenfold.run.confine.landlock import restrict
-from sevenfold.run.confine.mounts import hold
+from sevenfold.run.confine.namespaces import lay_out, leave
 from sevenfold.run.confine.orders import Orders, unpack
 from sevenfold.run.confine.seccomp import install
 
 TERM, KILL, STOP = 15, 9, 19
 """Signals, as on every Linux; the module that names them costs as much to load as all else here."""
+
+FIRST = 1
+"""The number of the first process of a namespace. When it ends, the kernel ends all others there."""
 
 FAILED = 125
 GRACE_SECONDS = 2.0
@@ -35,12 +38,32 @@ def main(orders_file: int, status_file: int) -> None:
     `ended <exit code, 128 and more for a signal> <processes left over>`."""
     os.set_inheritable(status_file, False)
     orders = unpack(_read(orders_file))
+    try:
+        if orders.has_namespaces:
+            leave()
+            first = os.fork()
+            if first:
+                _turn_away(0, 1, 2)
+                os.waitpid(first, 0)
+                os._exit(0)
+            # Known to be the first process of its world: nothing in there can end it.
+            control(PR_SET_PDEATHSIG, KILL)
+            lay_out(orders.writable, orders.guarded)
+    except OSError as error:
+        _tell(status_file, f"failed {error}")
+        os._exit(FAILED)
+    _oversee(orders, status_file)
+
+
+def _oversee(orders: Orders, status_file: int) -> None:
+    """Start the command and stay until nothing of it is left."""
     control(PR_SET_CHILD_SUBREAPER, 1)
     parent = os.getpid()
     child = os.fork()
     if child == 0:
         _become(orders, parent, status_file)
-    _let_go_of_output()
+    # The reader is to see the end of the output when the command's processes are gone.
+    _turn_away(1, 2)
     watch = Watch(child, orders.max_processes)
     watch.run()
     left = end_descendants()
@@ -74,7 +97,7 @@ class Watch:
                 return
             if self._deadline and time.monotonic() >= self._deadline:
                 return
-            if self._max and len(descendants(os.getpid())) > self._max:
+            if self._max and is_crowd(self._max):
                 self.is_crowded = True
                 return
 
@@ -106,22 +129,32 @@ class Watch:
 
 
 def end_descendants() -> int:
-    """Kill everything below this process, and say how many there were. Stopped first, nothing outruns it."""
+    """Kill everything below this process, again and again until there is none; how many were ours.
+
+    Where the first process of a namespace is a child, one kill is enough; else, what is stopped forks not.
+    """
     _reap()
-    count = len(descendants(os.getpid()))
+    left = _children(os.getpid())
+    # From the first process of a namespace one call hits all, whatever forks meanwhile as well.
+    for pid in [-1] if os.getpid() == FIRST else left:
+        _signal(pid, KILL)
     until = time.monotonic() + LAST_SECONDS
-    while time.monotonic() < until:
-        seen: set[int] = set()
-        while new := set(descendants(os.getpid())) - seen:
-            seen |= new
-            for pid in new:
-                _signal(pid, STOP)
-        for pid in seen:
-            _signal(pid, KILL)
-        if not _reap():
-            break
+    while _reap() and time.monotonic() < until:
+        found = descendants(os.getpid())
+        for number in (KILL, STOP):
+            for pid in found:
+                _signal(pid, number)
+            found = descendants(os.getpid())
         time.sleep(0.001)
-    return count
+    return len(left)
+
+
+def is_crowd(most: int) -> bool:
+    """Whether there are more descendants than that."""
+    if os.getpid() == FIRST:
+        # It sees nobody but itself and them, which is quick to count.
+        return sum(name.isdigit() for name in os.listdir("/proc")) > most + 1
+    return len(descendants(os.getpid(), most + 1)) > most
 
 
 def _reap() -> bool:
@@ -135,10 +168,12 @@ def _reap() -> bool:
             return True
 
 
-def descendants(root: int) -> list[int]:
-    """Every process below one."""
+def descendants(root: int, most: int = 1_000_000) -> list[int]:
+    """Every process below one, or so many of them."""
     found = _children(root)
     for pid in found:
+        if len(found) > most:
+            break
         found += _children(pid)
     return found
 
@@ -183,9 +218,6 @@ def _become(orders: Orders, parent: int, status_file: int) -> None:
 
 
 def _confine(orders: Orders) -> None:
-    if orders.has_mounts:
-        hold(orders.writable, orders.guarded)
-    # After the mounts: a folder that is stood in already is not the one of the new view.
     os.chdir(orders.cwd)
     if orders.limits:
         import resource
@@ -209,11 +241,10 @@ def _lay_out(program: bytes, number: int) -> None:
     os.close(file)
 
 
-def _let_go_of_output() -> None:
-    """The reader is to see its end when the command's processes are gone."""
+def _turn_away(*files: int) -> None:
     nothing = os.open("/dev/null", os.O_RDWR)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    for file in files:
+        os.dup2(nothing, file)
 
 
 def _read(file: int) -> bytes:

@@ -1,0 +1,106 @@
+"""A command at work: what runs, what holds it, and what it has printed."""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from dataclasses import dataclass
+from pathlib import Path
+
+from sevenfold.core.events import GuardedMoved
+from sevenfold.run.command import Command, Ended
+from sevenfold.run.command_output import FILE_BYTES, Output
+from sevenfold.run.profile import Profile
+from sevenfold.run.sandbox import Sandbox
+from sevenfold.run.sandbox_places import guarded_names, move_aside, writable_root
+from sevenfold.run.tool import OnProgress
+from sevenfold.run.workplace import Workplace
+from sevenfold.store.spill import FOLDER
+
+_decoder = getincrementaldecoder("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A command, and what is to hold it."""
+
+    line: str
+    profile: Profile
+    description: str = ""
+
+
+class Job:
+    """Starts at once. Whoever has one closes it, which ends whatever still runs."""
+
+    def __init__(self, wish: Wish, sandbox: Sandbox, place: Workplace) -> None:
+        self.wish = wish
+        self._place = place
+        self._root = writable_root(place) if wish.profile == "workspace" else None
+        self._known = guarded_names(self._root) if self._root else frozenset[str]()
+        folder = place.session_folder
+        self.output = Output(None if folder is None else folder / FOLDER)
+        self.command = Command(sandbox.orders(wish.profile, wish.line, place))
+        self.notes: list[str] = []
+        """What a reader must know beside the output."""
+        self._is_cut = False
+
+    async def watch(self, on_progress: OnProgress) -> None:
+        """Take in what it prints until it has ended, or prints without end."""
+        decoder = _decoder("replace")
+        while part := await self.command.read():
+            self.output.add(part)
+            on_progress(decoder.decode(part))
+            if self.output.is_flood:
+                self.cut(f"it was ended: it printed more than {FILE_BYTES // 2**20} MiB")
+                return
+        # It may have closed its output and gone on.
+        await self.command.wait()
+
+    def cut(self, reason: str) -> None:
+        """Ask it to end, for this reason; how it ends says nothing then."""
+        self._is_cut = True
+        self.notes.append(reason)
+        self.command.ask_to_end()
+
+    async def close(self) -> Ended:
+        """End it if it still runs, and everything that it started. Nothing of it is left afterwards."""
+        try:
+            ended = await self.command.close()
+        finally:
+            self.output.close()
+            self._take_back()
+        if not self._is_cut:
+            self.notes += _notes(ended, self.wish.profile, self._root)
+        return ended
+
+    def _take_back(self) -> None:
+        """What it made that programs obey is not left where they would find it."""
+        if self._root is None:
+            return
+        for moved in move_aside(self._root, self._known):
+            self._place.emit(GuardedMoved(moved.path, moved.moved_to))
+            self.notes.append(
+                f"{moved.path} was moved to {moved.moved_to}: programs obey it, so it may not be made here"
+            )
+
+    def told(self, text: str) -> str:
+        """An output with the notes below it."""
+        lines = [text.rstrip("\n"), *(f"[{note}]" for note in self.notes)]
+        return "\n".join(line for line in lines if line)
+
+
+def _notes(ended: Ended, profile: Profile, root: Path | None) -> list[str]:
+    if ended.failure:
+        return [f"it did not run: {ended.failure}"]
+    notes: list[str] = []
+    if ended.is_crowded:
+        notes.append("it was ended: it started too many processes")
+    if ended.left:
+        notes.append(
+            f"{ended.left} of its processes still ran and were ended; use background to keep one running"
+        )
+    if ended.code:
+        notes.append(f"exit code {ended.code}")
+        if profile != "open":
+            where = f"writes only in {root}" if root else "no writes"
+            notes.append(f"it ran held: no network, {where}; access says what it needs")
+    return notes

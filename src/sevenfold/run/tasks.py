@@ -1,0 +1,115 @@
+"""Commands that run beside the conversation. They go on from turn to turn, and end with the agent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NewType, TypeAlias
+
+from sevenfold.core.errors import InputError
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.run.command import Ended
+from sevenfold.run.job import Job
+
+TaskId = NewType("TaskId", str)
+
+MOST = 32
+"""At once. More than that is a loop that starts things."""
+
+
+@dataclass(slots=True)
+class Task:
+    """One command in the background."""
+
+    id: TaskId
+    job: Job
+    ended: Ended | None = None
+    is_stopped: bool = False
+    """Somebody ended it."""
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def title(self) -> str:
+        wish = self.job.wish
+        return wish.description or wish.line.splitlines()[0][:80]
+
+    @property
+    def state(self) -> str:
+        """In a few words."""
+        if self.ended is None:
+            return "running"
+        return "stopped" if self.is_stopped else f"ended with exit code {self.ended.code}"
+
+    @property
+    def line(self) -> str:
+        return f"{self.id} ({self.title}): {self.state}"
+
+
+OnEnd: TypeAlias = Callable[[Task], None]
+"""Told when a task has ended by itself."""
+
+
+def unheard(task: Task) -> None:
+    """For tasks whose end nobody waits for."""
+
+
+class Tasks:
+    """The background commands of one agent. Closed with it: none outlives it, however it ends."""
+
+    def __init__(self, on_end: OnEnd = unheard) -> None:
+        self.on_end = on_end
+        self._tasks: dict[TaskId, Task] = {}
+        self._watching: set[asyncio.Task[None]] = set()
+
+    def start(self, make: Callable[[], Job]) -> Task:
+        running = [task for task in self._tasks.values() if task.ended is None]
+        if len(running) >= MOST:
+            raise InputError(f"{len(running)} tasks are running, which is the most; stop one with task_stop")
+        task = Task(TaskId(f"task-{len(self._tasks) + 1}"), make())
+        self._tasks[task.id] = task
+        watching = asyncio.create_task(self._watch(task))
+        self._watching.add(watching)
+        watching.add_done_callback(self._watching.discard)
+        return task
+
+    def all(self) -> tuple[Task, ...]:
+        """Oldest first."""
+        return tuple(self._tasks.values())
+
+    def find(self, name: str) -> Task:
+        task = self._tasks.get(TaskId(name))
+        if task is None:
+            raise InputError(f"there is no task {name!r}; there are: {', '.join(self._tasks) or 'none'}")
+        return task
+
+    async def stop(self, task: Task) -> None:
+        """End it and all that it started; nothing of it is left afterwards."""
+        if task.ended is None:
+            task.is_stopped = True
+            task.job.cut("it was stopped")
+            await task.job.command.close()
+            await task.over.wait()
+
+    async def close(self) -> None:
+        """End all of them."""
+        for task in self._tasks.values():
+            await self.stop(task)
+
+    def extras(self) -> tuple[Extra, ...]:
+        """What a model must know again after a compaction: tasks that are running."""
+        lines = [task.line for task in self._tasks.values() if task.ended is None]
+        return (Extra("tasks", "Background tasks", "\n".join(lines)),) if lines else ()
+
+    async def _watch(self, task: Task) -> None:
+        try:
+            await task.job.watch(_unread)
+        finally:
+            task.ended = await task.job.close()
+            task.over.set()
+        if not task.is_stopped:
+            self.on_end(task)
+
+
+def _unread(text: str) -> None:
+    """A task's output is asked for."""

@@ -1,0 +1,160 @@
+"""The shell tool: one command line, held by the sandbox or asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.events import SandboxMissing
+from sevenfold.core.json import JsonObject
+from sevenfold.core.settings import limit
+from sevenfold.run.confine.supervise import GRACE_SECONDS
+from sevenfold.run.job import Job, Wish
+from sevenfold.run.permissions import Mode
+from sevenfold.run.profile import Profile
+from sevenfold.run.sandbox import Sandbox
+from sevenfold.run.tasks import Tasks
+from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import failed, flag_of, schema, text_of, whole_of, word_of
+from sevenfold.run.workplace import Workplace
+
+MAX_COMMAND = 100_000
+"""Characters. The kernel takes 131,072 bytes as one argument."""
+
+ACCESS: dict[str, Profile] = {"read": "read-only", "write": "workspace", "open": "open"}
+STRICTEST_FIRST: tuple[Profile, ...] = ("read-only", "workspace", "open")
+BY_MODE: dict[Mode, Profile] = {
+    "plan": "read-only",
+    "read-only": "read-only",
+    "ask": "workspace",
+    "accept-edits": "workspace",
+    "bypass": "open",
+}
+"""What holds a command that does not say what it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSettings:
+    SECTION: ClassVar[str] = "shell"
+
+    timeout_seconds: int = limit(120, at_least=1)
+    """Most builds and test runs are over by then; what hangs costs a person two minutes."""
+
+    longest_seconds: int = limit(600, at_least=1)
+    """The most that a call can ask for; what takes longer belongs in the background."""
+
+
+DESCRIPTION = """\
+Run a command line with bash, in the project's folder. Each call starts there anew: `cd` and variables do \
+not last. Its input is empty, so that nothing can be typed. Output and errors come back together, with the \
+exit code if it is not 0. Processes that still run when the command ends are ended too: use `background` for \
+what is to keep running, and read its output with task_output.
+
+`access` says what the command needs:
+- read: it changes nothing and needs no network.
+- write: it changes files of the project, and needs no network. Repositories and settings stay as they are.
+- open: it needs the network, commits, or changes things elsewhere. The user is asked.
+Ask for no more than is needed: `read`, and often `write`, run without asking. To read, edit or search \
+files, use the tools for that."""
+
+
+def choose_profile(wanted: Profile | None, mode: Mode, most: Profile, sandbox: Sandbox) -> Profile:
+    """What is to hold a command: what it says it needs, or what the mode gives; never more than `most`."""
+    chosen: Profile = wanted or BY_MODE[mode]
+    if wanted is None and mode in ("ask", "accept-edits") and not sandbox.holds(chosen):
+        # It will be asked for, where a mode that asks nobody would refuse it.
+        chosen = "open"
+    return next(profile for profile in STRICTEST_FIRST if profile in (chosen, most))
+
+
+class Shell:
+    """Runs commands for one agent. `mode` is asked at each call, since people change it."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        tasks: Tasks,
+        mode: Callable[[], Mode],
+        settings: ShellSettings | None = None,
+    ) -> None:
+        self._sandbox, self._tasks, self._mode = sandbox, tasks, mode
+        self._settings = settings or ShellSettings()
+        self._spec = ToolSpec("shell", DESCRIPTION, self._schema())
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._spec
+
+    def need(self, given: JsonObject, place: Workplace) -> Need:
+        wish = self._wish(given, place)
+        self._seconds(given)
+        flag_of(given, "background")
+        return Need("run", command=wish.line, profile=wish.profile, said=wish.description or wish.line)
+
+    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+        wish = self._wish(given, place)
+        if wish.profile != "open" and not self._sandbox.holds(wish.profile):
+            place.emit(SandboxMissing(wish.profile, self._sandbox.why_not))
+            return failed(
+                f"not run: a command cannot be held to {wish.profile} access on this machine "
+                f"({self._sandbox.why_not}). Use other tools, or tell the user"
+            )
+        if flag_of(given, "background"):
+            task = self._tasks.start(lambda: Job(wish, self._sandbox, place))
+            return ToolOutput(f"{task.id} runs in the background; its end will be told, task_output reads it")
+        return await self._run_to_end(Job(wish, self._sandbox, place), self._seconds(given), on_progress)
+
+    async def _run_to_end(self, job: Job, seconds: int, on_progress: OnProgress) -> ToolOutput:
+        is_late = False
+        try:
+            async with asyncio.timeout(seconds):
+                await job.watch(on_progress)
+        except TimeoutError:
+            is_late = True
+            job.cut(f"it was ended after {seconds} s")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_SECONDS):
+                    await job.watch(on_progress)
+        finally:
+            ended = await job.close()
+        return ToolOutput(job.told(job.output.text()), is_error=is_late or ended.code != 0)
+
+    def _wish(self, given: JsonObject, place: Workplace) -> Wish:
+        line = text_of(given, "command")
+        if not line.strip() or "\0" in line or len(line) > MAX_COMMAND:
+            raise InputError(
+                f"command has {len(line):,} characters; expected a command line of up to {MAX_COMMAND:,} "
+                "without NUL; put a longer one into a file"
+            )
+        access = word_of(given, "access", ("", *ACCESS), "")
+        profile = choose_profile(ACCESS.get(access), self._mode(), place.confined_to, self._sandbox)
+        return Wish(line, profile, text_of(given, "description", ""))
+
+    def _seconds(self, given: JsonObject) -> int:
+        settings = self._settings
+        usual = min(settings.timeout_seconds, settings.longest_seconds)
+        return whole_of(given, "timeout_seconds", usual, at_least=1, at_most=settings.longest_seconds)
+
+    def _schema(self) -> JsonObject:
+        usual, most = self._settings.timeout_seconds, self._settings.longest_seconds
+        return schema(
+            {
+                "command": {"type": "string", "description": "The command line."},
+                "description": {"type": "string", "description": "What it does, in five to ten words."},
+                "access": {
+                    "type": "string",
+                    "enum": list(ACCESS),
+                    "description": "What it needs; left out: what the user's mode gives.",
+                },
+                "timeout_seconds": {
+                    "type": "integer",
+                    "description": f"At most {most}; {usual} if left out.",
+                },
+                "background": {"type": "boolean", "description": "Do not wait for its end."},
+            },
+            ("command",),
+        )

@@ -1,0 +1,81 @@
+"""The tools for background commands: what one has printed, and an end to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from sevenfold.core.json import JsonObject
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.run.tasks import Task, Tasks
+from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import schema, text_of, whole_of
+from sevenfold.run.workplace import Workplace
+
+MOST_SECONDS = 600
+"""To wait for an end: as long as a call in the foreground may take."""
+
+_TASK = {"type": "string", "description": "Its id, such as task-1."}
+
+
+class TaskOutput:
+    """Reads what a task has printed since it was last read; without a task, lists them."""
+
+    spec = ToolSpec(
+        "task_output",
+        "What a background task has printed since this was last asked, and whether it still runs. Without a "
+        "task: all tasks of the session. With wait_seconds: wait so long for its end first.",
+        schema(
+            {
+                "task": _TASK,
+                "wait_seconds": {"type": "integer", "description": f"0 to {MOST_SECONDS}; 0 if left out."},
+            }
+        ),
+    )
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+
+    def need(self, given: JsonObject, _place: Workplace) -> Need:
+        name = text_of(given, "task", "")
+        whole_of(given, "wait_seconds", 0, at_least=0, at_most=MOST_SECONDS)
+        return Need("nothing", said=f"output of {name}" if name else "list of tasks")
+
+    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
+        name = text_of(given, "task", "")
+        if not name:
+            return ToolOutput("\n".join(task.line for task in self._tasks.all()) or "there are no tasks")
+        task = self._tasks.find(name)
+        seconds = whole_of(given, "wait_seconds", 0, at_least=0, at_most=MOST_SECONDS)
+        if seconds and task.ended is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await task.over.wait()
+        return ToolOutput(_told(task))
+
+    def extras(self) -> Sequence[Extra]:
+        return self._tasks.extras()
+
+
+class TaskStop:
+    """Ends a task with everything that it started."""
+
+    spec = ToolSpec("task_stop", "End a background task.", schema({"task": _TASK}, ("task",)))
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+
+    def need(self, given: JsonObject, _place: Workplace) -> Need:
+        return Need("nothing", said=f"stop {text_of(given, 'task')}")
+
+    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
+        task = self._tasks.find(text_of(given, "task"))
+        await self._tasks.stop(task)
+        return ToolOutput(_told(task))
+
+
+def _told(task: Task) -> str:
+    news = task.job.output.news()
+    printed = task.job.told(news) if task.ended else news.rstrip("\n")
+    return f"{task.line}\n{printed or '[nothing new was printed]'}"
