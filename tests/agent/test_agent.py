@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from sevenfold.agent.seen import RoundEnded, Seen, Streamed, ToolEnded, ToolStarted
@@ -12,7 +13,7 @@ from sevenfold.providers.scripted import ScriptedProvider, say
 from tests.agent.workshop import Plain, Shop
 
 
-def said(messages: list[Message] | tuple[Message, ...]) -> list[str]:
+def said(messages: Sequence[Message]) -> list[str]:
     """Texts and results, each with who said it."""
     found: list[str] = []
     for message in messages:

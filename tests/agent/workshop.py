@@ -99,4 +99,4 @@ class Shop:
             emit=self.noted,
             environ={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
         )
-        return await open_agent(replace(self.change(setup), **changes))  # pyright: ignore[reportArgumentType]
+        return await open_agent(replace(self.change(setup), **changes))

@@ -37,11 +37,12 @@ from sevenfold.providers.provider import Provider
 from sevenfold.request.overflow_job import Compacted
 from sevenfold.request.view import View
 from sevenfold.run.hooks import Hooks
+from sevenfold.run.permissions import Guard, Mode
 from sevenfold.run.toolbox import INTERRUPTED, Answers, Toolbox
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.offload import to_the_end
 
-BROKEN_OFF = "[the answer broke off here]"
+BROKEN_OFF = "[no more of the answer came]"
 
 MOST_STOPS_REFUSED = 8
 """How often hooks may have a turn go on: one that never lets go would spend without end."""
@@ -99,6 +100,19 @@ class Agent:
     @property
     def place(self) -> Workplace:
         return self.toolbox.place
+
+    @property
+    def mode(self) -> Mode:
+        """What may be done without asking."""
+        guard = self.toolbox.guard
+        return guard.mode if isinstance(guard, Guard) else "read-only"
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        guard = self.toolbox.guard
+        if not isinstance(guard, Guard):
+            raise InputError(f"this agent has nobody to ask, so that {mode} means nothing to it")
+        guard.mode = mode
 
     @property
     def is_busy(self) -> bool:
@@ -287,14 +301,13 @@ class Agent:
     def _mend(self, turn: Turn, remark: str) -> None:
         """Leave a history that goes on: what came of an answer stays, and every open call gets a result."""
         history = self.session.history
-        half = "".join(turn.half).strip()
-        if half:
-            history.append(Message("assistant", (Text(f"{half}\n\n{remark}"),)))
         waiting = open_calls(history)
+        half = "".join(turn.half).strip()
         if waiting:
             self._answer_calls(turn.answers or Answers(waiting), turn)
-        elif not half and remark == INTERRUPTED and history and history[-1].role == "user":
-            history.append(Message("user", remark))
+        elif half or (history and history[-1].role != "assistant"):
+            # Not the user's words: what they say next may not follow a system message.
+            history.append(Message("assistant", (Text(f"{half}\n\n{remark}".strip()),)))
         if remark == INTERRUPTED:
             self._gear.relay(TurnInterrupted(self.session.id, turn.rounds, len(waiting)))
 

@@ -15,7 +15,8 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.settings import Settings
-from sevenfold.request.opening import LATEST, SECTIONS, TEMPLATES
+from sevenfold.request.opening import LATEST, TEMPLATES
+from sevenfold.request.sections import SECTIONS
 from sevenfold.run.hook_files import HookFolders
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings

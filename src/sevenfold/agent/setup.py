@@ -11,7 +11,7 @@ from pathlib import Path
 from sevenfold.agent.agent import Agent, Gear, Opening
 from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
 from sevenfold.agent.compaction import Compaction
-from sevenfold.agent.equipment import Joins
+from sevenfold.agent.equipment import Joins, usual_tools
 from sevenfold.agent.frame_file import StoredFrame
 from sevenfold.agent.ground import Ground, Wish
 from sevenfold.agent.prompt import Surrounds, render_system
@@ -23,27 +23,22 @@ from sevenfold.engine import Session
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
+from sevenfold.run.governed import GovernedProvider
+from sevenfold.run.governor import Governor
 from sevenfold.run.hook_files import HookSettings, find_hooks
 from sevenfold.run.hooks import HookPlace, Hooks
+from sevenfold.run.keeping import RuleKeeper
 from sevenfold.run.mcp_servers import Confirm
 from sevenfold.run.mcp_servers import nobody as never
+from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Ask, Guard, Mode, nobody
-from sevenfold.run.reach import Reach
-from sevenfold.run.rules import Rules
+from sevenfold.run.spend import SpendSettings
 from sevenfold.run.tool import Tool
 from sevenfold.run.toolbox import Toolbox
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.offload import durably
+from sevenfold.store.spend_book import SpendBook
 from sevenfold.store.trust import Trust
-
-CLAUDE_MODES: dict[Mode, str] = {
-    "ask": "default",
-    "accept-edits": "acceptEdits",
-    "plan": "plan",
-    "read-only": "plan",
-    "bypass": "bypassPermissions",
-}
-"""The modes in the words that hooks know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,8 @@ class Setup:
     project: Path
     model: str = ""
     """Empty: as the session had it, else as settings say."""
-    mode: Mode = "ask"
+    mode: Mode | None = None
+    """None: as settings say."""
     session: str | None = None
     """The one to take up again, or `latest`; None: a new one."""
     is_fork: bool = False
@@ -66,6 +62,12 @@ class Setup:
     """None: as settings and the environment say."""
     tools: Sequence[Tool] | None = None
     """None: the usual ones."""
+    only: frozenset[str] | None = None
+    """Names of the usual tools that are wanted; None: all."""
+    also: Sequence[Tool] = ()
+    """Tools beside the usual ones."""
+    is_child: bool = False
+    """Started by another agent: it starts none itself."""
     system: str | None = None
     """A system prompt of the caller's own, for a new session."""
     settings: Mapping[str, Mapping[str, object]] | None = None
@@ -105,7 +107,8 @@ class _Opener:
         provider = setup.provider or choose_provider(settings, setup.environ)
         if setup.provider is None:
             self.exits.push_async_callback(provider.close)
-        tools = tuple(setup.tools or ())
+        guard = self._guard()
+        tools = self._tools(guard)
         frame = self._frame(provider, tools)
         compaction = Compaction(self.relay)
         session = await Session.open(
@@ -121,8 +124,13 @@ class _Opener:
         )
         self.exits.push_async_callback(session.close)
         await session.add_context()
-        hooks = await self._hooks(session)
-        toolbox = self._toolbox(tools, session, hooks)
+        folder = ground.session_folder(session.id)
+        guard.reach = replace(guard.reach, read=(*guard.reach.read, folder))
+        hooks = await self._hooks(session, guard)
+        place = Workplace(
+            ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
+        )
+        toolbox = Toolbox(tools, place, guard, hooks)
         compaction.toolbox, compaction.hooks = toolbox, hooks
         compaction.more.append(lambda: (Extra("session", "where you are", self._surrounds()),))
         opening = await self._opening(hooks, frame)
@@ -137,8 +145,26 @@ class _Opener:
             stored = StoredFrame(frame, self._surrounds())
             await durably(lambda: ground.keep(session.id, stored))
         most = setup.max_rounds or settings.max_rounds
-        gear = Gear(session, toolbox, provider, frame, self.relay, hooks, self.exits.pop_all(), fit, most)
+        book = await durably(lambda: SpendBook.open(ground.folders.home, emit=self.relay))
+        governor = Governor(
+            book,
+            ground.settings.of(SpendSettings),
+            session=session.id,
+            catalog=ground.catalog,
+            clock=setup.clock,
+            emit=self.relay,
+        )
+        governed = GovernedProvider(provider, governor)
+        gear = Gear(session, toolbox, governed, frame, self.relay, hooks, self.exits.pop_all(), fit, most)
         return Agent(gear, opening)
+
+    def _tools(self, guard: Guard) -> tuple[Tool, ...]:
+        setup = self.setup
+        if setup.tools is not None:
+            return tuple(setup.tools)
+        usual = usual_tools(self.ground, guard, self.exits)
+        wanted = (tool for tool in usual if setup.only is None or tool.spec.name in setup.only)
+        return (*wanted, *setup.also)
 
     def _frame(self, provider: Provider, tools: Sequence[Tool]) -> Frame:
         """As the session had it, to the byte; else made now, and the same from then on (SPEC J1)."""
@@ -156,7 +182,7 @@ class _Opener:
         thinks = self.ground.settings.of(AgentSettings).thinking
         return fit_frame(frame, self.ground.catalog.find(frame.model), provider, thinks=thinks)
 
-    async def _hooks(self, session: Session) -> Hooks:
+    async def _hooks(self, session: Session, guard: Guard) -> Hooks:
         setup, ground = self.setup, self.ground
         found = await find_hooks(
             ground.settings.of(HookSettings),
@@ -170,27 +196,18 @@ class _Opener:
             ground.root,
             ground.cwd,
             f"{ground.session_folder(session.id)}.jsonl",
-            CLAUDE_MODES[setup.mode],
+            lambda: guard.mode,
             setup.environ,
         )
         return Hooks(found, place, self.relay)
 
-    def _toolbox(self, tools: Sequence[Tool], session: Session, hooks: Hooks) -> Toolbox:
-        setup, ground = self.setup, self.ground
-        folder = ground.session_folder(session.id)
-        place = Workplace(
-            ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
-        )
-        guard = Guard(
-            setup.mode,
-            Rules(),
-            ground.root,
-            setup.ask,
-            reach=Reach(read=(folder,)),
-            home=ground.folders.home,
-            user_home=ground.folders.user_home,
-        )
-        return Toolbox(tools, place, guard, hooks)
+    def _guard(self) -> Guard:
+        setup, folders = self.setup, self.ground.folders
+        permissions = self.ground.settings.of(PermissionSettings)
+        mode = setup.mode or permissions.start_mode
+        keep = RuleKeeper(self.ground.root, self.relay).keep
+        root, home, user_home = self.ground.root, folders.home, folders.user_home
+        return Guard(mode, permissions.rules, root, setup.ask, home=home, user_home=user_home, keep=keep)
 
     async def _opening(self, hooks: Hooks, frame: Frame) -> Opening:
         """What is said beside the first prompt: where the agent works, if that was not said yet, and what

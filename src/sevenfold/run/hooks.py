@@ -7,7 +7,7 @@ nothing but what it would have said.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +19,16 @@ from sevenfold.core.messages import ToolUse
 from sevenfold.run.hook_answers import BLOCKS, NOTHING_HEARD, Heard, HookEvent, merge, read_answer
 from sevenfold.run.hook_command import run_command
 from sevenfold.run.hook_config import Hook
+from sevenfold.run.permissions import Mode
+
+CLAUDE_MODES: dict[Mode, str] = {
+    "ask": "default",
+    "accept-edits": "acceptEdits",
+    "plan": "plan",
+    "read-only": "plan",
+    "bypass": "bypassPermissions",
+}
+"""The modes in the words that hooks know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +39,8 @@ class HookPlace:
     root: Path
     cwd: Path
     transcript: str = ""
-    mode: str = "default"
-    """The permission mode, in Claude Code's words."""
+    mode: Callable[[], Mode] = lambda: "ask"
+    """The permission mode, which people change."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def question(self, event: HookEvent, details: Mapping[str, object]) -> JsonObject:
@@ -39,7 +49,7 @@ class HookPlace:
             "transcript_path": self.transcript,
             "cwd": str(self.cwd),
             "hook_event_name": event,
-            "permission_mode": self.mode,
+            "permission_mode": CLAUDE_MODES[self.mode()],
         }
         return freeze_object({**common, **details})
 
