@@ -15,7 +15,9 @@ from sevenfold.request.placement import CacheSettings
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.hook_files import HookSettings
 from sevenfold.run.mcp_settings import McpServer, McpSettings
+from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.sandbox import SandboxSettings
+from sevenfold.run.shell_settings import ShellSettings
 from sevenfold.run.spend import SpendSettings
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.mailbox import MailSettings
@@ -32,6 +34,8 @@ SECTIONS: tuple[type[Section], ...] = (
     WindowSettings,
     SpendSettings,
     SandboxSettings,
+    ShellSettings,
+    PermissionSettings,
     AgentSettings,
     HookSettings,
     McpServer,

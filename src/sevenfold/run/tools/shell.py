@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import ClassVar
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SandboxMissing
 from sevenfold.core.json import JsonObject
-from sevenfold.core.settings import limit
 from sevenfold.run.confine.supervise import GRACE_SECONDS
 from sevenfold.run.job import Job, Wish
 from sevenfold.run.permissions import Mode
 from sevenfold.run.profile import Profile
 from sevenfold.run.sandbox import Sandbox
+from sevenfold.run.shell_settings import ShellSettings
 from sevenfold.run.tasks import Tasks
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import failed, flag_of, schema, text_of, whole_of, word_of
@@ -35,17 +33,6 @@ BY_MODE: dict[Mode, Profile] = {
     "bypass": "open",
 }
 """What holds a command that does not say what it needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShellSettings:
-    SECTION: ClassVar[str] = "shell"
-
-    timeout_seconds: int = limit(120, at_least=1)
-    """Most builds and test runs are over by then; what hangs costs a person two minutes."""
-
-    longest_seconds: int = limit(600, at_least=1)
-    """The most that a call can ask for; what takes longer belongs in the background."""
 
 
 DESCRIPTION = """\
