@@ -1,0 +1,1 @@
+"""Finding memories without a model: words, and where wished meanings, ranked together."""
