@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Emit, ModelUnknown, PriceUnknown, ignore
-from sevenfold.core.models import MODELS, Model, Prices, Tariff, stand_in
+from sevenfold.core.models import MODELS, Model, Prices, Tariff, is_local, local_model, stand_in
 from sevenfold.core.settings import Settings, limit, price, switch
 
 LONG_SUFFIX = "[1m]"
@@ -75,7 +75,7 @@ class Catalog:
         is_long = has_long_suffix(name)
         found = next((table[spelling] for spelling in spellings(name) if spelling in table), None)
         if found is None:
-            found = stand_in(name)
+            found = local_model(name) if is_local(name) else stand_in(name)
         if is_long:
             found = replace(found, window_tokens=LONG_WINDOW_TOKENS, has_window=True)
         if not found.is_known:

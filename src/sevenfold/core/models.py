@@ -189,6 +189,33 @@ MODELS: tuple[Model, ...] = (
 )
 
 
+LOCAL_SUFFIX = ".gguf"
+LOCAL_WINDOW_TOKENS = 32_768
+"""What most open models were trained for, at a memory that most machines have."""
+
+_NOTHING = Decimal(0)
+FREE = Tariff(Prices(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING))
+
+
+def is_local(name: str) -> bool:
+    """Whether a model is a file that is run on this machine."""
+    return name.lower().endswith(LOCAL_SUFFIX)
+
+
+def local_model(name: str) -> Model:
+    """A model that is a file. Every request is answered on this machine, so that all of it is free."""
+    return Model(
+        name,
+        LOCAL_WINDOW_TOKENS,
+        # An eighth of the window: what these models say at length they say again and again.
+        max_output_tokens=4_096,
+        cache_min_tokens=0,
+        tariffs=(FREE,),
+        us_factor=ONE,
+        takes_prefill=True,
+    )
+
+
 def stand_in(name: str, window_tokens: int = 200_000) -> Model:
     """What we assume of a model we do not know: every choice is the one that costs least when it is wrong."""
     return Model(

@@ -1,0 +1,150 @@
+"""A model from a GGUF file, run on this machine: llama.cpp serves it on the loopback, and there it is asked as
+any server that speaks like OpenAI's. It costs nothing but time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+from sevenfold.core.capabilities import Capabilities, choose_capabilities
+from sevenfold.core.errors import InputError
+from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
+from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.providers.openai_chat import ChatProvider
+from sevenfold.providers.provider import OnDelta
+
+EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"
+GGUF_MAGIC = b"GGUF"
+
+
+class _ModelParams(Protocol):
+    path: str
+
+
+class _CpuParams(Protocol):
+    n_threads: int
+    poll: int
+
+
+class _Params(Protocol):
+    """What we set of the library's parameters."""
+
+    model: _ModelParams
+    cpuparams: _CpuParams
+    n_ctx: int
+    hostnames: list[str]
+    port: int
+    api_keys: list[str]
+    ui: bool
+    verbosity: int
+    warmup: bool
+
+
+class Server(Protocol):
+    """A model that is being served."""
+
+    @property
+    def listening_address(self) -> str: ...
+
+
+class _Library(Protocol):
+    """The library has no types of its own."""
+
+    def CommonParams(self) -> _Params: ...  # noqa: N802 - the library's name
+    def Server(self, params: _Params) -> Server: ...  # noqa: N802 - the library's name
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A file that is being served. The library ends its server with the last reference to it."""
+
+    server: Server
+    chat: ChatProvider
+
+
+class LocalProvider:
+    """Asks the model in a GGUF file. The file is loaded when the first request is sent, or by `load`."""
+
+    def __init__(
+        self, path: Path, *, window_tokens: int = LOCAL_WINDOW_TOKENS, threads: int | None = None
+    ) -> None:
+        self._path, self._window_tokens, self._threads = path, window_tokens, threads
+        self._loading: asyncio.Task[Loaded] | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        return "openai"
+
+    def capabilities(self, model: Model) -> Capabilities:
+        return choose_capabilities(model, self.dialect)
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+        loaded = await self.load()
+        return await loaded.chat.send(request, on_delta)
+
+    async def load(self) -> Loaded:
+        """Load the file, if that was not done; takes seconds, and as much memory as the file is large."""
+        loading = self._loading
+        if loading is None or (loading.done() and (loading.cancelled() or loading.exception())):
+            loading = self._loading = asyncio.create_task(self._load(), name=f"load {self._path.name}")
+        # What was begun cannot be stopped: a caller that gives up leaves it to the next one.
+        return await asyncio.shield(loading)
+
+    async def close(self) -> None:
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            await asyncio.wait({loading})
+            if not loading.cancelled() and loading.exception() is None:
+                await loading.result().chat.close()
+
+    async def _load(self) -> Loaded:
+        key = secrets.token_urlsafe()
+        server = await asyncio.to_thread(self._start, key)
+        return Loaded(server, ChatProvider(base_url=f"{server.listening_address}/v1", api_key=key))
+
+    def _start(self, key: str) -> Server:
+        """Blocks while the file is read. Nobody without the key is answered, on this machine neither."""
+        _check(self._path)
+        library = _open_library()
+        params = library.CommonParams()
+        params.model.path = str(self._path)
+        params.n_ctx = self._window_tokens
+        params.hostnames, params.port, params.api_keys = ["127.0.0.1"], 0, [key]
+        params.cpuparams.n_threads = self._threads or _threads()
+        # Threads that spin while they wait for one another make a busy machine crawl.
+        params.cpuparams.poll = 0
+        params.ui, params.warmup, params.verbosity = False, False, -1
+        try:
+            return library.Server(params)
+        except RuntimeError as error:
+            raise InputError(
+                f"{self._path} cannot be loaded as a model with a window of {self._window_tokens:,} tokens: "
+                f"{error}; is it whole, and is there memory for it?"
+            ) from error
+
+
+def _threads() -> int:
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _check(path: Path) -> None:
+    """A file that is not there, or is something else, said in our words: the library's say less."""
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(GGUF_MAGIC))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; name a GGUF file") from error
+    if magic != GGUF_MAGIC:
+        raise InputError(f"{path} is no GGUF file: it begins with {magic!r}; name a GGUF file")
+
+
+def _open_library() -> _Library:
+    try:
+        import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
+    except ImportError as error:
+        raise InputError(EXTRA) from error
+    return cast("_Library", xllamacpp)
