@@ -105,7 +105,7 @@ def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
     return Heard(
         blocked=(reason or "a hook blocked it") if is_blocked and not is_deciding else None,
         decision=_decision(wire, own) if is_deciding else None,
-        reason=_text(own, "permissionDecisionReason") or reason,
+        reason=(_text(own, "permissionDecisionReason") or reason) if is_deciding else "",
         context=(context,) if context else (),
         notices=(notice,) if notice else (),
         given=given if isinstance(given, JsonObject) else None,

@@ -18,7 +18,7 @@ hook hangs on a full pipe."""
 GRACE = timedelta(seconds=1)
 """For what a hook that has ended still has in its pipes; a child that it left running may hold them open."""
 
-_CHUNK = 64 * 1024
+OUT, ERR = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,66 +38,58 @@ async def run_command(
 
     An `OSError` says that it could not be started.
     """
-    process = await asyncio.create_subprocess_exec(
-        "/bin/sh",
-        "-c",
-        command,
-        cwd=cwd,
-        env=dict(environ),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
+    transport, talk = await asyncio.get_running_loop().subprocess_exec(
+        _Talk, "/bin/sh", "-c", command, cwd=cwd, env=dict(environ), start_new_session=True
     )
-    out, err = _Kept(), _Kept()
-    pipes = [
-        asyncio.create_task(_ask(process.stdin, question)),
-        asyncio.create_task(_read(process.stdout, out)),
-        asyncio.create_task(_read(process.stderr, err)),
-    ]
     code: int | None = None
     try:
+        _ask(transport, question)
         async with asyncio.timeout(limit.total_seconds()):
-            code = await process.wait()
-            await asyncio.wait(pipes, timeout=GRACE.total_seconds())
+            await talk.has_ended.wait()
+            code = transport.get_returncode()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE.total_seconds()):
+                await talk.has_said_all.wait()
     except TimeoutError:
         pass
     finally:
-        if process.returncode is None or code is None:
-            _kill(process.pid)
-        for pipe in pipes:
-            pipe.cancel()
-        with suppress(asyncio.CancelledError):
-            await process.wait()
-    return Ended(code, out.text(), err.text())
+        if transport.get_returncode() is None:
+            _kill(transport.get_pid())
+        await talk.has_ended.wait()
+        transport.close()
+    return Ended(code, talk.text(OUT), talk.text(ERR))
 
 
-class _Kept:
-    """The beginning of a stream."""
+class _Talk(asyncio.SubprocessProtocol):
+    """What a command says, and when it has ended."""
 
     def __init__(self) -> None:
-        self._data = bytearray()
+        self._kept = {OUT: bytearray(), ERR: bytearray()}
+        self._open = {OUT, ERR}
+        self.has_ended, self.has_said_all = asyncio.Event(), asyncio.Event()
 
-    def add(self, chunk: bytes) -> None:
-        self._data += chunk[: MAX_BYTES - len(self._data)]
+    def text(self, stream: int) -> str:
+        return self._kept[stream].decode("utf-8", "replace")
 
-    def text(self) -> str:
-        return self._data.decode("utf-8", "replace")
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        kept = self._kept[fd]
+        kept += data[: MAX_BYTES - len(kept)]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        self._open.discard(fd)
+        if not self._open:
+            self.has_said_all.set()
+
+    def process_exited(self) -> None:
+        self.has_ended.set()
 
 
-async def _ask(pipe: asyncio.StreamWriter | None, question: bytes) -> None:
-    if pipe is None:
-        return
-    # A hook need not read what it is told.
-    with suppress(BrokenPipeError, ConnectionResetError):
+def _ask(transport: asyncio.SubprocessTransport, question: bytes) -> None:
+    """Write the question. A hook need not read it: what becomes of the pipe then is told to nobody."""
+    pipe = transport.get_pipe_transport(0)
+    if isinstance(pipe, asyncio.WriteTransport):
         pipe.write(question)
-        await pipe.drain()
-    pipe.close()
-
-
-async def _read(pipe: asyncio.StreamReader | None, kept: _Kept) -> None:
-    while pipe is not None and (chunk := await pipe.read(_CHUNK)):
-        kept.add(chunk)
+        pipe.write_eof()
 
 
 def _kill(group: int) -> None:
