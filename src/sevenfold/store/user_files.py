@@ -81,6 +81,17 @@ def opened_file(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
             disk.close(fd)
 
 
+@contextmanager
+def opened_folder(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
+    """A handle of a folder, for listing what is in it."""
+    with mapped_errors(f"open {real}"), _folder([name for name in real.split("/") if name], disk) as step:
+        fd = disk.open(".", FOLDER_FLAGS, dir_fd=step)
+    try:
+        yield fd
+    finally:
+        disk.close(fd)
+
+
 def read_state(real: str, *, max_bytes: int, disk: Disk = SYSTEM_DISK) -> FileState:
     """The whole file, refused rather than cut where it is over `max_bytes`."""
     with opened_file(real, disk=disk) as fd, mapped_errors(f"read {real}"):
@@ -161,11 +172,18 @@ def _give_new_name(folder: int, temp: str, name: str, disk: Disk) -> None:
 @contextmanager
 def _parent(real: str, disk: Disk, *, create: bool = False) -> Generator[int]:
     """The folder that holds the path's last name, reached from the top, following nothing."""
-    if not os.path.isabs(real) or os.path.normpath(real) != real or not _name(real):
+    names = real.split("/")[1:]
+    if not real.startswith("/") or {"", ".", ".."} & set(names):
         raise KeyRefused(f"{real!r} is no real path of a file; resolve it first")
+    with _folder(names[:-1], disk, create=create) as current:
+        yield current
+
+
+@contextmanager
+def _folder(names: list[str], disk: Disk, *, create: bool = False) -> Generator[int]:
     current = disk.open("/", _STEP_FLAGS)
     try:
-        for name in real.split("/")[1:-1]:
+        for name in names:
             below = _step(current, name, disk, create=create)
             disk.close(current)
             current = below
