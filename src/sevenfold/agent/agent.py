@@ -31,7 +31,7 @@ from sevenfold.core.messages import Message, Text
 from sevenfold.core.prices import add_costs
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.engine import Session
-from sevenfold.layers.context_sources import render_reminder
+from sevenfold.layers.context_sources import ContextSource, render_reminder
 from sevenfold.layers.forks import open_calls
 from sevenfold.providers.provider import Provider
 from sevenfold.request.overflow_job import Compacted
@@ -72,6 +72,8 @@ class Gear:
     fit: Callable[[Frame], Awaitable[Frame]]
     """A frame with what its model takes, and written down for whoever takes the session up again."""
     max_rounds: int = 500
+    sources: Callable[[], tuple[ContextSource, ...]] | None = None
+    """Context that may change from round to round: said where it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Agent:
         self.inbox = Inbox()
         self._asides = list(self._opening.texts)
         self._writers: list[SingleFlight[TurnEnd]] = []
+        self._sources: tuple[ContextSource, ...] = ()
         self._work: asyncio.Task[TurnEnd] | None = None
         self._is_closed = False
 
@@ -250,6 +253,10 @@ class Agent:
             self.session.history.append(Message("user", (Text(render_reminder(asides)),)))
 
     async def _ask_model(self, turn: Turn) -> Reply:
+        sources = self._gear.sources() if self._gear.sources else ()
+        if sources != self._sources:
+            self._sources = sources
+            await self.session.add_context(*sources)
         view = await self.session.prepare(frame=self.frame)
         try:
             reply = await self._send(view, turn)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from sevenfold.core.errors import ProviderMissing
 from sevenfold.core.json import EMPTY, JsonObject
-from sevenfold.core.models import Model
+from sevenfold.core.models import Model, is_local
 from sevenfold.core.requests import Frame
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
@@ -20,8 +21,13 @@ MOST_OUTPUT = 32_000
 """Of one answer. Longer ones are files that are better written in parts."""
 
 
-def choose_provider(settings: AgentSettings, environ: Mapping[str, str]) -> Provider:
-    """The provider that settings or the environment name; `ProviderMissing` says what was looked for."""
+def choose_provider(model: Model, settings: AgentSettings, environ: Mapping[str, str]) -> Provider:
+    """Who answers for this model, by settings and the environment; `ProviderMissing` says what was looked
+    for."""
+    if is_local(model.name):
+        from sevenfold.providers.local import LocalProvider
+
+        return LocalProvider(Path(model.name).expanduser(), window_tokens=model.window_tokens)
     if settings.base_url:
         from sevenfold.providers.openai_chat import ChatProvider
 
@@ -36,7 +42,8 @@ def choose_provider(settings: AgentSettings, environ: Mapping[str, str]) -> Prov
         return ChatProvider(base_url=environ.get("OPENAI_BASE_URL"), api_key=environ.get("OPENAI_API_KEY"))
     raise ProviderMissing(
         f"no model to talk to: none of {', '.join((*ANTHROPIC, *OPENAI))} is set, nor agent.base_url; set a "
-        "key, or agent.base_url to any server that speaks like OpenAI's, or try `sevenfold tour`"
+        "key, or agent.base_url to any server that speaks like OpenAI's, or agent.model to a .gguf file, or "
+        "try `sevenfold tour`"
     )
 
 

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from sevenfold.agent.ground import Ground
+from sevenfold.core.events import Emit
+from sevenfold.run.mcp import McpClient
+from sevenfold.run.mcp_servers import Confirm, find_servers
+from sevenfold.run.mcp_settings import McpSettings
 from sevenfold.run.permissions import Guard
+from sevenfold.run.sandbox import SandboxSettings
+from sevenfold.run.sandbox_trial import find_sandbox
+from sevenfold.run.shell_settings import ShellSettings
+from sevenfold.run.tasks import Task, Tasks
 from sevenfold.run.tool import Tool
 from sevenfold.run.tools.edit import Edit
+from sevenfold.run.tools.glob import Glob
+from sevenfold.run.tools.grep import Grep
 from sevenfold.run.tools.read import Read
+from sevenfold.run.tools.shell import Shell
+from sevenfold.run.tools.tasks import TaskOutput, TaskStop
 from sevenfold.run.tools.write import Write
+from sevenfold.store.trust import Trust
 
 if TYPE_CHECKING:
     from sevenfold.agent.agent import Agent
@@ -25,6 +40,71 @@ class Joins(Protocol):
         ...
 
 
-def usual_tools(_ground: Ground, _guard: Guard, _exits: AsyncExitStack) -> tuple[Tool, ...]:
-    """What a session has unless its caller says otherwise. What is given to `_exits` is closed with it."""
-    return (Read(), Write(), Edit())
+@dataclass(frozen=True, slots=True)
+class Equipment:
+    """The usual tools of one agent, and what stands behind them."""
+
+    tools: tuple[Tool, ...]
+    tasks: Tasks
+    mcp: McpClient
+
+    def join(self, agent: Agent) -> None:
+        """Have what happens in the background told to the agent."""
+
+        def tell(task: Task) -> None:
+            agent.post(f"Background {task.line}")
+
+        self.tasks.on_end = tell
+
+
+@dataclass(frozen=True, slots=True)
+class Equipping:
+    """Makes them. What has to be closed with the agent goes to `exits`."""
+
+    ground: Ground
+    guard: Guard
+    environ: Mapping[str, str]
+    confirm: Confirm
+    emit: Emit
+    exits: AsyncExitStack
+
+    async def equip(self) -> Equipment:
+        settings = self.ground.settings
+        tasks = Tasks()
+        self.exits.push_async_callback(tasks.close)
+        sandbox = await find_sandbox(settings.of(SandboxSettings), self.environ, self.emit)
+        hides = self.guard.is_hidden
+        shell = Shell(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings))
+        mcp = await self._connect()
+        stored = self.ground.stored
+        tools = (
+            Read(),
+            Write(),
+            Edit(),
+            Glob(hides),
+            Grep(hides),
+            shell,
+            TaskOutput(tasks),
+            TaskStop(tasks),
+            *await mcp.tools(stored.frame.tools if stored else None),
+        )
+        return Equipment(tools, tasks, mcp)
+
+    async def _connect(self) -> McpClient:
+        ground = self.ground
+        servers = await find_servers(
+            ground.settings,
+            ground.root,
+            Trust(ground.project.control),
+            confirm=self.confirm,
+            emit=self.emit,
+        )
+        mcp = McpClient.start(
+            servers,
+            ground.settings.of(McpSettings),
+            cwd=ground.cwd,
+            environ=self.environ,
+            emit=self.emit,
+        )
+        self.exits.push_async_callback(mcp.close)
+        return mcp

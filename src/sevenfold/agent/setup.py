@@ -11,13 +11,14 @@ from pathlib import Path
 from sevenfold.agent.agent import Agent, Gear, Opening
 from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
 from sevenfold.agent.compaction import Compaction
-from sevenfold.agent.equipment import Joins, usual_tools
+from sevenfold.agent.equipment import Equipment, Equipping, Joins
 from sevenfold.agent.frame_file import StoredFrame
 from sevenfold.agent.ground import Ground, Wish
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore
+from sevenfold.core.models import Model
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
 from sevenfold.layers.compact_restore import Extra
@@ -32,6 +33,7 @@ from sevenfold.run.mcp_servers import Confirm
 from sevenfold.run.mcp_servers import nobody as never
 from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Ask, Guard, Mode, nobody
+from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.spend import SpendSettings
 from sevenfold.run.tool import Tool
 from sevenfold.run.toolbox import Toolbox
@@ -85,11 +87,7 @@ async def open_agent(setup: Setup) -> Agent:
     async with AsyncExitStack() as exits:
         ground = await durably(lambda: Ground.open(wish, setup.environ, setup.clock, relay))
         exits.callback(ground.close)
-        agent = await _Opener(setup, ground, relay, exits).open()
-    for tool in agent.toolbox.tools:
-        if isinstance(tool, Joins):
-            tool.join(agent)
-    return agent
+        return await _Opener(setup, ground, relay, exits).open()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +102,12 @@ class _Opener:
     async def open(self) -> Agent:
         setup, ground = self.setup, self.ground
         settings = ground.settings.of(AgentSettings)
-        provider = setup.provider or choose_provider(settings, setup.environ)
+        provider = setup.provider or choose_provider(self._model, settings, setup.environ)
         if setup.provider is None:
             self.exits.push_async_callback(provider.close)
         guard = self._guard()
-        tools = self._tools(guard)
+        equipment = await self._equip(guard) if setup.tools is None else None
+        tools = self._tools(equipment)
         frame = self._frame(provider, tools)
         compaction = Compaction(self.relay)
         session = await Session.open(
@@ -155,28 +154,46 @@ class _Opener:
             emit=self.relay,
         )
         governed = GovernedProvider(provider, governor)
-        gear = Gear(session, toolbox, governed, frame, self.relay, hooks, self.exits.pop_all(), fit, most)
-        return Agent(gear, opening)
+        sources = equipment.mcp.sources if equipment else None
+        exits = self.exits.pop_all()
+        gear = Gear(session, toolbox, governed, frame, self.relay, hooks, exits, fit, most, sources)
+        agent = Agent(gear, opening)
+        for joining in (*toolbox.tools, equipment):
+            if isinstance(joining, Joins):
+                joining.join(agent)
+        return agent
 
-    def _tools(self, guard: Guard) -> tuple[Tool, ...]:
+    async def _equip(self, guard: Guard) -> Equipment:
         setup = self.setup
-        if setup.tools is not None:
-            return tuple(setup.tools)
-        usual = usual_tools(self.ground, guard, self.exits)
+        making = Equipping(self.ground, guard, setup.environ, setup.confirm, self.relay, self.exits)
+        return await making.equip()
+
+    def _tools(self, equipment: Equipment | None) -> tuple[Tool, ...]:
+        setup = self.setup
+        usual = equipment.tools if equipment else setup.tools or ()
         wanted = (tool for tool in usual if setup.only is None or tool.spec.name in setup.only)
         return (*wanted, *setup.also)
 
     def _frame(self, provider: Provider, tools: Sequence[Tool]) -> Frame:
         """As the session had it, to the byte; else made now, and the same from then on (SPEC J1)."""
-        settings, stored = self.ground.settings.of(AgentSettings), self.ground.stored
+        stored = self.ground.stored
         if stored is None:
-            model = self.setup.model or settings.model or USUAL_MODEL
             system = self.setup.system or render_system(self.ground.templates)
-            made = Frame(model, 0, system, tuple(tool.spec.declared() for tool in tools))
+            made = Frame(self._model_name, 0, system, tuple(tool.spec.declared() for tool in tools))
             return self._fit(made, provider)
         if self.setup.model in ("", stored.frame.model):
             return stored.frame
         return self._fit(replace(stored.frame, model=self.setup.model), provider)
+
+    @property
+    def _model_name(self) -> str:
+        """As the caller says, else as the session had it, else as settings say."""
+        stored, settings = self.ground.stored, self.ground.settings.of(AgentSettings)
+        return self.setup.model or (stored.frame.model if stored else settings.model or USUAL_MODEL)
+
+    @property
+    def _model(self) -> Model:
+        return self.ground.catalog.find(self._model_name)
 
     def _fit(self, frame: Frame, provider: Provider) -> Frame:
         thinks = self.ground.settings.of(AgentSettings).thinking
@@ -205,9 +222,19 @@ class _Opener:
         setup, folders = self.setup, self.ground.folders
         permissions = self.ground.settings.of(PermissionSettings)
         mode = setup.mode or permissions.start_mode
+        held = self.ground.settings.of(SandboxSettings).allow_workspace
         keep = RuleKeeper(self.ground.root, self.relay).keep
         root, home, user_home = self.ground.root, folders.home, folders.user_home
-        return Guard(mode, permissions.rules, root, setup.ask, home=home, user_home=user_home, keep=keep)
+        return Guard(
+            mode,
+            permissions.rules,
+            root,
+            setup.ask,
+            home=home,
+            user_home=user_home,
+            keep=keep,
+            may_run_held=held,
+        )
 
     async def _opening(self, hooks: Hooks, frame: Frame) -> Opening:
         """What is said beside the first prompt: where the agent works, if that was not said yet, and what
