@@ -43,7 +43,7 @@ class LoopThread:
             work.close()
             # A fork has no copy of the thread: whoever waited for it would wait for ever.
             raise InputError(
-                f"this belongs to process {self._pid}, which forked this one; open the session again here"
+                f"this belongs to process {self._pid}, which forked this one; open a session of its own here"
             )
         future = asyncio.run_coroutine_threadsafe(work, self._started())
         try:

@@ -7,13 +7,17 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from sevenfold.blocking import Session
-from sevenfold.core.errors import InputError
+from sevenfold.core.errors import DiskFull, InputError, SessionBusy
 from sevenfold.core.messages import Message
+from sevenfold.store import session_lock
 from tests.engine.talk import FRAME, Listener, call, result
 
 KILLED = """
@@ -36,6 +40,49 @@ for number in range(3):
     die_if(2 * number + 1)
     session.history.append(result(number, "line\\n" * 20_000))
 """
+
+
+HOLDING = """
+import os, sys
+from sevenfold.blocking import Session
+from sevenfold.core.messages import Message
+from tests.engine.talk import FRAME
+
+home, forks = sys.argv[1], sys.argv[2] == "True"
+session = Session.open(FRAME, project=home, environ={"HOME": home})
+session.history.append(Message("user", "go"))
+session.prepare()
+child = os.fork() if forks else os.getpid()
+if child:
+    print(session.id, child, flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Another process that has a session open."""
+
+    process: subprocess.Popen[str]
+    session: str
+    child: int
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait(self) -> None:
+        self.process.wait(timeout=30)
+
+
+@contextmanager
+def holding(home: Path, *, forks: bool = False) -> Generator[Holder]:
+    script = [sys.executable, "-c", textwrap.dedent(HOLDING), str(home), str(forks)]
+    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        session, child = process.stdout.readline().split()
+        yield Holder(process, session, int(child))
 
 
 def open_at(home: Path, session: str | None = None, listener: Listener | None = None) -> Session:
@@ -62,26 +109,56 @@ def test_a_session_that_is_killed_has_all_that_was_acknowledged(tmp_path: Path, 
     session.close()
 
 
-def test_two_processes_on_one_session_lose_nothing_and_what_they_wrote_can_be_sent(tmp_path: Path) -> None:
+def test_a_second_process_is_refused_and_told_who_has_the_session(tmp_path: Path) -> None:
+    with holding(tmp_path) as holder:
+        with pytest.raises(SessionBusy, match=rf"open in process {holder.pid} on .*start another session"):
+            open_at(tmp_path, holder.session)
+        with pytest.raises(SessionBusy, match="is open in process"):
+            open_at(tmp_path, "latest")
+        assert open_and_close(tmp_path, None) == []
+
+
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+def test_a_holder_that_dies_is_out_at_that_moment(tmp_path: Path, by: signal.Signals) -> None:
+    with holding(tmp_path) as holder:
+        os.kill(holder.pid, by)
+        holder.wait()
+        assert open_and_close(tmp_path, holder.session) == [Message("user", "go")]
+
+
+def test_a_child_that_a_holder_left_behind_holds_nothing(tmp_path: Path) -> None:
+    with holding(tmp_path, forks=True) as holder:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        os.kill(holder.child, 0)
+        assert open_and_close(tmp_path, holder.session) == [Message("user", "go")]
+
+
+def test_a_session_is_open_once_in_a_process_and_again_after_it_was_closed(tmp_path: Path) -> None:
     first = open_at(tmp_path)
     first.history.append(Message("user", "go"))
     first.prepare()
+    with pytest.raises(SessionBusy, match=rf"open in this process \({os.getpid()}\) already"):
+        open_at(tmp_path, first.id)
     first.record(call(1))
-    second = open_at(tmp_path, first.id)
-    for number, session in ((1, first), (1, second)):
-        session.history.append(result(number, "ok"))
-        session.prepare()
-    first.record(call(2))
-    second.record(call(3))
     first.close()
-    second.close()
+    assert len(open_and_close(tmp_path, first.id)) == 2
+
+
+def test_whoever_cannot_say_who_he_is_holds_the_session_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise DiskFull("no room")
+
     listener = Listener()
-    again = open_at(tmp_path, first.id, listener)
-    said = [str(message) for message in again.history]
-    assert all(any(f"t{number}" in text for text in said) for number in (1, 2, 3))
-    again.prepare()
-    assert "HistoryRepaired" in listener.names()
-    again.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(session_lock.Folder, "replace", full)
+        first = open_at(tmp_path, listener=listener)
+    assert "LockFaceFailed" in listener.names()
+    with pytest.raises(SessionBusy, match="another process"):
+        open_at(tmp_path, first.id)
+    first.close()
 
 
 def test_a_forked_child_is_told_to_open_the_session_itself(tmp_path: Path) -> None:
@@ -99,13 +176,13 @@ def test_a_forked_child_is_told_to_open_the_session_itself(tmp_path: Path) -> No
             os._exit(0)
     os.close(into)
     with os.fdopen(out) as told:
-        assert "forked this one; open the session again here" in told.read()
+        assert "forked this one; open a session of its own here" in told.read()
     os.waitpid(child, 0)
     session.record(call(1))
     session.close()
     assert len(open_and_close(tmp_path, session.id)) == 2
 
 
-def open_and_close(home: Path, name: str) -> list[Message]:
+def open_and_close(home: Path, name: str | None) -> list[Message]:
     with open_at(home, name) as session:
         return list(session.history)

@@ -204,7 +204,7 @@ def read_context(
 ) -> ContextFacts:
     """Look at a session as it stands on the disk."""
     told: list[Event] = []
-    opened = Opened.open(Wanted(project, session), environ, SystemClock(), told.append)
+    opened = Opened.open(Wanted(project, session, looks_only=True), environ, SystemClock(), told.append)
     with opened.exits:
         scanned = _Scanned(opened.around.catalog)
         scanned.read(opened)

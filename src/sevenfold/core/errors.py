@@ -20,6 +20,7 @@ SevenfoldError
 ├── ProjectError                a project's folder belongs to another project
 ├── LockError
 │   ├── LockBusy                somebody else holds it
+│   ├── SessionBusy             the session is open elsewhere
 │   └── LeaseLost               the lease was taken over; nothing may be published with it
 ├── MailError
 │   ├── AddressUnknown          nobody is there by that name
@@ -137,6 +138,10 @@ class LockError(SevenfoldError):
 
 class LockBusy(LockError):
     """Somebody else holds it."""
+
+
+class SessionBusy(LockError):
+    """The session is open in another process, or a second time in this one; the message names the holder."""
 
 
 class LeaseLost(LockError):

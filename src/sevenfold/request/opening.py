@@ -30,6 +30,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
+from sevenfold.store.session_lock import hold_session
 from sevenfold.store.sessions import SessionId, is_agent_session, latest_session, new_session_id
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 from sevenfold.store.spill import Spills
@@ -49,6 +50,8 @@ class Wanted:
     """The one to take up again, or `latest`; None: a new one."""
     arguments: Mapping[str, Mapping[str, object]] | None = None
     """Settings given in the call, by section."""
+    looks_only: bool = False
+    """Nothing will be written: somebody else may have the session open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,9 @@ class Opened:
             )
             named = _choose(project, wanted.session)
             folder = exits.enter_context(project.sessions.subfolder(named))
+            if not wanted.looks_only:
+                # Before anything of it is read: what somebody else is adding would be missing.
+                exits.enter_context(hold_session(folder, named, clock, emit))
             path = path_settings(settings)
             spills = Spills(folder, path.tool_results, emit=emit)
             exits.callback(spills.close)
