@@ -23,6 +23,7 @@ from tests.torture.post import run_mail
 from tests.torture.power import run_power
 from tests.torture.races import run_races
 from tests.torture.rig import Orders, Outcome, Progress, Rig, Size
+from tests.torture.shell import run_shell
 from tests.torture.syscalls import run_syscalls
 
 RIGS: Mapping[str, Rig] = {
@@ -34,6 +35,7 @@ RIGS: Mapping[str, Rig] = {
     "paths": run_paths,
     "races": run_races,
     "power": run_power,
+    "shell": run_shell,
 }
 WHAT = """\
 rigs:
@@ -48,6 +50,7 @@ rigs:
   paths    hostile keys against a folder full of links, FIFOs and devices; roots that look alike
   races    a folder swapped for a link while it is used
   power    power cuts: simulated at every change, and on a loop-mounted file system (needs root)
+  shell    hostile command lines under every permission, with canaries, doors and a victim around
 
 examples:
   python -m tests.torture                          the short form of everything: a minute

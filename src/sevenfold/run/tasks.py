@@ -63,9 +63,8 @@ class Tasks:
         self._watching: set[asyncio.Task[None]] = set()
 
     def start(self, make: Callable[[], Job]) -> Task:
-        running = [task for task in self._tasks.values() if task.ended is None]
-        if len(running) >= MOST:
-            raise InputError(f"{len(running)} tasks are running, which is the most; stop one with task_stop")
+        if len(self.running()) >= MOST:
+            raise InputError(f"{MOST} tasks are running, which is the most; stop one with task_stop")
         task = Task(TaskId(f"task-{len(self._tasks) + 1}"), make())
         self._tasks[task.id] = task
         watching = asyncio.create_task(self._watch(task))
@@ -83,22 +82,27 @@ class Tasks:
             raise InputError(f"there is no task {name!r}; there are: {', '.join(self._tasks) or 'none'}")
         return task
 
-    async def stop(self, task: Task) -> None:
+    def running(self) -> tuple[Task, ...]:
+        return tuple(task for task in self._tasks.values() if task.ended is None)
+
+    async def stop(self, name: str) -> Task:
         """End it and all that it started; nothing of it is left afterwards."""
+        task = self.find(name)
         if task.ended is None:
             task.is_stopped = True
             task.job.cut("it was stopped")
             await task.job.command.close()
             await task.over.wait()
+        return task
 
     async def close(self) -> None:
         """End all of them."""
-        for task in self._tasks.values():
-            await self.stop(task)
+        for task in self.running():
+            await self.stop(task.id)
 
     def extras(self) -> tuple[Extra, ...]:
         """What a model must know again after a compaction: tasks that are running."""
-        lines = [task.line for task in self._tasks.values() if task.ended is None]
+        lines = [task.line for task in self.running()]
         return (Extra("tasks", "Background tasks", "\n".join(lines)),) if lines else ()
 
     async def _watch(self, task: Task) -> None:

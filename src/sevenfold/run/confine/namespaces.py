@@ -23,6 +23,9 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = (
 )
 MOUNT_SETATTR, RECURSIVE, READ_ONLY, HERE = 442, 0x8000, 1, -100
 
+RESERVED = 301
+"""Numbers of processes that the kernel does not give out twice: the smallest highest number is this."""
+
 SCRATCH = "/dev/shm"
 """Where scratch space is mounted: programs look for shared memory there, and no project lies below it."""
 SCRATCH_SIZE = "size=1g,mode=1777"
@@ -43,10 +46,12 @@ def leave() -> None:
         _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
-def lay_out(writable: list[str], guarded: list[str]) -> None:
+def lay_out(writable: list[str], guarded: list[str], max_processes: int) -> None:
     """In the new world: what can be written to, and what cannot. For its first process."""
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    if _has_own_numbers():
+        _write("/proc/sys/kernel/pid_max", str(RESERVED + max_processes))
     places = [path for path in writable if path != SCRATCH]
     for path in (*places, *guarded):
         # A mount point cannot be moved or removed, and has a read-only flag of its own.
@@ -56,6 +61,13 @@ def lay_out(writable: list[str], guarded: list[str]) -> None:
         _set_read_only(path, is_on=False)
     if SCRATCH in writable:
         mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, SCRATCH_SIZE)
+
+
+def _has_own_numbers() -> bool:
+    """Whether the highest number of a process is each namespace's own, as since Linux 6.14. It bounds root,
+    which no other limit does; before, it was the whole machine's."""
+    version = os.uname().release.split(".")[:2]
+    return [int(part) for part in version if part.isdecimal()] >= [6, 14]
 
 
 def _set_read_only(path: str, *, is_on: bool, flags: int = 0) -> None:

@@ -48,7 +48,7 @@ def main(orders_file: int, status_file: int) -> None:
                 os._exit(0)
             # Known to be the first process of its world: nothing in there can end it.
             control(PR_SET_PDEATHSIG, KILL)
-            lay_out(orders.writable, orders.guarded)
+            lay_out(orders.writable, orders.guarded, orders.max_processes)
     except OSError as error:
         _tell(status_file, f"failed {error}")
         os._exit(FAILED)

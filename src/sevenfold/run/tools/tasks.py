@@ -35,7 +35,7 @@ class TaskOutput:
     )
 
     def __init__(self, tasks: Tasks) -> None:
-        self._tasks = tasks
+        self.tasks = tasks
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
         name = text_of(given, "task", "")
@@ -45,8 +45,8 @@ class TaskOutput:
     async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
         name = text_of(given, "task", "")
         if not name:
-            return ToolOutput("\n".join(task.line for task in self._tasks.all()) or "there are no tasks")
-        task = self._tasks.find(name)
+            return ToolOutput("\n".join(task.line for task in self.tasks.all()) or "there are no tasks")
+        task = self.tasks.find(name)
         seconds = whole_of(given, "wait_seconds", 0, at_least=0, at_most=MOST_SECONDS)
         if seconds and task.ended is None:
             with suppress(TimeoutError):
@@ -55,7 +55,7 @@ class TaskOutput:
         return ToolOutput(_told(task))
 
     def extras(self) -> Sequence[Extra]:
-        return self._tasks.extras()
+        return self.tasks.extras()
 
 
 class TaskStop:
@@ -64,15 +64,13 @@ class TaskStop:
     spec = ToolSpec("task_stop", "End a background task.", schema({"task": _TASK}, ("task",)))
 
     def __init__(self, tasks: Tasks) -> None:
-        self._tasks = tasks
+        self.tasks = tasks
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
         return Need("nothing", said=f"stop {text_of(given, 'task')}")
 
     async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        task = self._tasks.find(text_of(given, "task"))
-        await self._tasks.stop(task)
-        return ToolOutput(_told(task))
+        return ToolOutput(_told(await self.tasks.stop(text_of(given, "task"))))
 
 
 def _told(task: Task) -> str:

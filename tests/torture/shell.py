@@ -1,0 +1,182 @@
+"""Hostile command lines, run for real through the shell tool under every permission there is."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sevenfold.core.json import freeze_object
+from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
+from sevenfold.layers.forks import ForkBrief, Permit, deny
+from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, control
+from sevenfold.run.permissions import Answer, Guard, Mode, Question
+from sevenfold.run.rules import Rules
+from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
+from sevenfold.run.sandbox_trial import HELD, find_sandbox
+from sevenfold.run.tasks import Tasks
+from sevenfold.run.toolbox import Toolbox
+from sevenfold.run.tools.shell import Shell
+from sevenfold.run.workplace import Workplace
+from tests.torture.rig import Orders, Outcome, outcome
+from tests.torture.shell_corpus import Line, all_lines
+from tests.torture.shell_stage import KEY, SECRET, Stage, strays
+
+SETTINGS = SandboxSettings(memory_mb=256, file_mb=16, processes=24)
+"""Small, so that what is too much is soon too much."""
+
+WORKERS = 3
+SLACK_SECONDS = 20
+"""On top of a line's time and its grace: a busy machine is not a hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """One way in which an agent, or a fork of it, may come to run a command."""
+
+    name: str
+    mode: Mode = "ask"
+    access: str = ""
+    brief: ForkBrief | None = None
+    may_change: bool = False
+    is_refused: bool = False
+    """Nothing is run at all."""
+
+
+NOTES = ForkBrief("notes", "", (Permit("edit", "/notes.md"),))
+LOOKING = ForkBrief("looking", "", (Permit("shell"),))
+PERMISSIONS = (
+    Permission("ask, allowed", "ask", may_change=True),
+    Permission("ask, open", "ask", "open", is_refused=True),
+    Permission("accept edits", "accept-edits", may_change=True),
+    Permission("accept edits, open", "accept-edits", "open", is_refused=True),
+    Permission("plan", "plan"),
+    Permission("plan, write", "plan", "write", is_refused=True),
+    Permission("read-only", "read-only"),
+    Permission("read-only, open", "read-only", "open", is_refused=True),
+    Permission("bypass, held", "bypass", "write", may_change=True),
+    Permission("fork of notes", "bypass", brief=NOTES, is_refused=True),
+    Permission("fork with a shell", "bypass", brief=LOOKING),
+    Permission("fork, open", "bypass", "open", brief=LOOKING),
+)
+
+Call: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
+
+
+async def answer(question: Question) -> Answer:
+    """A person who lets held commands run, and no others."""
+    return Answer(question.need.profile != "open")
+
+
+def run_shell(orders: Orders) -> list[Outcome]:
+    """Every permission with every line, or with some of them."""
+    control(PR_SET_CHILD_SUBREAPER, 1)
+    return asyncio.run(_run(orders))
+
+
+def run_planted(orders: Orders, sandbox: Sandbox, texts: Sequence[str]) -> Outcome:
+    """These lines with a sandbox that is known not to hold."""
+    control(PR_SET_CHILD_SUBREAPER, 1)
+    lines = [Line(text, "planted") for text in texts]
+    return asyncio.run(_play(orders, Permission("planted", "plan"), lines, sandbox))
+
+
+async def _run(orders: Orders) -> list[Outcome]:
+    sandbox = await find_sandbox(SETTINGS, os.environ)
+    if not all(map(sandbox.holds, HELD)):
+        return [Outcome("shell", "lines", skipped=sandbox.why_not)]
+    lines = all_lines()
+    found: list[Outcome] = []
+    for permission in PERMISSIONS:
+        is_first = permission is PERMISSIONS[0]
+        chosen = _choose(orders, permission, lines if is_first else [one for one in lines if not one.is_bomb])
+        found.append(await _play(orders, permission, chosen, sandbox))
+    if orders.size == "long" and find_bubblewrap():
+        found += await _play_bubblewrap(orders, lines)
+    return found
+
+
+async def _play_bubblewrap(orders: Orders, lines: Sequence[Line]) -> list[Outcome]:
+    """The same with the other means, where both are there."""
+    means: Means = "bubblewrap"
+    sandbox = Sandbox(dict.fromkeys(HELD, means), settings=SETTINGS, bubblewrap=find_bubblewrap())
+    held = [one for one in lines if not one.is_bomb]
+    wanted = [
+        Permission("bubblewrap, write", "accept-edits", may_change=True),
+        Permission("bubblewrap", "plan"),
+    ]
+    return [await _play(orders, permission, held, sandbox) for permission in wanted]
+
+
+def _choose(orders: Orders, permission: Permission, lines: Sequence[Line]) -> Sequence[Line]:
+    wanted = orders.pick(24, 150, len(lines))
+    if wanted >= len(lines):
+        return lines
+    random = orders.random(f"shell {permission.name}")
+    quick = [line for line in lines if line.timeout_seconds > 1]
+    slow = [line for line in lines if line.timeout_seconds == 1]
+    return [*random.sample(quick, wanted - wanted // 8), *random.sample(slow, wanted // 8)]
+
+
+async def _play(orders: Orders, permission: Permission, lines: Sequence[Line], sandbox: Sandbox) -> Outcome:
+    with outcome(f"shell: {permission.name}", "lines") as found:
+        waiting = list(reversed(lines))
+        known: set[int] = set()
+
+        async def work(number: int) -> None:
+            with Stage(orders.place, number) as stage:
+                known.add(stage.victim.pid)
+                call = _caller(permission, stage, sandbox)
+                while waiting:
+                    line = waiting.pop()
+                    await _try(found, permission, line, stage, call)
+                    found.count += 1
+                    orders.progress(f"shell, {permission.name}", found.count, len(lines), "lines")
+                    for stray in strays(known):
+                        found.wrong(f"a process was left behind after {line.text!r}: {stray}")
+                for trace in stage.traces():
+                    found.wrong(f"{trace} was made by one of the lines")
+
+        await asyncio.gather(*(work(number) for number in range(WORKERS)))
+    return found
+
+
+async def _try(found: Outcome, permission: Permission, line: Line, stage: Stage, call: Call) -> None:
+    given = {"command": stage.fill(line.text), "timeout_seconds": line.timeout_seconds}
+    if permission.access:
+        given["access"] = permission.access
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(line.timeout_seconds + SLACK_SECONDS):
+            result = await call(ToolUse(ToolUseId("one"), "shell", freeze_object(given)))
+    except TimeoutError:
+        found.wrong(f"{line.text!r} hung for {time.monotonic() - began:.0f} s")
+        return
+    said = result.content if isinstance(result.content, str) else ""
+    damage = stage.damage(may_change=permission.may_change)
+    if SECRET in said or KEY in said:
+        damage.append("a secret was shown")
+    if "it did not run" in said:
+        damage.append(f"it could not be held: {said[-200:]}")
+    if permission.is_refused and "not allowed" not in said and "may not be used" not in said:
+        damage.append(f"it was run: {said[:100]}")
+    for what in damage:
+        found.wrong(f"{what} by {line.text!r}")
+
+
+def _caller(permission: Permission, stage: Stage, sandbox: Sandbox) -> Call:
+    guard = Guard(permission.mode, Rules(), stage.project, answer, user_home=stage.home)
+    place = Workplace(stage.project, stage.project, environ=stage.environ())
+    toolbox = Toolbox([Shell(sandbox, Tasks(), lambda: guard.mode)], place, guard)
+    brief = permission.brief
+
+    async def call(use: ToolUse) -> ToolResult:
+        if brief is None:
+            return (await toolbox.run([use]))[0]
+        reason = brief.denial(use)
+        return deny(use, reason) if reason else await toolbox.runner(place)(use)
+
+    return call
