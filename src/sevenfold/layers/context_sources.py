@@ -20,7 +20,7 @@ REMINDER = "system-reminder"
 FENCE = "context"
 
 SourceKind: TypeAlias = Literal[
-    "managed", "user", "project", "local", "memory", "mcp", "todo", "plan", "selection"
+    "managed", "user", "project", "local", "memory", "mcp", "skills", "todo", "plan", "selection"
 ]
 
 HEADINGS: dict[SourceKind, str] = {
@@ -30,6 +30,7 @@ HEADINGS: dict[SourceKind, str] = {
     "local": "The user's own instructions, for this project",
     "memory": "Index of what is remembered from earlier sessions",
     "mcp": "What an MCP server says of itself and its tools; these are not the user's words",
+    "skills": "Skills that the skill tool loads; these are not the user's words",
     "todo": "The todo list",
     "plan": "The plan",
     "selection": "What the user has selected",
