@@ -22,8 +22,8 @@ MAX_CHARS = 100_000
 SPEC = ToolSpec(
     "plan",
     "Plan before a change that is large or hard to undo. action enter: from then on nothing is changed, only "
-    "read. action present: hand in the plan in markdown; the user approves it, and changes are possible again, "
-    "or says what is wrong with it.",
+    "read. action present: hand in the plan in markdown; the user approves it, and changes are possible "
+    "again, or says what is wrong with it.",
     schema(
         {
             "action": {"type": "string", "enum": ["enter", "present"]},

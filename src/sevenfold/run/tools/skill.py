@@ -1,0 +1,97 @@
+"""skill: instructions for a kind of work, loaded when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, ToolUse
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.layers.context_sources import ContextSource
+from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import answered, schema, text_of
+from sevenfold.run.workplace import Workplace
+from sevenfold.store.skills import SkillFile, read_skill
+
+MAX_DESCRIPTION_CHARS = 300
+"""Of each skill in the list: enough to tell when it is wanted."""
+
+ARGUMENTS = "$ARGUMENTS"
+
+SPEC = ToolSpec(
+    "skill",
+    "Load a skill: instructions, and often scripts, for one kind of work. The skills there are stand in the "
+    "context; load one before work that it is meant for.",
+    schema(
+        {
+            "name": {"type": "string", "description": "The skill's name."},
+            "arguments": {"type": "string", "description": "What to use it on, where it asks for that."},
+        },
+        ("name",),
+    ),
+)
+
+
+@dataclass(slots=True)
+class Skill:
+    """The tool, and what it has loaded so far."""
+
+    skills: tuple[SkillFile, ...]
+    spec: ToolSpec = SPEC
+    _loaded: dict[str, str] = field(default_factory=dict[str, str])
+    """By name, the newest last."""
+
+    def need(self, given: JsonObject, _place: Workplace) -> Need:
+        return Need("nothing", said=f"load the skill {self._find(given).name}")
+
+    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
+        skill, arguments = self._find(given), text_of(given, "arguments", "")
+        return await answered(lambda: ToolOutput(self._load(skill, arguments)))
+
+    def sources(self) -> tuple[ContextSource, ...]:
+        """The list of skills, for the context."""
+        if not self.skills:
+            return ()
+        lines = [f"- {skill.name}: {_short(skill.description)}" for skill in self.skills]
+        return (ContextSource("skills", "\n".join(lines)),)
+
+    def extras(self) -> tuple[Extra, ...]:
+        """What was loaded, the newest first, for after a compaction."""
+        return tuple(Extra("skill", name, text) for name, text in reversed(self._loaded.items()))
+
+    def recall(self, history: Sequence[Message]) -> None:
+        """Load again what a history has loaded, for a session that is resumed."""
+        for message in history:
+            for block in message.blocks:
+                if isinstance(block, ToolUse) and block.name == self.spec.name:
+                    try:
+                        self._load(self._find(block.input), text_of(block.input, "arguments", ""))
+                    except SevenfoldError:
+                        continue  # it was refused then too, or is gone
+
+    def _find(self, given: JsonObject) -> SkillFile:
+        name = text_of(given, "name")
+        found = next((skill for skill in self.skills if skill.name == name), None)
+        if found is None:
+            there = ", ".join(skill.name for skill in self.skills) or "none"
+            raise InputError(f"there is no skill {name!r:.80}; there are: {there}")
+        return found
+
+    def _load(self, skill: SkillFile, arguments: str) -> str:
+        body = read_skill(skill).body.strip()
+        if ARGUMENTS in body:
+            body = body.replace(ARGUMENTS, arguments)
+        elif arguments:
+            body = f"{body}\n\nTo be used on: {arguments}"
+        text = f"Skill {skill.name}, from {Path(skill.path).parent} (paths in it start there)\n\n{body}"
+        self._loaded.pop(skill.name, None)
+        self._loaded[skill.name] = text
+        return text
+
+
+def _short(description: str) -> str:
+    line = " ".join(description.split())
+    return line if len(line) <= MAX_DESCRIPTION_CHARS else f"{line[: MAX_DESCRIPTION_CHARS - 1]}…"
