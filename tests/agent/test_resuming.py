@@ -1,0 +1,189 @@
+"""Sessions that are taken up again or branch off: the same bytes, a warm cache, and the old one as it was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.messages import Thinking
+from sevenfold.core.requests import ModelRequest
+from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.store.folder import Folder
+from sevenfold.store.records import ParentRecord
+from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.testing import Prompt, Simulator
+from sevenfold.testing import Reply as Said
+from sevenfold.testing import say as answer
+from tests.agent.test_agent import said
+from tests.agent.workshop import Plain, Shop
+
+LONG = "These are the words of a long prompt. " * 1_500
+
+
+def brain(prompt: Prompt) -> Said:
+    found = answer("A short answer.")
+    return Said((Thinking("Hm."), *found.blocks)) if prompt.thinks else found
+
+
+def simulated(home: Path, tell: Callable[[Shop], Awaitable[None]]) -> Simulator:
+    """Run a story against the simulator, and hand it back for its ledger."""
+
+    async def run(simulator: Simulator) -> None:
+        async with simulator.async_client() as client:
+            await tell(Shop(home, AnthropicProvider(client)))
+
+    with Simulator(brain) as simulator:
+        asyncio.run(run(simulator))
+    return simulator
+
+
+def share_read(simulator: Simulator) -> float:
+    """Of the last prompt: what came out of the cache, against what the one before had."""
+    before, last = (entry.usage for entry in simulator.ledger.entries[-2:])
+    return last.read / before.prompt
+
+
+@pytest.mark.parametrize("is_fork", [False, True], ids=["continued", "branched off"])
+def test_a_session_that_goes_on_reads_its_cache(tmp_path: Path, is_fork: bool) -> None:
+    async def tell(shop: Shop) -> None:
+        first = await shop.open()
+        await first.run_turn(LONG)
+        await first.close()
+        again = await shop.open("latest", is_fork=is_fork)
+        assert (again.session.id == first.session.id) is not is_fork
+        await again.run_turn("And now?")
+        await again.close()
+        assert not shop.noted.of("PrefixBroken")
+        assert not shop.noted.of("CacheMissed")
+
+    assert share_read(simulated(tmp_path, tell)) >= 0.99
+
+
+def test_a_branch_leaves_its_parent_as_it_was_and_names_it(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+            shop = Shop(tmp_path, models)
+            parent = await shop.open()
+            await parent.run_turn("First.")
+            await parent.close()
+            transcript = next((tmp_path / ".sevenfold").rglob(f"{parent.session.id}.jsonl"))
+            before = transcript.read_bytes()
+            child = await shop.open(parent.session.id, is_fork=True)
+            await child.run_turn("Second.")
+            await child.close()
+            assert transcript.read_bytes() == before
+            with Folder.open(transcript.parent) as sessions:
+                lines = [
+                    line.record.body for line in scan(sessions, child.session.id) if isinstance(line, Stored)
+                ]
+            assert ParentRecord(parent.session.id) in lines
+            grandchild = await shop.open(child.session.id, is_fork=True)
+            await grandchild.run_turn("Third.")
+            await grandchild.close()
+        assert [text for text in said(models.requests[-1].messages) if text.startswith("assistant")] == [
+            "assistant: One.",
+            "assistant: Two.",
+        ]
+
+    asyncio.run(tell())
+
+
+def test_what_a_session_is_sent_with_is_kept_whatever_becomes_of_it_elsewhere(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+            shop = Shop(tmp_path, models)
+            agent = await shop.open()
+            await agent.run_turn("First.")
+            await agent.close()
+            templates = tmp_path / ".sevenfold" / "templates"
+            templates.mkdir()
+            (templates / "system.md").write_text("You are somebody else now.")
+            shop.tools = [Plain(), Plain("dig")]
+            again = await shop.open(agent.session.id)
+            await again.run_turn("Second.")
+            await again.close()
+            new = await shop.open()
+            await new.run_turn("First.")
+            await new.close()
+        first, second, third = models.requests
+        assert second.frame == first.frame
+        assert third.frame.system == "You are somebody else now."
+        assert len(third.frame.tools) == 2
+
+    asyncio.run(tell())
+
+
+def test_where_the_agent_works_is_said_once_and_again_when_it_has_changed(tmp_path: Path) -> None:
+    def told(request: ModelRequest) -> int:
+        return sum("Working folder" in text for text in said(request.messages))
+
+    async def tell() -> None:
+        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+            shop = Shop(tmp_path, models)
+            git = shop.project / ".git"
+            git.mkdir()
+            (git / "HEAD").write_text("ref: refs/heads/main\n")
+            for prompt in ("First.", "Second."):
+                agent = await shop.open("latest" if models.requests else None)
+                await agent.run_turn(prompt)
+                await agent.close()
+            (git / "HEAD").write_text("ref: refs/heads/other\n")
+            agent = await shop.open("latest")
+            await agent.run_turn("Third.")
+            await agent.close()
+        assert [told(request) for request in models.requests] == [1, 1, 2]
+        assert "Git branch: other" in "\n".join(said(models.requests[-1].messages))
+        assert "Working folder" not in str(models.requests[0].frame.system)
+
+    asyncio.run(tell())
+
+
+def test_a_new_day_is_said_and_moves_nothing(tmp_path: Path) -> None:
+    async def tell() -> None:
+        clock = ManualClock()
+        with ScriptedProvider([say("One."), say("Two.")]) as models:
+            agent = await Shop(tmp_path, models).open(clock=clock)
+            await agent.run_turn("First.")
+            clock.pass_time(timedelta(days=1))
+            await agent.run_turn("Second.")
+            await agent.close()
+        first, second = (said(request.messages) for request in models.requests)
+        assert second[: len(first)] == first
+        assert any("The date is now" in text for text in second)
+
+    asyncio.run(tell())
+
+
+@pytest.mark.moves_prefix(reason="another model has a cache of its own")
+def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+            shop = Shop(tmp_path, models)
+            shop.change = lambda setup: setup
+            agent = await shop.open()
+            await agent.run_turn("First.")
+            await agent.use_model("claude-sonnet-5-5")
+            await agent.run_turn("Second.")
+            await agent.close()
+            again = await shop.open(agent.session.id, model="")
+            await again.run_turn("Third.")
+            await again.close()
+        named = [request.frame.model for request in models.requests]
+        assert named == ["claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"]
+
+    asyncio.run(tell())
+
+
+def test_a_session_that_is_not_there_is_named(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, ScriptedProvider())
+    with pytest.raises(FileMissing, match="nobody"):
+        asyncio.run(shop.open("nobody"))
+    with pytest.raises(FileMissing):
+        asyncio.run(shop.open("latest"))
