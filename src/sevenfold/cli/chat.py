@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.agent.face.asking import Asking
-from sevenfold.agent.face.chat import Chat, House, Keyboard
+from sevenfold.agent.face.chat import Chat, House
 from sevenfold.agent.face.one_shot import OutputForm, Shot, run_once
 from sevenfold.agent.face.past import Past
+from sevenfold.agent.face.plain_terminal import PlainTerminal
+from sevenfold.agent.face.terminal import Terminal
 from sevenfold.agent.face.typed import read_typed
 from sevenfold.agent.face.welcome import render_ways
 from sevenfold.agent.setup import Setup, open_agent
@@ -112,22 +114,18 @@ async def _chat(options: Namespace, setup: Setup, screen: Screen) -> int:
     agent = await open_agent(setup)
     with _open_past() as past:
         chat = Chat(agent, _house(setup), asking)
-        keyboard = _keyboard(chat, past, agent)
         loop = asyncio.get_running_loop()
         for number in LEAVING:
             loop.add_signal_handler(number, chat.leave)
-        await chat.run(keyboard, cast("str | None", options.prompt) or "")
+        with _keyboard(chat, past, agent) as keyboard:
+            await chat.run(keyboard, cast("str | None", options.prompt) or "")
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}")
     return 0
 
 
-def _keyboard(chat: Chat, past: Past, agent: Agent) -> Keyboard:
+def _keyboard(chat: Chat, past: Past, agent: Agent) -> Terminal | PlainTerminal:
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        from sevenfold.agent.face.terminal import Terminal
-
         return Terminal(chat, past, agent.place.cwd)
-    from sevenfold.agent.face.plain_terminal import PlainTerminal
-
     return PlainTerminal(chat)
 
 

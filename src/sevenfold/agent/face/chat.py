@@ -13,6 +13,7 @@ from sevenfold.agent.agent import Agent
 from sevenfold.agent.face.asking import Asking, render_question, render_request
 from sevenfold.agent.face.brush import Brush, Tone
 from sevenfold.agent.face.commands import Asked, Unknown, read_command
+from sevenfold.agent.face.slashes import run_slash
 from sevenfold.agent.face.status import Status, render_status
 from sevenfold.agent.face.turn_view import Surface, TurnView
 from sevenfold.agent.face.typed import read_typed
@@ -64,6 +65,9 @@ class Chat:
         self._clock = clock or SystemClock()
         self._keyboard: Keyboard | None = None
         self._turn: asyncio.Task[None] | None = None
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self._doing: asyncio.Task[None] | None = None
+        """The command that is carried out."""
         self._last_interrupt: timedelta | None = None
         self._is_over = False
         self.view: TurnView
@@ -71,30 +75,21 @@ class Chat:
 
     async def run(self, keyboard: Keyboard, first: str = "") -> None:
         """Until the person leaves: then the turn is interrupted, and the session closed."""
-        from sevenfold.agent.face.slashes import run_slash
-
         self._keyboard = keyboard
         self.view = TurnView(keyboard, Status())
         self.renew_status()
         heeding = asyncio.create_task(self._heed_mail())
+        doing = asyncio.create_task(self._do_lines())
         try:
             if first:
-                self._say_to_agent(first)
-            while not self._is_over:
-                line = await keyboard.read()
-                if self._asking.hear(line) or not line.strip():
-                    continue
-                asked = read_command(line.strip())
-                if isinstance(asked, Unknown):
-                    self.say(asked.text, "warning")
-                elif isinstance(asked, Asked):
-                    await run_slash(self, asked)
-                else:
-                    self._say_to_agent(line)
-        except EOFError:
-            pass
+                self._lines.put_nowait(first)
+            await self._listen(keyboard)
+            if not self._is_over:
+                await doing
         finally:
             heeding.cancel()
+            doing.cancel()
+            await asyncio.wait({doing})
             await self.end_turn()
             await self.agent.close("prompt_input_exit")
 
@@ -151,6 +146,8 @@ class Chat:
             self.leave()
         elif self.is_busy:
             self.agent.interrupt()
+        elif self._doing is not None and not self._doing.done():
+            self._doing.cancel()
         elif is_typed and self._keyboard is not None:
             self._keyboard.empty()
         else:
@@ -159,6 +156,27 @@ class Chat:
     def unfold(self) -> None:
         if not self.view.unfold():
             self.say("nothing is folded", "faint")
+
+    async def _listen(self, keyboard: Keyboard) -> None:
+        """Hand on what is typed, or answer with it. The input stays open whatever else goes on."""
+        with suppress(EOFError):
+            while not self._is_over:
+                line = await keyboard.read()
+                if line.strip() and not self._asking.hear(line):
+                    self._lines.put_nowait(line)
+        self._lines.put_nowait(None)
+
+    async def _do_lines(self) -> None:
+        """One line after the other: what follows a long command waits for it."""
+        while (line := await self._lines.get()) is not None:
+            asked = read_command(line.strip())
+            if isinstance(asked, Unknown):
+                self.say(asked.text, "warning")
+            elif isinstance(asked, Asked):
+                self._doing = asyncio.create_task(run_slash(self, asked))
+                await asyncio.wait({self._doing})
+            else:
+                self._say_to_agent(line)
 
     def renew_status(self) -> None:
         """The model or the mode may have changed."""

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import threading
-from typing import TextIO
+from typing import Self, TextIO
 
 from sevenfold.agent.face.brush import Brush
 from sevenfold.agent.face.pane import Pane
@@ -31,6 +31,12 @@ class PlainTerminal:
         self._loop.add_signal_handler(signal.SIGINT, lambda: scene.interrupt(is_typed=False))
         # A thread that waits for a line cannot be stopped, so nobody waits for it at the end.
         threading.Thread(target=self._listen, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The terminal was not changed."""
 
     def brush(self) -> Brush:
         is_colourful = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -31,6 +31,9 @@ async def run_slash(chat: Chat, asked: Asked) -> None:
         await _DOING[asked.slash.name](chat, asked.argument)
     except SevenfoldError as error:
         chat.say(f"error: {error}", "error")
+    except asyncio.CancelledError:
+        chat.say(f"/{asked.slash.name} was interrupted", "warning")
+        raise
 
 
 async def _help(chat: Chat, _: str) -> None:
@@ -39,9 +42,8 @@ async def _help(chat: Chat, _: str) -> None:
 
 
 async def _compact(chat: Chat, focus: str) -> None:
-    before = chat.agent.session.id
     done = await chat.agent.compact(focus)
-    chat.say(f"compacted {before[:8]} by {done.rung}", "good")
+    chat.say(f"compacted: {done.tokens_before:,} tokens were in view, {done.tokens_after:,} are now", "good")
 
 
 async def _context(chat: Chat, _: str) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from sevenfold.agent.face.brush import Brush
 from sevenfold.agent.face.pane import Pane
@@ -56,6 +57,15 @@ class Terminal:
         self._session: PromptSession[str] = make_session(self._pane, scene, past, cwd)
         self._session.app.min_redraw_interval = REDRAW_SECONDS
         self._saved = ""
+        self._raw = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Take the keys as they come, also between two inputs: nothing that is typed is echoed or lost."""
+        self._raw.enter_context(self._session.app.input.raw_mode())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._raw.close()
 
     def brush(self) -> Brush:
         columns = self._session.app.output.get_size().columns
@@ -70,7 +80,7 @@ class Terminal:
                 return
             app.renderer.erase()
             app.output.write_raw(f"{text}\n".replace("\n", "\r\n"))
-            app.renderer.render(app, app.layout)
+            self._draw()
 
     def refresh(self) -> None:
         self._session.app.invalidate()
@@ -81,7 +91,7 @@ class Terminal:
         if app.is_running:
             with self._pane.held():
                 app.renderer.erase()
-                app.renderer.render(app, app.layout)
+                self._draw()
 
     async def read(self) -> str:
         """The next line; EOFError when the person leaves."""
@@ -105,6 +115,12 @@ class Terminal:
         if self._saved:
             self._session.default_buffer.insert_text(self._saved)
             self._saved = ""
+
+    def _draw(self) -> None:
+        app = self._session.app
+        # By this number the library knows that what it remembers of the last drawing is old.
+        app.render_counter += 1
+        app.renderer.render(app, app.layout)
 
     def _prompt(self) -> AnyFormattedText:
         from prompt_toolkit.formatted_text import ANSI

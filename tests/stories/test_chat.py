@@ -1,0 +1,300 @@
+"""A person works with an agent at a real terminal, and nothing is lost whatever happens."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Generator
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
+from tests.stories.living import Place
+from tests.stories.stage import CTRL_C, CTRL_D, CTRL_O, CTRL_R, ESCAPE, Stage
+
+WORDS = " ".join(f"word{number}" for number in range(400))
+
+
+def brain(prompt: Prompt) -> Reply | str:
+    """Does what the last line says, then says what came of it."""
+    if prompt.purpose == "summary" or "<summary>" in prompt.last_text:
+        return "<analysis>x</analysis><summary>The cat was looked for.</summary>"
+    results = prompt.results
+    if results:
+        is_denied = any("did not allow" in str(result.content) for result in results)
+        return "Then I leave it." if is_denied else "It is **done**."
+    asked = prompt.last_text.rpartition("\n")[2]
+    if asked.startswith("read"):
+        return say("I read it.", calls={"read": {"file_path": "cat.txt"}})
+    if asked.startswith("write"):
+        return say(calls={"write": {"file_path": "dog.txt", "content": "The dog ran.\n"}})
+    if asked.startswith("talk"):
+        return WORDS
+    return f"You said: {asked}"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Generator[Place]:
+    with Simulator(brain) as sim:
+        yield Place(tmp_path, sim)
+
+
+def leave(stage: Stage) -> None:
+    stage.enter("/quit")
+    assert stage.wait_for_end() == 0
+
+
+def is_idle(stage: Stage) -> bool:
+    return "opus-5-5" in stage.shown and "working" not in stage.shown
+
+
+def test_type_stream_approve_and_quit(place: Place) -> None:
+    with place.chat() as stage:
+        stage.type("hello\\\rthere")
+        stage.wait_for("  there")
+        stage.enter("")
+        stage.wait_for("You said: there")
+        stage.enter("write a dog")
+        stage.wait_for("allow it?")
+        assert "+The dog ran." in stage.everything
+        assert not (place.project / "dog.txt").exists(), "nothing is written before a yes"
+        stage.enter("y")
+        stage.wait_for("It is done.")
+        assert (place.project / "dog.txt").read_text() == "The dog ran.\n"
+        stage.enter("read the cat")
+        stage.wait_for("1 line  (ctrl-o)")
+        stage.type(CTRL_O)
+        stage.wait_for("The cat sat on the mat.")
+        leave(stage)
+        assert "sevenfold chat --resume" in stage.everything
+    assert place.leftovers() == []
+
+
+def test_a_no_in_words_reaches_the_model_and_nothing_is_written(place: Place) -> None:
+    with place.chat() as stage:
+        stage.enter("write a dog")
+        stage.wait_for("allow it?")
+        stage.enter("cats only, please")
+        stage.wait_for("Then I leave it.")
+        leave(stage)
+    assert not (place.project / "dog.txt").exists()
+    assert "cats only, please" in place.transcripts()[0].read_text()
+
+
+def test_what_was_half_typed_when_a_question_came_is_there_again(place: Place) -> None:
+    with place.chat() as stage:
+        place.sim.fail(SlowFault(first=timedelta(seconds=2)))
+        stage.enter("write a dog")
+        stage.wait_for("working")
+        stage.type("half a")
+        stage.wait_for("› half a")
+        stage.wait_for("allow it?")
+        stage.wait_until(lambda: "› half a" not in stage.shown, "the input is empty for the answer")
+        stage.enter("y")
+        stage.wait_for("It is done.")
+        stage.wait_until(lambda: "› half a" in stage.shown, "what was half typed is back")
+        stage.type(CTRL_C)
+        leave(stage)
+
+
+def test_an_answer_that_is_interrupted_goes_on_after_a_resume(place: Place) -> None:
+    with place.chat() as stage:
+        place.sim.fail(SlowFault(each=timedelta(milliseconds=50)))
+        stage.enter("talk to me")
+        stage.wait_for("word3")
+        stage.type(CTRL_C)
+        stage.wait_for("interrupted; what was done stays done")
+        stage.enter("and now?")
+        stage.wait_for("You said: and now?")
+        leave(stage)
+    with place.chat("--continue") as stage:
+        stage.enter("still there?")
+        stage.wait_for("You said: still there?")
+        leave(stage)
+    assert len(place.transcripts()) == 1
+    assert all(entry.status == 200 for entry in place.sim.ledger.entries if entry.error is None)
+
+
+def test_nothing_that_was_answered_is_lost_by_kill_9(place: Place) -> None:
+    with place.chat() as stage:
+        stage.enter("remember the mat")
+        stage.wait_for("You said: remember the mat")
+        place.sim.fail(SlowFault(each=timedelta(milliseconds=50)))
+        stage.enter("talk to me")
+        stage.wait_for("word3")
+        stage.kill()
+    with place.chat("--continue") as stage:
+        stage.enter("/context")
+        stage.wait_for("messages in all")
+        stage.enter("go on")
+        stage.wait_for("You said: go on")
+        leave(stage)
+    (transcript,) = place.transcripts()
+    assert "remember the mat" in transcript.read_text()
+    assert place.leftovers() == []
+
+
+def test_a_compaction_by_hand_leaves_a_session_that_goes_on(place: Place) -> None:
+    with place.chat() as stage:
+        stage.enter("talk to me")
+        stage.wait_for("word399")
+        stage.wait_until(lambda: is_idle(stage), "the turn is over")
+        stage.enter("/compact the cat")
+        stage.wait_for("layer 4: compacted")
+        stage.enter("and then?")
+        stage.wait_for("You said: and then?")
+        stage.enter("/cost")
+        stage.wait_for("in all $")
+        leave(stage)
+
+
+def test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was(place: Place) -> None:
+    with place.chat() as stage:
+        stage.type(CTRL_C)
+        stage.wait_for("Ctrl-C again leaves")
+        stage.type(CTRL_C)
+        assert stage.wait_for_end() == 0
+        assert stage.raw.rstrip().rfind(b"\x1b[?25h") > stage.raw.rfind(b"\x1b[?25l"), "the cursor is shown"
+        assert stage.raw.rfind(b"\x1b[?2004l") > stage.raw.rfind(b"\x1b[?2004h"), "pasting is plain again"
+        assert b"\x1b[?1049h" not in stage.raw, "the screen was never taken over"
+        assert b"\x1b[6n" not in stage.raw, "the terminal was asked nothing"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_supervisor_or_a_closed_terminal_ends_the_session_in_order(
+    place: Place, number: signal.Signals
+) -> None:
+    with place.chat() as stage:
+        place.sim.fail(SlowFault(each=timedelta(milliseconds=50)))
+        stage.enter("talk to me")
+        stage.wait_for("word3")
+        stage.process.send_signal(number)
+        assert stage.wait_for_end() == 0
+    assert "interrupted by the user" in place.transcripts()[0].read_text()
+    assert place.leftovers() == []
+
+
+def test_what_was_typed_in_another_session_is_found_again(place: Place) -> None:
+    with place.chat() as stage:
+        stage.enter("a very particular question")
+        stage.wait_for("You said: a very particular question")
+        stage.type(CTRL_D)
+        assert stage.wait_for_end() == 0
+    with place.chat() as stage:
+        stage.type(CTRL_R + "particul")
+        stage.wait_for("a very particular question")
+        stage.type("\r\r")
+        stage.wait_for("You said: a very particular question")
+        leave(stage)
+    assert len(place.transcripts()) == 2
+
+
+def test_a_fork_leaves_its_parent_as_it_was(place: Place) -> None:
+    with place.chat() as stage:
+        stage.enter("one")
+        stage.wait_for("You said: one")
+        leave(stage)
+    before = place.transcripts()[0].read_bytes()
+    with place.chat("--continue", "--fork") as stage:
+        stage.enter("two")
+        stage.wait_for("You said: two")
+        leave(stage)
+    old, new = sorted(place.transcripts(), key=lambda path: b"You said: two" in path.read_bytes())
+    assert old.read_bytes() == before
+    assert b"You said: one" in new.read_bytes()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_no_line_is_wider_than_the_terminal(place: Place, columns: int) -> None:
+    with place.chat(columns=columns) as stage:
+        stage.enter("talk to me")
+        stage.wait_for("word399")
+        stage.enter("/help")
+        stage.wait_for("Ctrl-R")
+        leave(stage)
+        words = stage.everything.split()
+        assert [word for word in words if word.startswith("word")] == WORDS.split()
+
+
+def test_alt_enter_makes_a_new_line_and_a_paste_is_not_sent(place: Place) -> None:
+    with place.chat() as stage:
+        stage.type(f"one{ESCAPE}\rtwo")
+        stage.wait_for("  two")
+        stage.type("\x1b[200~three\nfour\x1b[201~")
+        stage.wait_for("  four")
+        assert "You said" not in stage.everything
+        stage.enter("")
+        stage.wait_for("You said: four")
+        leave(stage)
+
+
+def test_a_dumb_terminal_gets_lines_and_not_one_escape(place: Place) -> None:
+    with place.chat_plain() as stage:
+        stage.enter("hello")
+        stage.wait_for("You said: hello")
+        stage.enter("write a dog")
+        stage.wait_for("allow it?")
+        stage.enter("y")
+        stage.wait_for("It is done.")
+        leave(stage)
+        assert b"\x1b" not in stage.raw
+    assert (place.project / "dog.txt").exists()
+
+
+def test_without_colour_there_is_no_colour(place: Place) -> None:
+    with place.chat(NO_COLOR="1") as stage:
+        stage.enter("read the cat")
+        stage.wait_for("It is done.")
+        leave(stage)
+        assert b"\x1b[3" not in stage.raw.replace(b"\x1b[39", b"")
+        assert b";3" not in stage.raw
+
+
+def test_a_script_gets_an_answer_and_can_go_on_from_it(place: Place) -> None:
+    done = place.run("chat", "-p", "hello")
+    assert (done.returncode, done.stdout) == (0, "You said: hello\n")
+    piped = place.run("chat", "-p", "--continue", "--output", "json", stdin="from a pipe")
+    result = cast("dict[str, object]", json.loads(piped.stdout))
+    assert (result["result"], result["is_error"]) == ("You said: from a pipe", False)
+    assert result["session_id"] == place.transcripts()[0].stem
+
+
+def test_a_script_changes_what_its_mode_allows_and_nothing_else(place: Place) -> None:
+    denied = place.run("chat", "-p", "write a dog", "--output", "stream-json")
+    lines = [cast("dict[str, object]", json.loads(line)) for line in denied.stdout.splitlines()]
+    assert denied.returncode == 0
+    assert lines[0]["subtype"] == "init"
+    assert lines[-1]["permission_denials"]
+    assert not (place.project / "dog.txt").exists()
+    allowed = place.run("chat", "-p", "write a dog", "--mode", "accept-edits")
+    assert (allowed.returncode, allowed.stdout) == (0, "It is **done**.\n")
+    assert (place.project / "dog.txt").exists()
+
+
+def test_without_a_model_it_says_what_it_looked_for_and_how_to_begin(place: Place) -> None:
+    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"):
+        del place.environ[name]
+    done = place.run("chat", "-p", "hello")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for word in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "GGUF", "sevenfold tour", "settings.toml"):
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("-p",), "-p has nothing to say"),
+        (("-p", "x", "--fork"), "--fork needs a session"),
+        (("-p", "x", "--continue"), "no session is kept"),
+        (("-p", "x", "--max-usd", "0"), "no amount of dollars"),
+        (("-p", "x", "--max-rounds", "none"), "no number of rounds"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_said(place: Place, arguments: tuple[str, ...], told: str) -> None:
+    done = place.run("chat", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
