@@ -13,12 +13,15 @@ from sevenfold.agent.seen import Noticed, Seen
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.errors import CompactionStopped
 from sevenfold.core.events import WriterFailed
+from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.providers.scripted import ScriptedProvider, say
 from tests.agent.test_agent import said
 from tests.agent.workshop import Plain, Shop
 
-SUMMARY = {"summary": lambda _: say("<summary>The user wants the parser mended.</summary>")}
+
+def summarise(_request: ModelRequest) -> Reply:
+    return say("<summary>The user wants the parser mended.</summary>")
 
 
 def write_hooks(home: Path, **commands: str) -> None:
@@ -118,12 +121,12 @@ def test_after_a_compaction_tools_hooks_and_surroundings_say_again_what_they_hol
 
     async def tell() -> list[str]:
         steps = [say("ok") for _ in range(4)]
-        with ScriptedProvider(steps, lanes=SUMMARY) as models:
+        with ScriptedProvider(steps, lanes={"summary": summarise}) as models:
             agent = await Shop(tmp_path, models, [Listed()]).open()
             await compacted(agent)
             await agent.close("done")
-        asked = [request for request in models.requests if request.who == "summary"]
-        assert all("mind the tests" in "\n".join(said(request.messages)) for request in asked)
+        asked = next(request for request in models.requests if request.who == "summary")
+        assert "mind the tests" in str(asked.messages[-1]) + str(asked.frame.params)
         return said(models.requests[-1].messages)
 
     told = "\n".join(asyncio.run(tell()))

@@ -80,10 +80,8 @@ def test_a_branch_leaves_its_parent_as_it_was_and_names_it(tmp_path: Path) -> No
             await child.close()
             assert transcript.read_bytes() == before
             with Folder.open(transcript.parent) as sessions:
-                lines = [
-                    line.record.body for line in scan(sessions, child.session.id) if isinstance(line, Stored)
-                ]
-            assert ParentRecord(parent.session.id) in lines
+                lines = [line for line in scan(sessions, child.session.id) if isinstance(line, Stored)]
+            assert ParentRecord(parent.session.id) in [line.record.body for line in lines]
             grandchild = await shop.open(child.session.id, is_fork=True)
             await grandchild.run_turn("Third.")
             await grandchild.close()
