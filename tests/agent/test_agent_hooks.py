@@ -18,10 +18,11 @@ from sevenfold.layers.compact_restore import Extra
 from sevenfold.providers.scripted import ScriptedProvider, say
 from tests.agent.test_agent import said
 from tests.agent.workshop import Plain, Shop
+from tests.request.overflows import GOOD
 
 
 def summarise(_request: ModelRequest) -> Reply:
-    return say("<summary>The user wants the parser mended.</summary>")
+    return say(GOOD)
 
 
 def write_hooks(home: Path, **commands: str) -> None:
@@ -105,7 +106,7 @@ class Listed(Plain):
 
 async def compacted(agent: Agent) -> None:
     for number in range(3):
-        await agent.run_turn(f"{number} " + "word " * 2_000)
+        await agent.run_turn(f"{number} " + "word " * 6_000)
     await agent.compact("the parser")
     await agent.run_turn("What is left?")
 
@@ -122,7 +123,7 @@ def test_after_a_compaction_tools_hooks_and_surroundings_say_again_what_they_hol
     async def tell() -> list[str]:
         steps = [say("ok") for _ in range(4)]
         with ScriptedProvider(steps, lanes={"summary": summarise}) as models:
-            agent = await Shop(tmp_path, models, [Listed()]).open()
+            agent = await Shop(tmp_path, models, [Listed()]).open(model="claude-opus-5")
             await compacted(agent)
             await agent.close("done")
         asked = next(request for request in models.requests if request.who == "summary")
