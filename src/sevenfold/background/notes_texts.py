@@ -22,10 +22,11 @@ class NotesTexts:
 
 def read_texts(templates: Folder | None = None) -> NotesTexts:
     """Each text from the folder of overrides where it is there, else the one that comes with the package."""
-    return NotesTexts(_read(templates, TEMPLATE), _read(templates, PROMPT))
+    return NotesTexts(read_template(templates, TEMPLATE), read_template(templates, PROMPT))
 
 
-def _read(templates: Folder | None, name: str) -> str:
+def read_template(templates: Folder | None, name: str) -> str:
+    """A person's own text of this name, or the one that comes with the package."""
     if templates is not None:
         try:
             return templates.read(name, max_bytes=MAX_TEXT_BYTES).decode("utf-8", "replace")

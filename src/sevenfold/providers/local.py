@@ -1,5 +1,5 @@
-"""A model from a GGUF file, run on this machine: llama.cpp serves it on the loopback, and there it is asked as
-any server that speaks like OpenAI's. It costs nothing but time."""
+"""A model from a GGUF file, run on this machine: llama.cpp serves it on the loopback, and it is asked as any
+server that speaks like OpenAI's would be. It costs nothing but time."""
 
 from __future__ import annotations
 

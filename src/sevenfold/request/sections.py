@@ -8,6 +8,7 @@ from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.context_sources import ContextSettings
+from sevenfold.layers.living_docs import DocSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
@@ -38,6 +39,7 @@ SECTIONS: tuple[type[Section], ...] = (
     PermissionSettings,
     AgentSettings,
     HookSettings,
+    DocSettings,
     McpServer,
     McpSettings,
     PlaceSettings,

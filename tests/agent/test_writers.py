@@ -1,0 +1,157 @@
+"""What an agent's forks may do: the notes and living documents, each its own file and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.setup import Setup
+from sevenfold.agent.writers import add_doc_writer
+from sevenfold.core.events import DocUpdated, NotesUpdated, ToolDenied
+from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.layers.living_docs import DocSettings
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.permissions import Mode
+from sevenfold.run.tools.edit import Edit
+from sevenfold.run.tools.read import Read
+from sevenfold.run.tools.write import Write
+from tests.agent.workshop import Plain, Shop
+
+TOOLS = (Read(), Write(), Edit(), Plain("shell", kind="run"))
+DOC = "# MAGIC DOC: Parser\n\nIt reads the old format.\n"
+
+
+def denied_calls(inside: Path, target: str) -> dict[str, Mapping[str, object]]:
+    """Everything that a fork must not do, beside an edit of a file that is not its own."""
+    return {
+        "read": {"file_path": str(inside)},
+        "write": {"file_path": target, "content": "mine"},
+        "shell": {"command": "touch owned"},
+        "edit": {"file_path": str(inside), "old_string": "a", "new_string": "b"},
+    }
+
+
+def is_unchanged(requests: list[ModelRequest]) -> bool:
+    """Whether every request declares the same tools under the same system prompt."""
+    return len({(request.frame.tools, request.frame.system) for request in requests}) == 1
+
+
+def notes_of(agent: Agent) -> Path:
+    folder = agent.place.session_folder
+    assert folder is not None
+    return folder / "notes.md"
+
+
+def with_model_notes(setup: Setup) -> Setup:
+    return replace(setup, settings={"notes": {"writer": "model", "first_update_tokens": 0}})
+
+
+def test_the_notes_are_written_by_a_fork_that_may_edit_them_and_nothing_else(tmp_path: Path) -> None:
+    async def tell() -> None:
+        other = tmp_path / "project" / "other.md"
+        seen: list[str] = []
+
+        def write_notes(request: ModelRequest) -> Reply:
+            directive = str(request.messages[-1].blocks[-1])
+            path = directive.partition("The file is ")[2].partition(". You may use")[0]
+            seen.append(path)
+            old = {
+                "file_path": path,
+                "old_string": "# Current state",
+                "new_string": "# Current state\nBy a model.",
+            }
+            calls = denied_calls(other, path)
+            mine = say(calls={"edit": old})
+            return replace(
+                mine,
+                message=replace(
+                    mine.message, content=(*say(calls=calls).message.blocks, *mine.message.blocks)
+                ),
+            )
+
+        with ScriptedProvider([say("Fine.")], lanes={"notes": write_notes}) as models:
+            shop = Shop(tmp_path, models, TOOLS, change=with_model_notes)
+            other.parent.mkdir()
+            other.write_text("a", encoding="utf-8")
+            agent = await shop.open()
+            await agent.run_turn("Hello. " + "word " * 200)
+            path = notes_of(agent)
+            await agent.close()
+        assert seen[:1] == [str(path)]
+        assert "By a model." in path.read_text(encoding="utf-8")
+        assert other.read_text(encoding="utf-8") == "a"
+        denied = [
+            event.tool
+            for event in shop.noted.events
+            if isinstance(event, ToolDenied) and event.who == "notes"
+        ]
+        assert denied[:4] == ["read", "write", "shell", "edit"]
+        assert any(isinstance(event, NotesUpdated) and event.writer == "model" for event in shop.noted.events)
+        assert is_unchanged(models.requests)
+
+    asyncio.run(tell())
+
+
+def doc_turn(path: Path) -> list[Reply]:
+    return [say(calls={"read": {"file_path": str(path)}}), say("It reads both formats now.")]
+
+
+@pytest.mark.parametrize("mode", ["ask", "accept-edits", "bypass"])
+def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(tmp_path: Path, mode: Mode) -> None:
+    async def tell() -> None:
+        doc = tmp_path / "project" / "parser.md"
+        other = tmp_path / "project" / "other.md"
+        own = {"file_path": str(doc), "old_string": "the old format", "new_string": "both formats"}
+        lane = [say(calls=denied_calls(other, str(doc))), say(calls={"edit": own}), say("Done.")]
+        with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
+            shop = Shop(tmp_path, models, TOOLS)
+            doc.parent.mkdir()
+            doc.write_text(DOC, encoding="utf-8")
+            other.write_text("a", encoding="utf-8")
+            agent = await shop.open(mode=mode)
+            add_doc_writer(agent, DocSettings())
+            await agent.run_turn("What does the parser read?")
+            await agent.settle()
+            await agent.close()
+        assert "both formats" in doc.read_text(encoding="utf-8")
+        assert other.read_text(encoding="utf-8") == "a"
+        assert DocUpdated(str(doc), 1) in shop.noted.events
+        assert len(shop.noted.of("ToolDenied")) == 4
+        assert is_unchanged(models.requests)
+        assert "living doc" in [spent.who for spent in agent.session.spent]
+
+    asyncio.run(tell())
+
+
+@pytest.mark.parametrize("mode", ["plan", "read-only"])
+def test_no_document_is_touched_in_a_mode_that_changes_nothing(tmp_path: Path, mode: Mode) -> None:
+    async def tell() -> None:
+        doc = tmp_path / "project" / "parser.md"
+        with ScriptedProvider(doc_turn(doc)) as models:
+            shop = Shop(tmp_path, models, TOOLS)
+            doc.parent.mkdir()
+            doc.write_text(DOC, encoding="utf-8")
+            agent = await shop.open(mode=mode)
+            add_doc_writer(agent, DocSettings())
+            await agent.run_turn("What does the parser read?")
+            await agent.settle()
+            await agent.close()
+        assert doc.read_text(encoding="utf-8") == DOC
+        assert len(shop.noted.of("DocTracked")) == 1
+
+    asyncio.run(tell())
+
+
+def test_an_agent_without_an_edit_tool_keeps_no_documents(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider() as models:
+            agent = await Shop(tmp_path, models, (Read(),)).open()
+            assert add_doc_writer(agent, DocSettings()) is None
+            await agent.close()
+
+    asyncio.run(tell())
