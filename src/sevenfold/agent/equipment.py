@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from sevenfold.agent.ground import Ground
 from sevenfold.core.events import Emit
+from sevenfold.core.messages import Message
+from sevenfold.layers.context_sources import ContextSource
 from sevenfold.run.mcp import McpClient
 from sevenfold.run.mcp_servers import Confirm, find_servers
 from sevenfold.run.mcp_settings import McpSettings
@@ -21,10 +24,16 @@ from sevenfold.run.tool import Tool
 from sevenfold.run.tools.edit import Edit
 from sevenfold.run.tools.glob import Glob
 from sevenfold.run.tools.grep import Grep
+from sevenfold.run.tools.memory import Memory
+from sevenfold.run.tools.plan import Plan, PlanFile
 from sevenfold.run.tools.read import Read
 from sevenfold.run.tools.shell import Shell
+from sevenfold.run.tools.skill import Skill
 from sevenfold.run.tools.tasks import TaskOutput, TaskStop
+from sevenfold.run.tools.todo import Todo
 from sevenfold.run.tools.write import Write
+from sevenfold.store.offload import durably
+from sevenfold.store.skills import find_skills, skill_folders
 from sevenfold.store.trust import Trust
 
 if TYPE_CHECKING:
@@ -40,6 +49,13 @@ class Joins(Protocol):
         ...
 
 
+@runtime_checkable
+class Recalls(Protocol):
+    """A tool whose state can be read out of a history."""
+
+    def recall(self, history: Sequence[Message], /) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Equipment:
     """The usual tools of one agent, and what stands behind them."""
@@ -47,6 +63,19 @@ class Equipment:
     tools: tuple[Tool, ...]
     tasks: Tasks
     mcp: McpClient
+    skill: Skill
+    plan: PlanFile
+
+    def begin(self, folder: Path, history: Sequence[Message]) -> None:
+        """The session is there: its folder, and what happened in it before."""
+        self.plan.folder = folder
+        for tool in self.tools:
+            if isinstance(tool, Recalls):
+                tool.recall(history)
+
+    def sources(self) -> tuple[ContextSource, ...]:
+        """What the model is to know of skills and servers, as it is now."""
+        return (*self.skill.sources(), *self.mcp.sources())
 
     def join(self, agent: Agent) -> None:
         """Have what happens in the background told to the agent."""
@@ -73,7 +102,9 @@ class Equipping:
         tasks = Tasks()
         self.exits.push_async_callback(tasks.close)
         sandbox = await find_sandbox(settings.of(SandboxSettings), self.environ, self.emit)
-        hides = self.guard.is_hidden
+        hides, project = self.guard.is_hidden, self.ground.project
+        folders, plan = skill_folders(self.ground.root, self.ground.folders.home), PlanFile(None)
+        skill = Skill(await durably(lambda: find_skills(folders, self.emit)))
         shell = Shell(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings))
         mcp = await self._connect()
         stored = self.ground.stored
@@ -86,9 +117,13 @@ class Equipping:
             shell,
             TaskOutput(tasks),
             TaskStop(tasks),
+            Todo(),
+            Plan(self.guard, plan),
+            Memory(project.memory, project.control),
+            skill,
             *await mcp.tools(stored.frame.tools if stored else None),
         )
-        return Equipment(tools, tasks, mcp)
+        return Equipment(tools, tasks, mcp, skill, plan)
 
     async def _connect(self) -> McpClient:
         ground = self.ground

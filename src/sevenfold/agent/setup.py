@@ -33,6 +33,7 @@ from sevenfold.run.mcp_servers import Confirm
 from sevenfold.run.mcp_servers import nobody as never
 from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Ask, Guard, Mode, nobody
+from sevenfold.run.reach import Reach
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.spend import SpendSettings
 from sevenfold.run.tool import Tool
@@ -124,7 +125,9 @@ class _Opener:
         self.exits.push_async_callback(session.close)
         await session.add_context()
         folder = ground.session_folder(session.id)
-        guard.reach = replace(guard.reach, read=(*guard.reach.read, folder))
+        guard.reach = Reach(read=(folder,), edit=(Path(ground.project.memory.path),))
+        if equipment is not None:
+            equipment.begin(folder, session.history)
         hooks = await self._hooks(session, guard)
         place = Workplace(
             ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
@@ -154,7 +157,7 @@ class _Opener:
             emit=self.relay,
         )
         governed = GovernedProvider(provider, governor)
-        sources = equipment.mcp.sources if equipment else None
+        sources = equipment.sources if equipment else None
         exits = self.exits.pop_all()
         gear = Gear(session, toolbox, governed, frame, self.relay, hooks, exits, fit, most, sources)
         agent = Agent(gear, opening)
