@@ -1,0 +1,86 @@
+"""Commands for tests: where they run, what holds them, and what they print."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from sevenfold.core.events import Event
+from sevenfold.core.json import freeze_object
+from sevenfold.run.command import Command, Ended
+from sevenfold.run.permissions import Mode
+from sevenfold.run.profile import Profile
+from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
+from sevenfold.run.sandbox_trial import HELD
+from sevenfold.run.tasks import Tasks
+from sevenfold.run.tool import OnProgress, Tool, ToolOutput
+from sevenfold.run.tools.shell import Shell
+from sevenfold.run.workplace import Workplace
+
+SMALL = SandboxSettings(memory_mb=256, file_mb=4, processes=24)
+
+
+@cache
+def ways() -> tuple[Means, ...]:
+    """What there is to hold commands with: bubblewrap need not be installed."""
+    found: list[Means] = ["namespaces"]
+    return (*found, "bubblewrap") if find_bubblewrap() else tuple(found)
+
+
+def held_by(way: Means, settings: SandboxSettings = SMALL) -> Sandbox:
+    return Sandbox(dict.fromkeys(HELD, way), settings=settings, bubblewrap=find_bubblewrap())
+
+
+def place_in(folder: Path, **environ: str) -> Workplace:
+    project = folder / "project"
+    project.mkdir(exist_ok=True)
+    return Workplace(project, project, environ={"PATH": os.environ["PATH"], "HOME": str(folder)} | environ)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    text: str
+    ended: Ended
+
+
+async def run_line(sandbox: Sandbox, profile: Profile, line: str, place: Workplace) -> Printed:
+    """A command to its end."""
+    command = Command(sandbox.orders(profile, line, place))
+    printed = b""
+    try:
+        while part := await command.read():
+            printed += part
+        ended = await command.wait()
+    finally:
+        await command.close()
+    return Printed(printed.decode("utf-8", "replace"), ended)
+
+
+class Bench:
+    """A shell tool with all that it needs."""
+
+    def __init__(self, folder: Path, mode: Mode = "accept-edits", sandbox: Sandbox | None = None) -> None:
+        self.events: list[Event] = []
+        self.ended: list[str] = []
+        self.printed: list[str] = []
+        self.mode: Mode = mode
+        self.place = replace(place_in(folder), session_folder=folder / "session", emit=self.events.append)
+        self.tasks = Tasks(lambda task: self.ended.append(task.line))
+        self.shell = Shell(sandbox or held_by("namespaces"), self.tasks, lambda: self.mode)
+
+    async def run(
+        self, command: str, *, on_progress: OnProgress | None = None, **given: object
+    ) -> ToolOutput:
+        return await self.call(self.shell, on_progress=on_progress, command=command, **given)
+
+    async def call(self, tool: Tool, *, on_progress: OnProgress | None = None, **given: object) -> ToolOutput:
+        asked = freeze_object(given)
+        tool.need(asked, self.place)
+        return await tool.run(asked, self.place, on_progress or self.printed.append)
+
+
+def text_of(output: ToolOutput) -> str:
+    assert isinstance(output.content, str)
+    return output.content
