@@ -46,6 +46,18 @@ def variable(name: str) -> str:
 
 
 @server.tool()
+def grow() -> str:
+    """Offer one tool more from now on."""
+
+    def multiply(a: int, b: int) -> int:
+        """Multiply two numbers."""
+        return a * b
+
+    server.add_tool(multiply)
+    return "grown"
+
+
+@server.tool()
 def die() -> str:
     """End the server without a word."""
     os._exit(3)

@@ -169,6 +169,21 @@ def test_tools_over_the_budget_are_named_looked_up_and_called_without_being_decl
     asyncio.run(check())
 
 
+def test_a_tool_that_a_server_offers_later_is_found_when_it_is_looked_for() -> None:
+    async def check() -> None:
+        async with connected({"own": STDIO}, Told()) as client:
+            tools = by_name(await client.tools())
+            assert client.sources()[0].text == "Add before you multiply."
+            await run(tools["mcp__own__grow"])
+            found = await run(tools["tool_search"], query="multiply")
+            assert "Multiply two numbers." in str(found.content)
+            product = await run(tools["mcp_call"], tool="mcp__own__multiply", arguments={"a": 6, "b": 7})
+            assert product.content == "42"
+            assert "- mcp__own__multiply" in client.sources()[0].text
+
+    asyncio.run(check())
+
+
 def test_a_session_that_goes_on_declares_exactly_what_it_had() -> None:
     async def check() -> None:
         async with connected({"own": STDIO}, Told()) as client:

@@ -1,6 +1,9 @@
 """A small process between us and somebody else's program: when we are gone, however we went, so is everything
 that the program has started. It is a script of its own that loads nothing of ours, so that it starts at once.
 
+Each message of the program is a line. One without end is stopped here: whoever waits for it would hold all of
+it in memory.
+
 A process that leaves its group or lets its parent die is still found: on Linux the keeper is made the parent
 of whatever loses its own.
 """
@@ -11,14 +14,21 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import BinaryIO, cast
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+MAX_LINE_BYTES = 8 * 1024 * 1024
+"""The largest image that a provider takes is five, in the form in which it travels."""
+
+LAST_SECONDS = 2
 
 ROUNDS = 500
 """How often what is left is looked for and killed: each round leaves at most what was forked meanwhile."""
@@ -46,11 +56,13 @@ def keep(parent: int, command: Sequence[str]) -> int:
         _ask_kernel()
         if os.getppid() != parent:
             return code  # it died before the kernel was asked to tell us
-        child = subprocess.Popen(command)
-        # The pipes are the child's alone: its end must be seen as theirs.
-        for fd in (0, 1):
-            os.close(fd)
+        child = subprocess.Popen(command, stdout=subprocess.PIPE)
+        os.close(0)  # the child's alone: it sees the end of it
+        passing = threading.Thread(target=_pass_on, args=(cast("BinaryIO", child.stdout),), daemon=True)
+        passing.start()
         code = _wait(child, parent)
+        # What the child has left in the pipe; others may hold it open.
+        passing.join(LAST_SECONDS)
     except _Stopped:
         pass
     except OSError as error:
@@ -61,6 +73,25 @@ def keep(parent: int, command: Sequence[str]) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_all()
     return code
+
+
+def _pass_on(source: BinaryIO) -> None:
+    """Hand on what the program prints; end it all where a line has no end, or nobody is left to read."""
+    length = 0
+    try:
+        while data := os.read(source.fileno(), 65_536):
+            newline = data.rfind(b"\n")
+            length = len(data) - newline - 1 if newline >= 0 else length + len(data)
+            if length > MAX_LINE_BYTES:
+                os.write(2, f"a message of over {MAX_LINE_BYTES:,} bytes was not let through\n".encode())
+                break
+            while data:
+                data = data[os.write(1, data) :]
+        else:
+            return
+    except OSError:
+        pass  # our reader is gone, and so shall we be
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _ask_kernel() -> None:

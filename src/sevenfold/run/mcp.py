@@ -112,6 +112,10 @@ class McpClient:
         owners = [link for link in self._links.values() if name.startswith(f"{PREFIX}{link.name}__")]
         return max(owners, key=lambda link: len(link.name), default=None)
 
+    async def list_again(self) -> None:
+        """Ask every server what it offers now."""
+        await asyncio.gather(*(link.list_again() for link in self._links.values()))
+
     def sources(self) -> tuple[ContextSource, ...]:
         """What the model is told of each server: its instructions, and its tools that are not in the list."""
         return tuple(

@@ -100,6 +100,15 @@ class Link:
         self._emit(UntrustedEntered("mcp", tool_name(self.name, tool), size_bytes(output)))
         return output
 
+    async def list_again(self) -> None:
+        """Ask a server that is connected what it offers now. If it does not say, the old list stays."""
+        client = self._client
+        if client is not None:
+            try:
+                self.tools = await self._list(client)
+            except Exception as error:  # as for a call
+                self._emit(McpSkipped(self.name, f"its tools could not be listed again: {_reason(error)}"))
+
     async def close(self) -> None:
         """End the connection and the program behind it, within a few seconds."""
         for event in (self._closing, self._ended, self._wanted):

@@ -30,6 +30,8 @@ class Servers(Protocol):
 
     def link_of(self, name: str) -> Link | None: ...
 
+    async def list_again(self) -> None: ...
+
 
 async def run_call(servers: Servers, name: str, given: JsonObject, on_progress: OnProgress) -> ToolOutput:
     """Call a server's tool by our name for it."""
@@ -149,6 +151,10 @@ class ToolSearch:
     async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
         del on_progress
         found = find_tools(self._servers.known, _query(given))
+        if not found:
+            # A server may offer more than it did when it was connected.
+            await self._servers.list_again()
+            found = find_tools(self._servers.known, _query(given))
         if not found:
             names = "\n".join(tool.name for tool in self._servers.known) or "none: no server is connected"
             return ToolOutput(f"No tool fits. There are:\n{names}")
