@@ -26,7 +26,7 @@ from sevenfold.engine.noting import Noting
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.context_sources import ContextSource
 from sevenfold.layers.forks import ForkBrief
-from sevenfold.providers.provider import Provider
+from sevenfold.providers.provider import OnDelta, Provider
 from sevenfold.request.bill_book import Spent
 from sevenfold.request.cache_watch import CacheWatch
 from sevenfold.request.clearing import Clearing
@@ -240,7 +240,9 @@ class Session:
             self._noting.responded(self._path.tally.count().tokens, self.parent)
             await self._around.journal.flush()
 
-    async def run_fork(self, brief: ForkBrief, *, run_tool: ToolRunner | None = None) -> ForkResult:
+    async def run_fork(
+        self, brief: ForkBrief, *, run_tool: ToolRunner | None = None, on_delta: OnDelta | None = None
+    ) -> ForkResult:
         """Run a fork on what was said so far. It is billed under its kind, and watched like all others.
 
         The session may go on meanwhile, and the fork sees nothing of it.
@@ -248,7 +250,14 @@ class Session:
         self._refuse_if_closed()
         if self._forks is None:
             raise InputError(f"a {brief.kind} fork needs a model; open the session with a provider")
-        return await run_fork(self.parent, brief, self._forks, run_tool=run_tool, emit=self._around.emit)
+        return await run_fork(
+            self.parent,
+            brief,
+            self._forks,
+            run_tool=run_tool,
+            on_delta=on_delta,
+            emit=self._around.emit,
+        )
 
     async def turn_ended(self) -> None:
         """The turn is over: nobody waits for an answer now. What no request has carried yet is kept too."""

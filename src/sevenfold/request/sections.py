@@ -20,6 +20,7 @@ from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.shell_settings import ShellSettings
 from sevenfold.run.spend import SpendSettings
+from sevenfold.run.team_settings import TeamSettings
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.mailbox import MailSettings
 from sevenfold.store.places import PlaceSettings
@@ -38,6 +39,7 @@ SECTIONS: tuple[type[Section], ...] = (
     ShellSettings,
     PermissionSettings,
     AgentSettings,
+    TeamSettings,
     HookSettings,
     DocSettings,
     McpServer,

@@ -17,7 +17,7 @@ from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.usage import Usage, add_up
 from sevenfold.layers.forks import ForkBrief, deny, plan_fork, thinking_budget
 from sevenfold.layers.server_edits import with_more_kept
-from sevenfold.providers.provider import Provider
+from sevenfold.providers.provider import OnDelta, Provider
 
 ToolRunner: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
 """Runs one call that the brief allows. Called for one at a time, in the order of the answer."""
@@ -65,9 +65,12 @@ async def run_fork(
     provider: Provider,
     *,
     run_tool: ToolRunner | None = None,
+    on_delta: OnDelta | None = None,
     emit: Emit = ignore,
 ) -> ForkResult:
     """Run a fork to its last answer or its last round. It is cancelled with whoever awaits it.
+
+    `on_delta` hears its answers as they are written.
 
     A `ProviderError` of any round goes through; what was paid until then is told with `ForkEnded`.
     """
@@ -75,7 +78,8 @@ async def run_fork(
     emit(ForkStarted(brief.kind, len(parent.messages)))
     progress = _Progress()
     try:
-        await _run_rounds(parent, [*parent.messages, *appended], brief, provider, run_tool, emit, progress)
+        messages = [*parent.messages, *appended]
+        await _run_rounds(parent, messages, brief, provider, run_tool, on_delta, emit, progress)
     except Exception:
         progress.outcome = "failed"
         raise
@@ -97,6 +101,7 @@ async def _run_rounds(
     brief: ForkBrief,
     provider: Provider,
     run_tool: ToolRunner | None,
+    on_delta: OnDelta | None,
     emit: Emit,
     progress: _Progress,
 ) -> None:
@@ -107,7 +112,7 @@ async def _run_rounds(
         added = sum(len(_results(message)) for message in messages[len(parent.messages) :])
         params = with_more_kept(frame.params, added)
         own = frame if params is frame.params else replace(frame, params=params)
-        reply = await provider.send(ModelRequest(own, tuple(messages), markers, brief.kind))
+        reply = await provider.send(ModelRequest(own, tuple(messages), markers, brief.kind), on_delta)
         progress.replies.append(reply)
         if not reply.tool_uses:
             progress.outcome = "answered"

@@ -1,0 +1,162 @@
+"""The tool that starts agents (SPEC H3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.definitions import render_listing
+from sevenfold.agent.members import Member, Order
+from sevenfold.agent.roster import Kind
+from sevenfold.agent.runs import AGENT
+from sevenfold.agent.team import Team
+from sevenfold.core.errors import InputError
+from sevenfold.core.json import JsonObject
+from sevenfold.layers.compact_restore import Extra
+from sevenfold.layers.mail import check_name
+from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import flag_of, schema, text_of, word_of
+from sevenfold.run.workplace import Workplace
+from sevenfold.store.offload import durably
+
+KINDS: tuple[Kind, ...] = ("fresh", "fork", "teammate")
+
+_TOLD = (
+    "Have another agent do a task. kind `fresh` (the usual one) begins with nothing but your prompt: say all "
+    "it needs to know. `fork` goes on from this conversation, knows everything said here and costs little; "
+    "use it for side work that needs this context. `teammate` runs in a process of its own, works alongside "
+    "you and talks with you by messages. Several calls in one answer run at the same time. With background "
+    "you go on at once and are told of the end. With worktree it gets a checkout of its own, so that its "
+    "changes meet nobody else's; it stays if something was changed. The answer of an agent is seen by you "
+    "alone.\n\n"
+    "Types of agents:\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRow:
+    """One agent, for a person who looks."""
+
+    name: str
+    state: str
+    said: str
+
+
+class AgentTool:
+    """Starts agents of a team. The types are listed once: the description is part of the cached prefix."""
+
+    def __init__(self, team: Team) -> None:
+        self._team = team
+        self._agent: Agent | None = None
+        self._asked_at: timedelta | None = None
+        self._listing = render_listing(team.definitions)
+        self.spec = ToolSpec(AGENT, f"{_TOLD}{self._listing}", _SCHEMA, is_parallel=True)
+
+    def join(self, agent: Agent) -> None:
+        self._agent = agent
+        self._team.join(agent)
+        declared = next((tool for tool in agent.frame.tools if tool.get("name") == AGENT), None)
+        # A session that is taken up again has the list of back then.
+        if declared is not None and not str(declared.get("description")).endswith(self._listing):
+            self._tell_change()
+
+    def need(self, given: JsonObject, place: Workplace, /) -> Need:
+        asked = _read(given)
+        # A person may take their time to allow it, and the cache does not wait.
+        self._asked_at = place.clock.uptime()
+        who = asked.name or asked.type
+        return Need("spawn", said=f"{asked.kind} agent {who}: {text_of(given, 'description')}")
+
+    async def run(self, given: JsonObject, _place: Workplace, on_progress: OnProgress, /) -> ToolOutput:
+        await self._refresh()
+        return ToolOutput(await self._team.start(self._order(given), on_progress))
+
+    def extras(self) -> Sequence[Extra]:
+        """Who runs, for after a compaction."""
+        running = [row for row in self.running() if row.state == "running"]
+        if not running:
+            return ()
+        lines = "\n".join(f"- {row.name}: {row.said}" for row in running)
+        return (Extra("agents", "agents that you started and that still run", lines),)
+
+    def listing(self) -> Sequence[str]:
+        """The types there are, a line each."""
+        return render_listing(self._team.definitions).splitlines()
+
+    def running(self) -> Sequence[AgentRow]:
+        """Every agent that was started, and what it is doing or how it ended."""
+        return [AgentRow(each.name, each.state, _said(each)) for each in self._team.members]
+
+    async def stop(self, name: str) -> None:
+        await self._team.stop(name)
+
+    def _order(self, given: JsonObject) -> Order:
+        asked = _read(given)
+        return Order(
+            asked.prompt,
+            text_of(given, "description"),
+            asked.kind,
+            self._team.find_definition(asked.type),
+            asked.name,
+            flag_of(given, "background"),
+            asked.is_isolated,
+            flag_of(given, "detached"),
+            self._asked_at,
+        )
+
+    async def _refresh(self) -> None:
+        """Somebody may have written a new definition: it counts from now on, and the model is told."""
+        self._team.definitions = await durably(self._team.read_definitions)
+        listing = render_listing(self._team.definitions)
+        if listing != self._listing:
+            self._listing = listing
+            self._tell_change()
+
+    def _tell_change(self) -> None:
+        if self._agent is not None:
+            self._agent.remind(f"The types of agents have changed. There are now:\n{self._listing}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What can be checked of a call without looking at anything."""
+
+    kind: Kind
+    type: str
+    name: str
+    prompt: str
+    is_isolated: bool
+
+
+def _read(given: JsonObject) -> _Asked:
+    kind = KINDS[KINDS.index(word_of(given, "kind", KINDS, "fresh"))]
+    name, prompt = text_of(given, "name", ""), text_of(given, "prompt")
+    is_isolated = flag_of(given, "worktree")
+    if not prompt.strip():
+        raise InputError("prompt is empty; say what the agent should do")
+    if is_isolated and kind != "fresh":
+        raise InputError(f"a worktree is for a fresh agent; a {kind} works where you do")
+    return _Asked(
+        kind, text_of(given, "type", "general"), check_name(name) if name else "", prompt, is_isolated
+    )
+
+
+def _said(member: Member) -> str:
+    return member.said or member.listed.description
+
+
+_SCHEMA = schema(
+    {
+        "description": {"type": "string", "description": "the task in 3 to 6 words, for display"},
+        "prompt": {"type": "string", "description": "what it should do, and what its answer should hold"},
+        "kind": {"enum": list(KINDS)},
+        "type": {"type": "string", "description": "one of the types listed; general if left out"},
+        "name": {"type": "string", "description": "what you call it, to send it messages"},
+        "background": {"type": "boolean", "description": "go on at once; its end is told as a message"},
+        "worktree": {"type": "boolean", "description": "a checkout of its own"},
+        "detached": {"type": "boolean", "description": "a teammate that lives on when this session ends"},
+    },
+    ("description", "prompt"),
+)

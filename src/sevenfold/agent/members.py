@@ -1,0 +1,161 @@
+"""The agents of a team as values: what is asked for, who is there, and how one ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.definitions import Definition
+from sevenfold.agent.roster import Kind, Listed
+from sevenfold.core.capabilities import Capabilities
+from sevenfold.core.events import AgentEnded, Emit
+from sevenfold.core.models import Model
+from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.usage import NO_USAGE, Usage
+from sevenfold.layers.fences import fenced
+from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.run.permissions import Ask, Mode
+from sevenfold.run.spend import MAIN
+from sevenfold.run.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is asked for."""
+
+    prompt: str
+    description: str
+    """In a few words, for people."""
+    kind: Kind
+    definition: Definition
+    name: str = ""
+    """Empty: one is found."""
+    is_background: bool = False
+    is_isolated: bool = False
+    """In a worktree of its own."""
+    is_detached: bool = False
+    """Of a teammate: it lives on when its starter ends."""
+    asked: timedelta | None = None
+    """When, by the time since boot: a fork has to know whether the cache is still warm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What a fresh agent is opened with."""
+
+    cwd: Path
+    session: str
+    """Of an agent's own, new or to be taken up again."""
+    model: str
+    mode: Mode
+    system: str
+    only: frozenset[str] | None
+    """The tools it has, by name; None: all but those that start agents."""
+    also: tuple[Tool, ...]
+    provider: Provider
+    ask: Ask
+    emit: Emit
+
+
+OpenChild: TypeAlias = Callable[[Child], Awaitable[Agent]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an agent ended."""
+
+    outcome: str
+    text: str
+    rounds: int = 0
+    usage: Usage = NO_USAGE
+    note: str = ""
+    """What its starter should know beside its answer: a worktree that stays."""
+
+    def event(self, listed: Listed) -> AgentEnded:
+        used = self.usage
+        return AgentEnded(
+            listed.name,
+            listed.kind,
+            self.outcome,
+            self.rounds,
+            used.read,
+            used.written,
+            used.fresh,
+            used.output,
+        )
+
+    def render(self) -> str:
+        """What its starter is told."""
+        lines = [] if self.outcome == "answered" else [f"[the agent ended early: {self.outcome}]"]
+        lines += [self.text or "[it said nothing]"]
+        return "\n\n".join([*lines, *([f"[{self.note}]"] if self.note else [])])
+
+
+@dataclass(slots=True)
+class Member:
+    """An agent of a team, while it runs and after it."""
+
+    listed: Listed
+    definition: Definition
+    agent: Agent | None = None
+    """While it runs in this process."""
+    task: asyncio.Task[None] | None = None
+    """While it runs in the background."""
+    waiting: list[str] = field(default_factory=list[str])
+    """Said to it before it was there."""
+    said: str = ""
+    """What it is doing, in a line."""
+    ending: Ending | None = None
+
+    @property
+    def name(self) -> str:
+        return self.listed.name
+
+    @property
+    def is_running(self) -> bool:
+        return self.ending is None
+
+    @property
+    def state(self) -> str:
+        return "running" if self.ending is None else self.ending.outcome
+
+    def hear(self, text: str) -> None:
+        """Say something to an agent that runs; it hears it when its next round begins."""
+        if self.agent is None:
+            self.waiting.append(text)
+        else:
+            self.agent.post(text)
+
+
+def render_ended(member: Member, ending: Ending) -> str:
+    """How the end of a background agent is told to whoever started it."""
+    who = f"{member.name!r} ({member.listed.description})"
+    return (
+        f"The agent {who} that you started in the background has ended.\n{fenced('result', ending.render())}"
+    )
+
+
+class Labelled:
+    """A provider whose calls are booked to somebody: an agent's own conversation is not its starter's."""
+
+    def __init__(self, inner: Provider, who: str) -> None:
+        self._inner, self._who = inner, who
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._inner.dialect
+
+    def capabilities(self, model: Model) -> Capabilities:
+        return self._inner.capabilities(model)
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+        own = replace(request, who=self._who) if request.who == MAIN else request
+        return await self._inner.send(own, on_delta)
+
+    async def close(self) -> None:
+        """It is the starter's, who closes it."""

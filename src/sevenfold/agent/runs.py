@@ -1,0 +1,231 @@
+"""Running an agent to its end, one way a kind: fresh, fork, teammate (SPEC H3)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.agent_memory import AgentMemory, MemoryPlaces, read_memory
+from sevenfold.agent.definitions import choose_mode, choose_model
+from sevenfold.agent.fork_wave import ForkWave, is_warm
+from sevenfold.agent.ground import Ground
+from sevenfold.agent.members import Child, Ending, Labelled, Member, OpenChild, Order
+from sevenfold.agent.post_office import PostOffice
+from sevenfold.agent.progress import ProgressLines
+from sevenfold.agent.roster import Listed
+from sevenfold.agent.seen import Seen, ToolStarted
+from sevenfold.agent.send_message import SEND_MESSAGE
+from sevenfold.agent.teammates import Charge, start_process
+from sevenfold.agent.worktree import WorktreeEnd, Worktrees
+from sevenfold.core.messages import ToolResult, ToolUse
+from sevenfold.core.usage import add_up
+from sevenfold.layers.forks import ForkBrief, Permit
+from sevenfold.run.permissions import Guard, nobody
+from sevenfold.run.reach import Reach
+from sevenfold.run.team_settings import TeamSettings
+from sevenfold.run.tool import OnProgress, Tool
+from sevenfold.store.offload import durably
+
+AGENT = "agent"
+STARTS = frozenset({AGENT, SEND_MESSAGE})
+"""Tools that an agent's agents do not have from it: none starts others, and each signs with its own name."""
+
+_FORK = (
+    "You are a fork of the conversation above, which goes on without you. Do this one thing, then answer "
+    "with the result; do not go on with anything else, start no agent and ask nobody.\n\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How the agents of one lead are run."""
+
+    ground: Ground
+    lead: Agent
+    office: PostOffice
+    open_child: OpenChild
+    progress: ProgressLines
+    waves: dict[int, ForkWave]
+    """By how long the lead's history was when its forks were asked for."""
+
+    @property
+    def settings(self) -> TeamSettings:
+        return self.ground.settings.of(TeamSettings)
+
+    async def run(self, member: Member, order: Order, pen: Tool, on_progress: OnProgress) -> Ending:
+        match member.listed.kind:
+            case "fork":
+                return await self._run_fork(member, order)
+            case "teammate":
+                return await self._run_teammate(member, order)
+            case _:
+                return await self._run_fresh(member, order, pen, on_progress)
+
+    async def _run_fresh(self, member: Member, order: Order, pen: Tool, on_progress: OnProgress) -> Ending:
+        tree: WorktreeEnd | None = None
+        async with AsyncExitStack() as exits:
+            held = exits.enter_context(ExitStack())
+            await durably(lambda: self.office.roster.hold(member.listed, held))
+            if order.is_isolated:
+                tree = await exits.enter_async_context(self._worktrees().make(member.name))
+                member.listed = replace(member.listed, cwd=str(tree.tree.path))
+            child = await self._open(member, order, pen)
+            exits.push_async_callback(child.close)
+            every = self.settings.progress_every
+            if every is not None:
+                exits.push_async_callback(_end, asyncio.create_task(self._tell(member, on_progress, every)))
+            ending = await self._converse(member, child, order.prompt, on_progress)
+        note = (
+            f"its worktree stays at {tree.tree.path}, on branch {tree.tree.branch}: {tree.kept}"
+            if tree
+            else ""
+        )
+        return replace(ending, note=note if tree and tree.kept else "")
+
+    async def _converse(self, member: Member, child: Agent, prompt: str, on_progress: OnProgress) -> Ending:
+        def watch(seen: Seen) -> None:
+            if isinstance(seen, ToolStarted):
+                on_progress(f"{member.name}: {seen.said}\n")
+
+        member.agent = child
+        try:
+            for text in member.waiting:
+                child.post(text)
+            member.waiting.clear()
+            end = await child.run_turn(prompt, watch)
+            rounds = end.rounds
+            # Nothing is awaited from here on, so whatever is said to it later finds it gone and takes it up.
+            while child.inbox and end.reason == "answered":
+                end = await child.run_turn(None, watch)
+                rounds += end.rounds
+        finally:
+            member.agent = None
+        text = end.text if end.error is None else f"{end.text}\n\n{end.error}".strip()
+        used = add_up(spent.usage for spent in child.session.spent)
+        return Ending(end.reason, text, rounds, used)
+
+    async def _open(self, member: Member, order: Order, pen: Tool) -> Agent:
+        definition, listed = member.definition, member.listed
+        memory = await self._memory(member)
+        who = "background agent" if order.is_background else AGENT
+        guard = self.lead.toolbox.guard
+        child = await self.open_child(
+            Child(
+                Path(listed.cwd),
+                listed.session,
+                listed.model,
+                choose_mode(definition.mode, self.lead.mode),
+                _system(definition.prompt, memory),
+                None if definition.tools is None else frozenset(definition.tools) - STARTS,
+                (pen,),
+                Labelled(self.lead.provider, who),
+                guard.ask if isinstance(guard, Guard) and not order.is_background else nobody,
+                self.lead.place.emit,
+            )
+        )
+        own = child.toolbox.guard
+        if isinstance(own, Guard) and isinstance(guard, Guard):
+            # What was allowed for the session is allowed to its agents.
+            own.grants = guard.grants
+            if memory is not None:
+                own.reach = Reach(own.reach.read, (*own.reach.edit, memory.folder))
+        return child
+
+    async def _memory(self, member: Member) -> AgentMemory | None:
+        scope, name = member.definition.memory, member.definition.name
+        if scope is None:
+            return None
+        folders, project = self.ground.folders, self.ground.project
+        places = MemoryPlaces(folders.home, self.ground.root, Path(project.folder.path))
+        return await durably(lambda: read_memory(places, scope, name))
+
+    async def _run_fork(self, member: Member, order: Order) -> Ending:
+        lead = self.lead
+        parent = lead.session.parent
+        wave = self.waves.setdefault(len(parent.messages), ForkWave())
+        for old in [key for key in self.waves if key < len(parent.messages)]:
+            del self.waves[old]
+        guard = lead.toolbox.guard
+        if isinstance(guard, Guard) and order.is_background:
+            guard = replace(guard, ask=nobody)
+        box = lead.toolbox.at(lead.place.clone(), guard, who=member.name)
+
+        async def run_tool(use: ToolUse) -> ToolResult:
+            return (await box.run((use,)))[0]
+
+        named = (tool.spec.name for tool in lead.toolbox.tools)
+        brief = ForkBrief(
+            "fork",
+            f"{_FORK}{order.prompt}",
+            tuple(Permit(name) for name in named if name not in STARTS),
+            self.settings.fork_rounds,
+        )
+        since = lead.place.clock.uptime() - order.asked if order.asked else timedelta()
+        async with wave.joined(warm=is_warm(parent, since)) as on_delta:
+            done = await lead.session.run_fork(brief, run_tool=run_tool, on_delta=on_delta)
+        outcome = "answered" if done.is_done else "out of rounds"
+        return Ending(outcome, done.text, len(done.replies), done.usage)
+
+    async def _run_teammate(self, member: Member, order: Order) -> Ending:
+        listed, definition = member.listed, member.definition
+        memory = await self._memory(member)
+        charge = Charge(
+            listed.name,
+            self.office.name,
+            listed.cwd,
+            listed.session,
+            listed.model,
+            choose_mode(definition.mode, self.lead.mode),
+            self.lead.mode,
+            _system(definition.prompt, memory),
+            order.prompt,
+            definition.name,
+            listed.description,
+            definition.tools,
+            str(memory.folder) if memory else "",
+            order.is_detached,
+        )
+        process = await start_process(charge, self.lead.place.environ)
+        try:
+            wrong = await process.wait()
+        finally:
+            if not order.is_detached:
+                await process.end()
+        return Ending("failed" if wrong else "answered", wrong)
+
+    async def _tell(self, member: Member, on_progress: OnProgress, every: timedelta) -> None:
+        def say(line: str) -> None:
+            member.said = line
+            on_progress(f"{member.name}: {line}\n")
+
+        await self.progress.watch(member.name, lambda: member.agent, say, every)
+
+    def _worktrees(self) -> Worktrees:
+        folder = Path(self.ground.project.folder.path) / "worktrees"
+        return Worktrees(self.ground.root, folder, self.ground.project.control, emit=self.lead.place.emit)
+
+    def list_new(self, name: str, session: str, order: Order) -> Listed:
+        """How a new agent is written down."""
+        model = choose_model(order.definition.model, self.lead.frame.model, self.ground.catalog)
+        return Listed(
+            name,
+            order.kind,
+            session,
+            order.definition.name,
+            order.description,
+            str(self.lead.place.cwd),
+            model,
+        )
+
+
+def _system(prompt: str, memory: AgentMemory | None) -> str:
+    return f"{prompt}\n\n{memory.render()}" if memory else prompt
+
+
+async def _end(running: asyncio.Task[None]) -> None:
+    running.cancel()
+    await asyncio.wait({running})

@@ -1,0 +1,88 @@
+"""The tool by which an agent says something to another (SPEC H4)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.json import JsonObject
+from sevenfold.layers.mail import TYPES, Address, Letter, Note, read_address, read_letter
+from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import schema, text_of
+from sevenfold.run.workplace import Workplace
+
+SEND_MESSAGE = "send_message"
+
+_SPEC = ToolSpec(
+    SEND_MESSAGE,
+    "Say something to another agent. `to` is its name; `lead` for whoever started you; `*` for everyone who "
+    "runs; or uds:<path> for another session on this machine. A running agent hears it when its next round "
+    "begins; a stopped one is taken up again from where it was. Nobody answers inside this call: an answer "
+    "comes as a message. What you write as plain text is seen by nobody but your own user or starter.",
+    schema(
+        {
+            "to": {"type": "string", "description": "a name, lead, *, uds:<path> or bridge:<id>"},
+            "summary": {"type": "string", "description": "the message in 3 to 10 words, for display"},
+            "message": {
+                "description": "text, or one of the structured messages",
+                "anyOf": [
+                    {"type": "string"},
+                    {
+                        "type": "object",
+                        "properties": {
+                            "type": {"enum": list(TYPES[1:])},
+                            "request_id": {"type": "string"},
+                            "approve": {"type": "boolean"},
+                            "reason": {"type": "string"},
+                            "feedback": {"type": "string"},
+                            "plan": {"type": "string"},
+                        },
+                        "required": ["type"],
+                    },
+                ],
+            },
+        },
+        ("to", "message"),
+    ),
+)
+
+
+class Courier(Protocol):
+    """Whoever can bring a message to an address."""
+
+    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+        """What became of it, in a line for the sender."""
+        ...
+
+    def new_request_id(self) -> str: ...
+
+
+class SendMessage:
+    """One agent's pen. It cannot sign with another's name."""
+
+    def __init__(self, courier: Courier, sender: str) -> None:
+        self._courier, self._sender = courier, sender
+
+    @property
+    def spec(self) -> ToolSpec:
+        return _SPEC
+
+    def need(self, given: JsonObject, _place: Workplace, /) -> Need:
+        to = text_of(given, "to")
+        read_address(to)
+        self._letter(given)
+        return Need("message", said=f"message to {to}: {text_of(given, 'summary', '')}")
+
+    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress, /) -> ToolOutput:
+        to, letter = read_address(text_of(given, "to")), self._letter(given)
+        return ToolOutput(await self._courier.send(self._sender, to, letter, text_of(given, "summary", "")))
+
+    def _letter(self, given: JsonObject) -> Letter:
+        message = given.get("message")
+        if isinstance(message, str):
+            return Note(message)
+        if not isinstance(message, JsonObject):
+            raise InputError("message is missing; expected text or one of the structured messages")
+        if str(message.get("type")).endswith("_request") and "request_id" not in message:
+            message = JsonObject({**message, "request_id": self._courier.new_request_id()})
+        return read_letter(message)

@@ -1,0 +1,169 @@
+"""The agents that one agent has started: who they are, and that none outlives it unnoticed (SPEC H3)."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.definitions import Definition, definition_folders, read_definitions
+from sevenfold.agent.ground import Ground
+from sevenfold.agent.members import Ending, Member, OpenChild, Order, render_ended
+from sevenfold.agent.post_office import PostOffice
+from sevenfold.agent.progress import ProgressLines
+from sevenfold.agent.roster import Listed
+from sevenfold.agent.runs import Runs
+from sevenfold.agent.send_message import SendMessage
+from sevenfold.agent.team_mail import TeamMail
+from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
+from sevenfold.core.events import AgentStarted, Emit, ignore
+from sevenfold.layers.mail import LEAD, Address, Letter, check_name
+from sevenfold.run.team_settings import TeamSettings
+from sevenfold.run.tool import OnProgress
+from sevenfold.store.sessions import new_agent_session
+
+MOST_WAITING = 100
+"""Agents that run or wait for room. A model that asks for more is going round in circles."""
+
+
+class Team:
+    """One agent's agents. `join` before the first turn, `close` with the last."""
+
+    def __init__(self, ground: Ground, open_child: OpenChild, emit: Emit = ignore) -> None:
+        self._ground, self._open_child, self._emit = ground, open_child, emit
+        self._room = asyncio.Semaphore(ground.settings.of(TeamSettings).at_once)
+        self._members: dict[str, Member] = {}
+        self._runs: Runs | None = None
+        self._mail: TeamMail | None = None
+        self.definitions = self.read_definitions()
+
+    def read_definitions(self) -> tuple[Definition, ...]:
+        """Those there are now. Blocks on the disk."""
+        folders = self._ground.folders
+        return read_definitions(definition_folders(folders.home, folders.root), self._emit)
+
+    def join(self, agent: Agent) -> None:
+        """The agent whose team this is. From now on others can write to it."""
+        if self._runs is not None:
+            return
+        place, project = agent.place, self._ground.project
+        name = f"main-{agent.session.id[:8]}"
+        office = PostOffice(name, project.mail, project.control, place.clock, emit=place.emit)
+        progress = ProgressLines(self._ground.catalog, place.emit)
+        self._runs = Runs(self._ground, agent, office, self._open_child, progress, {})
+        self._mail = TeamMail(self, office, agent)
+        self._mail.listen(self._ground)
+
+    @property
+    def mail(self) -> TeamMail:
+        if self._mail is None:
+            raise InputError("the team has no agent yet; call join first")
+        return self._mail
+
+    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+        """Bring a message to whoever is meant; what became of it. `lead` signs for the agent itself."""
+        mail = self.mail
+        return await mail.send(mail.name if sender == LEAD else sender, to, letter, summary)
+
+    def new_request_id(self) -> str:
+        return uuid4().hex[:12]
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return tuple(self._members.values())
+
+    def find(self, name: str) -> Member | None:
+        return self._members.get(name)
+
+    def find_definition(self, name: str) -> Definition:
+        """The agent of that name; `InputError` lists who there is."""
+        found = next((item for item in self.definitions if item.name == name), None)
+        if found is None:
+            known = ", ".join(item.name for item in self.definitions)
+            raise InputError(f"there is no agent type {name!r}; there are: {known}")
+        return found
+
+    async def start(self, order: Order, on_progress: OnProgress) -> str:
+        """Start an agent: its answer, or how its end will be told."""
+        listed = self._joined.list_new(self._new_name(order), new_agent_session(), order)
+        member = Member(listed, order.definition)
+        self._members[member.name] = member
+        if order.kind == "teammate":
+            self._go_on(member, order)
+            return f"the teammate {member.name!r} works in a process of its own and writes to you"
+        if order.is_background:
+            self._go_on(member, order)
+            return f"the agent {member.name!r} works in the background; you are told when it has ended"
+        return (await self._run(member, order, on_progress)).render()
+
+    def take_up(self, listed: Listed, prompt: str) -> str:
+        """Go on with an agent that has ended, from its transcript, in the background."""
+        if listed.kind == "fork":
+            raise AddressUnknown(f"{listed.name} was a fork and has ended; start another one")
+        definition = self.find_definition(listed.definition or self.definitions[0].name)
+        member = Member(listed, definition)
+        self._members[listed.name] = member
+        order = Order(prompt, listed.description, listed.kind, definition, listed.name, is_background=True)
+        self._go_on(member, order)
+        return f"{listed.name} had ended and goes on from where it was"
+
+    async def stop(self, name: str) -> None:
+        """End an agent now. A message takes it up again."""
+        member = self._members.get(name)
+        if member is None:
+            known = ", ".join(self._members) or "none"
+            raise AddressUnknown(f"there is no agent called {name!r}; there are: {known}")
+        if member.task is not None:
+            member.task.cancel()
+            await asyncio.wait({member.task})
+
+    async def close(self) -> None:
+        """End everybody, and let go of the name."""
+        for member in self.members:
+            await self.stop(member.name)
+        if self._mail is not None:
+            await self._mail.close()
+
+    @property
+    def _joined(self) -> Runs:
+        if self._runs is None:
+            raise InputError("the team has no agent yet; call join first")
+        return self._runs
+
+    def _new_name(self, order: Order) -> str:
+        running = [member for member in self.members if member.is_running]
+        if len(running) >= MOST_WAITING:
+            raise AgentRefused(f"{len(running)} agents run or wait already; wait until some have ended")
+        name = order.name or f"{order.definition.name}-{uuid4().hex[:6]}"
+        if name == LEAD or any(member.name == name for member in running):
+            raise InputError(f"an agent called {name!r} runs already; use another name")
+        return check_name(name)
+
+    def _go_on(self, member: Member, order: Order) -> None:
+        """Run it with nobody waiting: its end is told."""
+        member.task = asyncio.create_task(self._run_alone(member, order))
+
+    async def _run_alone(self, member: Member, order: Order) -> None:
+        ending = await self._run(member, order, _silent)
+        if order.kind != "teammate" or ending.outcome != "answered":
+            self._joined.lead.post(render_ended(member, ending))
+
+    async def _run(self, member: Member, order: Order, on_progress: OnProgress) -> Ending:
+        runs = self._joined
+        emit = runs.lead.place.emit
+        emit(AgentStarted(member.name, member.listed.kind, order.is_background))
+        ending = Ending("cancelled", "")
+        try:
+            async with self._room:
+                pen = SendMessage(self, member.name)
+                ending = await runs.run(member, order, pen, on_progress)
+        except SevenfoldError as error:
+            ending = Ending("failed", str(error))
+        finally:
+            member.ending = ending
+            emit(ending.event(member.listed))
+        return ending
+
+
+def _silent(_text: str) -> None:
+    """For an agent that nobody watches."""

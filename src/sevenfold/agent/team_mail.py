@@ -1,0 +1,160 @@
+"""What is said between an agent, the agents it started, and everybody else (SPEC H4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+from uuid import uuid4
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.ear import Ear
+from sevenfold.agent.ground import Ground
+from sevenfold.agent.members import Member
+from sevenfold.agent.post_office import PostOffice
+from sevenfold.agent.roster import Listed
+from sevenfold.agent.socket_mail import choose_folder
+from sevenfold.core.errors import AddressUnknown, InputError, SevenfoldError
+from sevenfold.core.events import MailSkipped
+from sevenfold.layers.mail import (
+    LEAD,
+    Address,
+    Bridge,
+    Everyone,
+    Handshakes,
+    Letter,
+    Named,
+    PlanAnswer,
+    PlanRequest,
+    ShutdownAnswer,
+    ShutdownRequest,
+    SocketPath,
+    render_mail,
+    summarize,
+)
+from sevenfold.store.offload import durably
+
+
+class Crowd(Protocol):
+    """The agents of a team, as far as mail goes."""
+
+    @property
+    def members(self) -> tuple[Member, ...]: ...
+
+    def find(self, name: str) -> Member | None: ...
+
+    def take_up(self, listed: Listed, prompt: str) -> str: ...
+
+
+class TeamMail:
+    """Carries what agents of this process send, and takes in what comes for their lead."""
+
+    def __init__(self, team: Crowd, office: PostOffice, lead: Agent) -> None:
+        self._team, self._office, self._lead = team, office, lead
+        self._handshakes = Handshakes()
+        self._ear: Ear | None = None
+        self._opening: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return self._office.name
+
+    def listen(self, ground: Ground) -> None:
+        """Begin to take in what other processes say."""
+        self._opening = asyncio.create_task(self._open(ground))
+
+    async def ready(self) -> None:
+        """Until others can write to it."""
+        if self._opening is not None:
+            await self._opening
+
+    async def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait({self._opening})
+        if self._ear is not None:
+            await self._ear.close()
+
+    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+        """Bring a message to whoever is meant; what became of it."""
+        match to:
+            case Bridge() | SocketPath():
+                return await self._office.send_abroad(to, letter, summary)
+            case Everyone():
+                return await self._send_to_all(sender, letter, summary)
+            case Named(name) if name in (LEAD, self.name):
+                return self._send_to_lead(sender, letter)
+            case Named(name):
+                return await self._send_to_name(sender, name, letter, summary)
+
+    def take(self, mail_id: str, sender: str, letter: Letter) -> None:
+        """A message for the lead, from wherever."""
+        text = render_mail(mail_id, sender, letter)
+        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
+            text += "\n[this answers no request of yours to them]"
+        self._lead.post(text)
+
+    async def _open(self, ground: Ground) -> None:
+        lead = self._lead
+        emit, folders = lead.place.emit, ground.folders
+        listed = Listed(self.name, "main", lead.session.id, cwd=str(lead.place.cwd), model=lead.frame.model)
+        try:
+            self._ear = await Ear.open(
+                self._office,
+                listed,
+                ground.project.sessions,
+                sockets=choose_folder(folders.home, lead.place.environ),
+                on_letter=self.take,
+                emit=emit,
+            )
+        except SevenfoldError as error:
+            emit(MailSkipped(self.name, str(error)))
+
+    async def _send_to_all(self, sender: str, letter: Letter, summary: str) -> str:
+        own = [member for member in self._team.members if member.is_running and member.listed.kind == "fresh"]
+        here = frozenset({self.name, *(member.name for member in own)})
+        told = await self._office.send_to_all(sender, here, letter, summary)
+        if sender != self.name:
+            self._send_to_lead(sender, letter)
+            told.append(LEAD)
+        for member in own:
+            if member.name != sender:
+                member.hear(render_mail(uuid4().hex, sender, letter))
+                told.append(member.name)
+        return f"sent to {', '.join(told)}" if told else "nobody else runs"
+
+    def _send_to_lead(self, sender: str, letter: Letter) -> str:
+        if sender == self.name:
+            raise AddressUnknown("you are the lead yourself; answer your user directly")
+        self._note_request(letter, self.name)
+        self.take(uuid4().hex, sender, letter)
+        return "your lead has it"
+
+    async def _send_to_name(self, sender: str, name: str, letter: Letter, summary: str) -> str:
+        self._note_request(letter, name)
+        member = self._team.find(name)
+        if member is not None and member.is_running and member.listed.kind != "teammate":
+            self._tell(member, sender, letter)
+            return f"{name} hears it when its next round begins"
+        listed = await durably(lambda: self._office.roster.find(name))
+        if listed is not None and listed.kind in ("fresh", "fork"):
+            if await durably(lambda: self._office.roster.is_running(name)):
+                raise AddressUnknown(f"{name} works for another session; write to that one")
+            return self._team.take_up(listed, render_mail(uuid4().hex, sender, letter))
+        is_running = await self._office.send_to_name(sender, name, letter, summary)
+        if is_running:
+            return f"it is in the mailbox of {name}: {summarize(letter, summary)}"
+        if listed is None or listed.kind == "main":
+            return f"it is in the mailbox of {name}, who is not running now"
+        return self._team.take_up(listed, "")
+
+    def _tell(self, member: Member, sender: str, letter: Letter) -> None:
+        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
+            raise InputError(f"{member.name} has asked you nothing with the request id {letter.request_id!r}")
+        is_go_ahead = isinstance(letter, PlanAnswer) and letter.is_approved and sender == self.name
+        if is_go_ahead and member.agent is not None:
+            member.agent.mode = self._lead.mode
+        member.hear(render_mail(uuid4().hex, sender, letter))
+
+    def _note_request(self, letter: Letter, to: str) -> None:
+        if isinstance(letter, (ShutdownRequest, PlanRequest)):
+            self._handshakes.ask(letter, to)

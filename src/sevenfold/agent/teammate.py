@@ -1,0 +1,198 @@
+"""A teammate: an agent in a process of its own, started by another agent and never by hand.
+
+It works on what it was given, writes its answer to its lead, and waits for more in its mailbox. It ends when
+it agrees to, or when its lead is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from uuid import uuid4
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.ear import Ear
+from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.post_office import PostOffice
+from sevenfold.agent.roster import Listed
+from sevenfold.agent.runs import STARTS
+from sevenfold.agent.send_message import SendMessage
+from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.socket_mail import choose_folder
+from sevenfold.agent.teammates import Charge, read_charge
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import ignore
+from sevenfold.layers.mail import (
+    LEAD,
+    Address,
+    Bridge,
+    Everyone,
+    Handshakes,
+    Letter,
+    Named,
+    Note,
+    PlanAnswer,
+    PlanRequest,
+    ShutdownAnswer,
+    ShutdownRequest,
+    SocketPath,
+    render_mail,
+)
+from sevenfold.run.permissions import Guard
+from sevenfold.run.reach import Reach
+from sevenfold.store.offload import durably
+
+
+class Teammate:
+    """The agent of this process, and its way to others."""
+
+    def __init__(self, charge: Charge, office: PostOffice) -> None:
+        self._charge, self._office = charge, office
+        self._handshakes = Handshakes()
+        self._agent: Agent | None = None
+        self.is_ending = False
+
+    def join(self, agent: Agent) -> None:
+        self._agent = agent
+        guard = agent.toolbox.guard
+        if isinstance(guard, Guard) and self._charge.memory:
+            guard.reach = Reach(guard.reach.read, (*guard.reach.edit, Path(self._charge.memory)))
+
+    def take(self, mail_id: str, sender: str, letter: Letter) -> None:
+        """A message came."""
+        agent = self._agent
+        if agent is None:
+            return
+        text = render_mail(mail_id, self._as_called_here(sender), letter)
+        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
+            text += "\n[this answers no request of yours to them]"
+        elif isinstance(letter, PlanAnswer) and letter.is_approved and sender == self._charge.lead:
+            agent.mode = self._charge.lead_mode
+        agent.post(text)
+
+    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+        match to:
+            case Bridge() | SocketPath():
+                return await self._office.send_abroad(to, letter, summary)
+            case Everyone():
+                told = await self._office.send_to_all(sender, frozenset({sender}), letter, summary)
+                return f"sent to {', '.join(told)}" if told else "nobody else runs"
+            case Named(name):
+                return await self._send_to_name(
+                    sender, self._charge.lead if name == LEAD else name, letter, summary
+                )
+
+    def new_request_id(self) -> str:
+        return uuid4().hex[:12]
+
+    async def work(self, agent: Agent) -> None:
+        """Until it may end: a turn for what was said, and its answer to the lead."""
+        prompt = self._charge.prompt or None
+        while not self.is_ending:
+            if prompt is None:
+                await agent.inbox.wait()
+            end = await agent.run_turn(prompt)
+            prompt = None
+            said = end.text if end.reason == "answered" else f"[{end.reason}] {end.error or ''} {end.text}"
+            note = Note(said.strip() or "[I have nothing to say]")
+            await self._office.send_to_name(self._charge.name, self._charge.lead, note)
+
+    async def _send_to_name(self, sender: str, name: str, letter: Letter, summary: str) -> str:
+        if isinstance(letter, (ShutdownRequest, PlanRequest)):
+            self._handshakes.ask(letter, name)
+        is_running = await self._office.send_to_name(sender, name, letter, summary)
+        if isinstance(letter, ShutdownAnswer) and letter.is_agreed and name == self._charge.lead:
+            self.is_ending = True
+            return "sent; you end with this turn"
+        return (
+            "it is in their mailbox"
+            if is_running
+            else f"it is in the mailbox of {name}, who is not running now"
+        )
+
+    def _as_called_here(self, sender: str) -> str:
+        return LEAD if sender == self._charge.lead else sender
+
+
+async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
+    """Be a teammate until it may end, or `gone` is set."""
+    async with AsyncExitStack() as exits:
+        cwd, clock = Path(charge.cwd), SystemClock()
+        environ, wish = dict(os.environ), Wish(cwd, None, False, None)
+        ground = await durably(lambda: Ground.open(wish, environ, clock, ignore))
+        exits.callback(ground.close)
+        office = PostOffice(charge.name, ground.project.mail, ground.project.control, clock)
+        mate = Teammate(charge, office)
+        only = None if charge.tools is None else frozenset(charge.tools) - STARTS
+        agent = await open_agent(
+            Setup(
+                cwd,
+                charge.model,
+                charge.mode,
+                charge.session,
+                system=charge.system,
+                only=only,
+                also=(SendMessage(mate, charge.name),),
+                is_child=True,
+            )
+        )
+        exits.push_async_callback(agent.close)
+        mate.join(agent)
+        listed = Listed(
+            charge.name,
+            "teammate",
+            charge.session,
+            charge.definition,
+            charge.description,
+            charge.cwd,
+            charge.model,
+        )
+        sockets = choose_folder(ground.folders.home, environ)
+        ear = await Ear.open(
+            office, listed, ground.project.sessions, sockets=sockets, on_letter=mate.take, emit=ignore
+        )
+        exits.push_async_callback(ear.close)
+        working = asyncio.create_task(mate.work(agent))
+        leaving = asyncio.create_task(gone.wait())
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        if not working.done():
+            working.cancel()
+            await asyncio.wait({working})
+        elif error := working.exception():
+            raise error
+
+
+async def _main() -> int:
+    reader = asyncio.StreamReader(limit=4 * 1024 * 1024)
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    charge = read_charge(await reader.readline())
+    gone = asyncio.Event()
+
+    async def watch() -> None:
+        await reader.read()
+        gone.set()
+
+    watching = None if charge.is_detached else asyncio.create_task(watch())
+    try:
+        await run_teammate(charge, gone)
+    except SevenfoldError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 1
+    finally:
+        if watching is not None:
+            watching.cancel()
+    return 0
+
+
+def main() -> int:
+    return asyncio.run(_main())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

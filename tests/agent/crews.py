@@ -1,0 +1,120 @@
+"""A lead with a team, on scripted models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.agents import AgentTool
+from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.members import Child
+from sevenfold.agent.send_message import SendMessage
+from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.team import Team
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.layers.mail import LEAD
+from sevenfold.providers.provider import Provider
+from sevenfold.run.permissions import Mode
+from sevenfold.run.tool import Tool
+from tests.agent.workshop import Noted, Plain
+
+MODEL = "claude-opus-5-5"
+
+
+@dataclass(slots=True)
+class Crew:
+    """A project, a lead in it, and its team."""
+
+    home: Path
+    provider: Provider
+    mode: Mode = "bypass"
+    tools: tuple[Tool, ...] = field(default_factory=lambda: (Plain(),))
+    noted: Noted = field(default_factory=Noted)
+    clock: ManualClock = field(default_factory=ManualClock)
+    children: list[Child] = field(default_factory=list[Child])
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
+
+    @property
+    def project(self) -> Path:
+        folder = self.home / "project"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @asynccontextmanager
+    async def lead(self, session: str | None = None) -> AsyncGenerator[Lead]:
+        async with AsyncExitStack() as exits:
+            wish = Wish(self.project, None, False, None)
+            ground = Ground.open(wish, self.environ, self.clock, self.noted)
+            exits.callback(ground.close)
+            team = Team(ground, self.open_child, self.noted)
+            agent_tool = AgentTool(team)
+            tools = (*self.tools, agent_tool, SendMessage(team, LEAD))
+            agent = await open_agent(replace(self._setup(tools), session=session))
+            exits.push_async_callback(team.close)
+            exits.push_async_callback(agent.close)
+            await team.mail.ready()
+            yield Lead(agent, team, agent_tool)
+
+    async def open_child(self, child: Child) -> Agent:
+        self.children.append(child)
+        usual = [tool for tool in self.tools if child.only is None or tool.spec.name in child.only]
+        setup = self._setup((*usual, *child.also))
+        return await open_agent(
+            replace(
+                setup,
+                project=child.cwd,
+                session=child.session,
+                model=child.model,
+                mode=child.mode,
+                system=child.system,
+                provider=child.provider,
+                ask=child.ask,
+                is_child=True,
+            )
+        )
+
+    def _setup(self, tools: Sequence[Tool]) -> Setup:
+        return Setup(
+            self.project,
+            MODEL,
+            self.mode,
+            provider=self.provider,
+            tools=tools,
+            emit=self.noted,
+            clock=self.clock,
+            environ=self.environ,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    agent: Agent
+    team: Team
+    tool: AgentTool
+
+    async def ended(self, name: str) -> None:
+        """Until an agent in the background has ended."""
+        member = self.team.find(name)
+        assert member is not None
+        assert member.task is not None
+        await asyncio.wait({member.task})
+
+
+def said(messages: Sequence[Message]) -> str:
+    """All that was said to a model, on lines."""
+    lines: list[str] = []
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, Text):
+                lines.append(block.text)
+            elif isinstance(block, ToolResult):
+                lines.append(f"result: {block.content}")
+    return "\n".join(lines)
