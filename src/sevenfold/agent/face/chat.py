@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from sevenfold.agent.agent import Agent
+from sevenfold.agent.face.aside import count_running
 from sevenfold.agent.face.asking import Asking, render_question, render_request
 from sevenfold.agent.face.brush import Brush, Tone
 from sevenfold.agent.face.commands import Asked, Unknown, read_command
@@ -135,7 +136,8 @@ class Chat:
         return render_question(question, brush) if question else ""
 
     def status_line(self, columns: int) -> str:
-        return render_status(replace(self.view.status, queued=len(self.agent.inbox)), columns)
+        status = replace(self.view.status, queued=len(self.agent.inbox), tasks=count_running(self.agent))
+        return render_status(status, columns)
 
     def interrupt(self, *, is_typed: bool) -> None:
         """Ctrl-C: the turn first, then what is typed, then the chat itself."""

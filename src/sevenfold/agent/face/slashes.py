@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
+from sevenfold.agent.face.aside import find_agents, find_tasks
 from sevenfold.agent.face.commands import Asked, render_help
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.prices import Cost, add_costs
@@ -77,15 +78,33 @@ async def _dream(chat: Chat, _: str) -> None:
 
 
 async def _agents(chat: Chat, _: str) -> None:
-    chat.say("no agents can be listed yet; ask for one in your own words", "faint")
+    agents = find_agents(chat.agent)
+    for line in agents.listing() if agents else ():
+        chat.say(line)
+    for row in agents.running() if agents else ():
+        chat.say(f"{row.name}: {row.state}, {row.said}", "accent")
+    if agents is None:
+        chat.say("this session has no tool for starting agents", "faint")
 
 
 async def _tasks(chat: Chat, _: str) -> None:
-    chat.say("nothing runs in the background", "faint")
+    tasks, agents = find_tasks(chat.agent), find_agents(chat.agent)
+    lines = [task.line for task in tasks.all()] if tasks else []
+    lines += [f"{row.name}: {row.state}, {row.said}" for row in agents.running()] if agents else []
+    for line in lines or ("nothing runs in the background",):
+        chat.say(line)
 
 
-async def _kill(chat: Chat, task: str) -> None:
-    chat.say(f"no task {task!r} runs in the background; /tasks lists them", "warning")
+async def _kill(chat: Chat, name: str) -> None:
+    tasks, agents = find_tasks(chat.agent), find_agents(chat.agent)
+    if tasks is not None and any(task.id == name for task in tasks.all()):
+        await tasks.stop(name)
+    elif agents is not None and any(row.name == name for row in agents.running()):
+        await agents.stop(name)
+    else:
+        chat.say(f"no task {name!r} runs in the background; /tasks lists them", "warning")
+        return
+    chat.say(f"{name} was ended", "good")
 
 
 async def _expand(chat: Chat, argument: str) -> None:
