@@ -4,7 +4,6 @@ its hooks and its surroundings have to say again."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from sevenfold.core.events import Emit, HookFailed
 from sevenfold.layers.compact_ladder import Trigger
@@ -15,37 +14,39 @@ from sevenfold.run.hooks import Hooks
 from sevenfold.run.toolbox import Toolbox
 
 
-@dataclass(slots=True)
 class Compaction:
     """Handed to a session before the agent is there; says nothing until it is."""
 
-    emit: Emit
-    toolbox: Toolbox | None = None
-    hooks: Hooks | None = None
-    more: list[Callable[[], Sequence[Extra]]] = field(default_factory=list[Callable[[], Sequence[Extra]]])
-    """Whoever else has something to put back."""
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._toolbox: Toolbox | None = None
+        self._hooks: Hooks | None = None
+        self._where: Callable[[], str] = str
+
+    def begin(self, toolbox: Toolbox, hooks: Hooks, where: Callable[[], str]) -> None:
+        """From now on there is something to say; `where` tells where the agent works."""
+        self._toolbox, self._hooks, self._where = toolbox, hooks, where
 
     def calls(self) -> CompactHooks:
         return CompactHooks(self._before, self._restoring, self._after)
 
     async def _before(self, trigger: Trigger) -> str:
-        if self.hooks is None or trigger == "manual":
+        if self._hooks is None or trigger == "manual":
             return ""  # whoever compacts by hand has asked the hooks already, and could be refused
-        heard = await self.hooks.ask("PreCompact", "auto", trigger="auto", custom_instructions=None)
+        heard = await self._hooks.ask("PreCompact", "auto", trigger="auto", custom_instructions=None)
         if heard.blocked is not None:
             reason = f"a compaction that is due cannot be blocked: {heard.blocked}"
-            self.emit(HookFailed("PreCompact", reason))
+            self._emit(HookFailed("PreCompact", reason))
         return "\n".join(heard.context)
 
     async def _restoring(self) -> Sequence[Extra]:
-        extras = list(self.toolbox.extras()) if self.toolbox else []
-        extras += (extra for tell in self.more for extra in tell())
-        if self.hooks is not None:
-            heard = await self.hooks.ask("SessionStart", "compact", source="compact")
-            extras += (Extra("hook", "SessionStart", text) for text in heard.context)
-        return extras
+        if self._toolbox is None or self._hooks is None:
+            return ()
+        heard = await self._hooks.ask("SessionStart", "compact", source="compact")
+        said = (Extra("hook", "SessionStart", text) for text in heard.context)
+        return (*self._toolbox.extras(), *said, Extra("session", "where you are", self._where()))
 
     async def _after(self, done: Compacted) -> None:
-        if self.hooks is not None:
+        if self._hooks is not None:
             trigger = "manual" if done.trigger == "manual" else "auto"
-            await self.hooks.ask("PostCompact", trigger, trigger=trigger, compact_summary=done.summary)
+            await self._hooks.ask("PostCompact", trigger, trigger=trigger, compact_summary=done.summary)

@@ -16,12 +16,12 @@ from sevenfold.agent.frame_file import StoredFrame
 from sevenfold.agent.ground import Ground, Wish
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
+from sevenfold.agent.writers import add_doc_writer
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import Emit, ignore
-from sevenfold.core.models import Model
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
-from sevenfold.layers.compact_restore import Extra
+from sevenfold.layers.living_docs import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.governed import GovernedProvider
@@ -40,6 +40,7 @@ from sevenfold.run.tool import Tool
 from sevenfold.run.toolbox import Toolbox
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.offload import durably
+from sevenfold.store.sessions import SessionId
 from sevenfold.store.spend_book import SpendBook
 from sevenfold.store.trust import Trust
 
@@ -101,20 +102,52 @@ class _Opener:
     exits: AsyncExitStack
 
     async def open(self) -> Agent:
-        setup, ground = self.setup, self.ground
-        settings = ground.settings.of(AgentSettings)
-        provider = setup.provider or choose_provider(self._model, settings, setup.environ)
-        if setup.provider is None:
-            self.exits.push_async_callback(provider.close)
-        guard = self._guard()
-        equipment = await self._equip(guard) if setup.tools is None else None
+        ground, compaction = self.ground, Compaction(self.relay)
+        provider, guard = self._provider(), self._guard()
+        equipment = await self._equip(guard) if self.setup.tools is None else None
         tools = self._tools(equipment)
         frame = self._frame(provider, tools)
-        compaction = Compaction(self.relay)
+        session = await self._session(frame, provider, compaction)
+        folder = ground.session_folder(session.id)
+        guard.reach = Reach(read=(folder,), edit=(Path(ground.project.memory.path),))
+        hooks = await self._hooks(session, guard)
+        toolbox = Toolbox(tools, self._place(folder), guard, hooks)
+        compaction.begin(toolbox, hooks, self.surrounds)
+        opening = await self._opening(hooks, frame)
+        fitting = _Fitting(self, provider, session.id)
+        if ground.stored is None or ground.stored.frame != frame or opening.texts:
+            await fitting.keep(frame)
+        gear = Gear(
+            session,
+            toolbox,
+            await self._governed(provider, session),
+            frame,
+            self.relay,
+            hooks,
+            self.exits.pop_all(),
+            fitting.fit,
+            self.setup.max_rounds or ground.settings.of(AgentSettings).max_rounds,
+            equipment.sources if equipment else None,
+        )
+        agent = Agent(gear, opening)
+        self._join(agent, equipment)
+        return agent
+
+    def _provider(self) -> Provider:
+        if self.setup.provider is not None:
+            return self.setup.provider
+        model = self.ground.catalog.find(self._model_name)
+        settings = self.ground.settings.of(AgentSettings)
+        provider = choose_provider(model, settings, self.setup.environ)
+        self.exits.push_async_callback(provider.close)
+        return provider
+
+    async def _session(self, frame: Frame, provider: Provider, compaction: Compaction) -> Session:
+        setup = self.setup
         session = await Session.open(
             frame,
             project=setup.project,
-            session=ground.session,
+            session=self.ground.session,
             provider=provider,
             settings=setup.settings,
             hooks=compaction.calls(),
@@ -124,47 +157,37 @@ class _Opener:
         )
         self.exits.push_async_callback(session.close)
         await session.add_context()
-        folder = ground.session_folder(session.id)
-        guard.reach = Reach(read=(folder,), edit=(Path(ground.project.memory.path),))
-        if equipment is not None:
-            equipment.begin(folder, session.history)
-        hooks = await self._hooks(session, guard)
-        place = Workplace(
+        return session
+
+    def _place(self, folder: Path) -> Workplace:
+        setup, ground = self.setup, self.ground
+        return Workplace(
             ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
         )
-        toolbox = Toolbox(tools, place, guard, hooks)
-        compaction.toolbox, compaction.hooks = toolbox, hooks
-        compaction.more.append(lambda: (Extra("session", "where you are", self._surrounds()),))
-        opening = await self._opening(hooks, frame)
 
-        async def fit(wanted: Frame) -> Frame:
-            fitted = self._fit(wanted, provider)
-            stored = StoredFrame(fitted, self._surrounds())
-            await durably(lambda: ground.keep(session.id, stored))
-            return fitted
-
-        if ground.stored is None or ground.stored.frame != frame or opening.texts:
-            stored = StoredFrame(frame, self._surrounds())
-            await durably(lambda: ground.keep(session.id, stored))
-        most = setup.max_rounds or settings.max_rounds
+    async def _governed(self, provider: Provider, session: Session) -> GovernedProvider:
+        """What is asked beside the conversation has a cap; the conversation itself has none."""
+        ground = self.ground
         book = await durably(lambda: SpendBook.open(ground.folders.home, emit=self.relay))
         governor = Governor(
             book,
             ground.settings.of(SpendSettings),
             session=session.id,
             catalog=ground.catalog,
-            clock=setup.clock,
+            clock=self.setup.clock,
             emit=self.relay,
         )
-        governed = GovernedProvider(provider, governor)
-        sources = equipment.sources if equipment else None
-        exits = self.exits.pop_all()
-        gear = Gear(session, toolbox, governed, frame, self.relay, hooks, exits, fit, most, sources)
-        agent = Agent(gear, opening)
-        for joining in (*toolbox.tools, equipment):
+        return GovernedProvider(provider, governor)
+
+    def _join(self, agent: Agent, equipment: Equipment | None) -> None:
+        """Tell everybody who works with the agent that it is there."""
+        if equipment is not None:
+            equipment.begin(self.ground.session_folder(agent.session.id), agent.session.history)
+        for joining in (*agent.toolbox.tools, equipment):
             if isinstance(joining, Joins):
                 joining.join(agent)
-        return agent
+        if not self.setup.is_child:
+            add_doc_writer(agent, self.ground.settings.of(DocSettings), self.ground.templates)
 
     async def _equip(self, guard: Guard) -> Equipment:
         setup = self.setup
@@ -183,10 +206,10 @@ class _Opener:
         if stored is None:
             system = self.setup.system or render_system(self.ground.templates)
             made = Frame(self._model_name, 0, system, tuple(tool.spec.declared() for tool in tools))
-            return self._fit(made, provider)
+            return self.fit(made, provider)
         if self.setup.model in ("", stored.frame.model):
             return stored.frame
-        return self._fit(replace(stored.frame, model=self.setup.model), provider)
+        return self.fit(replace(stored.frame, model=self.setup.model), provider)
 
     @property
     def _model_name(self) -> str:
@@ -194,11 +217,7 @@ class _Opener:
         stored, settings = self.ground.stored, self.ground.settings.of(AgentSettings)
         return self.setup.model or (stored.frame.model if stored else settings.model or USUAL_MODEL)
 
-    @property
-    def _model(self) -> Model:
-        return self.ground.catalog.find(self._model_name)
-
-    def _fit(self, frame: Frame, provider: Provider) -> Frame:
+    def fit(self, frame: Frame, provider: Provider) -> Frame:
         thinks = self.ground.settings.of(AgentSettings).thinking
         return fit_frame(frame, self.ground.catalog.find(frame.model), provider, thinks=thinks)
 
@@ -242,7 +261,7 @@ class _Opener:
     async def _opening(self, hooks: Hooks, frame: Frame) -> Opening:
         """What is said beside the first prompt: where the agent works, if that was not said yet, and what
         session-start hooks say."""
-        stored, surrounds = self.ground.stored, self._surrounds()
+        stored, surrounds = self.ground.stored, self.surrounds()
         source = "startup" if self.ground.session is None else "fork" if self.setup.is_fork else "resume"
         heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
@@ -250,9 +269,27 @@ class _Opener:
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
         return Opening(tuple(texts), heard.notices)
 
-    def _surrounds(self) -> str:
+    def surrounds(self) -> str:
         today = self.setup.clock.now().astimezone().date()
         return Surrounds.read(self.ground.cwd, self.ground.root, today).render()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    """Makes frames fit their models, and writes down what a session is sent with."""
+
+    opener: _Opener
+    provider: Provider
+    session: SessionId
+
+    async def fit(self, frame: Frame) -> Frame:
+        fitted = self.opener.fit(frame, self.provider)
+        await self.keep(fitted)
+        return fitted
+
+    async def keep(self, frame: Frame) -> None:
+        stored = StoredFrame(frame, self.opener.surrounds())
+        await durably(lambda: self.opener.ground.keep(self.session, stored))
 
 
 def _undated(surrounds: str) -> str:
