@@ -25,7 +25,8 @@ LEAVING = [
     "nohup {stay} > /dev/null 2>&1 & disown",
     "setsid -f {stay}",
     "(setsid {stay} &) & exit 0",
-    'python3 -c \'import os; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); os.execlp("sleep", "{name}", "300")\'',
+    "python3 -c 'import os; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); "
+    'os.execlp("sleep", "{name}", "300")\'',
     "trap '' TERM HUP; (trap '' TERM HUP; {stay}) & sleep 0.05",
     "exec >&- 2>&-; {stay} & exit 0",
 ]

@@ -122,10 +122,11 @@ class Stage:
 
     def _knocks(self) -> list[str]:
         found: list[str] = []
-        for name, door in (("TCP", self._tcp), ("Unix", self._unix), ("abstract", self._abstract)):
+        doors = {"a TCP": self._tcp, "a Unix": self._unix, "an abstract": self._abstract}
+        for name, door in doors.items():
             with suppress(BlockingIOError):
                 door.accept()[0].close()
-                found.append(f"a {name} socket was reached")
+                found.append(f"{name} socket was reached")
         with suppress(BlockingIOError):
             self._udp.recv(10)
             found.append("a UDP socket was reached")

@@ -114,7 +114,7 @@ def test_bad_usage_ends_with_2_and_says_what_is_wrong(
 
 def test_help_names_every_rig_and_shows_examples() -> None:
     told = run([sys.executable, "-m", "tests.torture", "--help"]).stdout
-    for name in ("faults", "strace", "kills", "lock", "paths", "races", "power"):
+    for name in ("faults", "strace", "kills", "lock", "paths", "races", "power", "shell"):
         assert f"\n  {name} " in told
     assert "--only races --long" in told
 
