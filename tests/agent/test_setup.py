@@ -1,0 +1,179 @@
+"""Opening an agent: which model is asked, which tools there are, and what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.choose_provider import MOST_OUTPUT, choose_provider, fit_frame
+from sevenfold.agent.frame_file import NAME, StoredFrame, read_frame, write_frame
+from sevenfold.agent.seen import Seen, ToolEnded
+from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.core.catalog import CATALOG
+from sevenfold.core.errors import InputError, ProviderMissing
+from sevenfold.core.json import freeze_object
+from sevenfold.core.requests import Frame
+from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.providers.openai_chat import ChatProvider
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.agent_settings import AgentSettings
+from sevenfold.store.folder import Folder
+from tests.agent.workshop import Shop
+
+OPUS = CATALOG.find("claude-opus-5-5")
+USUAL = [
+    "read",
+    "write",
+    "edit",
+    "glob",
+    "grep",
+    "shell",
+    "task_output",
+    "task_stop",
+    "todo",
+    "plan",
+    "memory",
+    "skill",
+]
+
+
+@pytest.mark.parametrize(
+    ("environ", "base_url", "kind"),
+    [
+        ({"ANTHROPIC_API_KEY": "k"}, None, AnthropicProvider),
+        ({"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}, None, AnthropicProvider),
+        ({"OPENAI_API_KEY": "k"}, None, ChatProvider),
+        ({"ANTHROPIC_API_KEY": "k"}, "http://127.0.0.1:1/v1", ChatProvider),
+    ],
+)
+def test_the_provider_is_the_one_that_settings_or_the_environment_name(
+    environ: dict[str, str], base_url: str | None, kind: type
+) -> None:
+    assert isinstance(choose_provider(OPUS, AgentSettings(base_url=base_url), environ), kind)
+
+
+def test_without_any_the_error_says_what_was_looked_for_and_how_to_get_going() -> None:
+    with pytest.raises(ProviderMissing) as told:
+        choose_provider(OPUS, AgentSettings(), {})
+    for named in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "agent.base_url", ".gguf", "sevenfold tour"):
+        assert named in str(told.value)
+
+
+def test_a_frame_asks_for_what_its_model_takes() -> None:
+    provider, frame = ScriptedProvider(), Frame("claude-opus-5-5", 0, "s")
+    fitted = fit_frame(frame, OPUS, provider, thinks=True)
+    assert fitted.max_tokens == MOST_OUTPUT
+    assert "thinking" in fitted.params
+    assert "thinking" not in fit_frame(frame, OPUS, provider, thinks=False).params
+    unknown = CATALOG.find("somebody-elses-model")
+    assert "thinking" not in fit_frame(frame, unknown, provider, thinks=True).params
+
+
+def test_a_frame_is_kept_to_the_byte_and_a_damaged_one_is_made_anew(tmp_path: Path) -> None:
+    tool = freeze_object({"name": "look", "description": "Ä", "input_schema": {"type": "object"}})
+    frame = Frame(
+        "m", 5, "You are\nhelpful.", (tool,), freeze_object({"thinking": {"type": "adaptive"}}), ("b",)
+    )
+    with Folder.open(tmp_path) as folder:
+        assert read_frame(folder) is None
+        write_frame(folder, StoredFrame(frame, "here"))
+        assert read_frame(folder) == StoredFrame(frame, "here")
+        folder.replace(NAME, b'{"model": 3}')
+        assert read_frame(folder) is None
+        folder.replace(NAME, b"{")
+        assert read_frame(folder) is None
+
+
+async def opened(home: Path, models: ScriptedProvider, **changes: object) -> Agent:
+    project = home / "project"
+    project.mkdir(exist_ok=True)
+    environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    setup = Setup(project, model="claude-opus-5-5", provider=models, environ=environ)
+    return await open_agent(replace(setup, **changes))
+
+
+def test_the_usual_tools_are_there_in_an_order_that_does_not_change(tmp_path: Path) -> None:
+    async def tell(**changes: object) -> list[str]:
+        agent = await opened(tmp_path, ScriptedProvider(), **changes)
+        await agent.close()
+        return [str(tool["name"]) for tool in agent.frame.tools]
+
+    found = asyncio.run(tell())
+    assert [name for name in found if name in USUAL] == USUAL
+    assert asyncio.run(tell()) == found
+    assert asyncio.run(tell(only=frozenset({"read", "grep"}))) == ["read", "grep"]
+
+
+def test_real_tools_work_through_the_loop_and_what_needs_asking_is_denied_without_anybody(
+    tmp_path: Path,
+) -> None:
+    seen: list[Seen] = []
+
+    async def tell() -> None:
+        calls: dict[str, dict[str, object]] = {
+            "read": {"file_path": "a.txt"},
+            "write": {"file_path": "b.txt", "content": "new\n"},
+        }
+        with ScriptedProvider([say(calls=calls), say("Done.")]) as models:
+            agent = await opened(tmp_path, models)
+            (tmp_path / "project" / "a.txt").write_text("hello\n")
+            end = await agent.run_turn("Go.", seen.append)
+            await agent.close()
+        assert end.reason == "answered"
+
+    asyncio.run(tell())
+    outputs = {one.use.name: one.output for one in seen if isinstance(one, ToolEnded)}
+    assert "hello" in str(outputs["read"].content)
+    assert outputs["write"].is_error
+    assert not (tmp_path / "project" / "b.txt").exists()
+
+
+def test_the_mode_is_that_of_the_settings_and_may_be_changed(tmp_path: Path) -> None:
+    async def tell() -> None:
+        agent = await opened(tmp_path, ScriptedProvider(), settings={"permissions": {"mode": "plan"}})
+        assert agent.mode == "plan"
+        agent.mode = "accept-edits"
+        assert agent.mode == "accept-edits"
+        await agent.close()
+
+    asyncio.run(tell())
+
+
+def test_an_agent_that_is_closed_or_busy_says_so(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say(calls={"look": {"waits": 50}}), say("Done.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+            first = asyncio.create_task(agent.run_turn("Go."))
+            await asyncio.sleep(0)
+            with pytest.raises(InputError, match="under way"):
+                await agent.run_turn("Me too.")
+            await first
+            await agent.close()
+            await agent.close()
+            with pytest.raises(InputError, match="closed"):
+                await agent.run_turn("Again.")
+
+    asyncio.run(tell())
+
+
+def test_closing_in_mid_turn_leaves_a_session_that_goes_on(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say(calls={"look": {"waits": 100_000}}), say("On.")]) as models:
+            shop = Shop(tmp_path, models)
+            agent = await shop.open()
+            turn = asyncio.create_task(agent.run_turn("Go."))
+            while not models.requests:  # noqa: ASYNC110 - nothing tells when a script is asked
+                await asyncio.sleep(0)
+            await agent.close()
+            assert (await turn).reason == "interrupted"
+            again = await shop.open(agent.session.id)
+            end = await again.run_turn("Go on.")
+            await again.close()
+        assert end.text == "On."
+        assert not shop.noted.of("HistoryRepaired")
+
+    asyncio.run(tell())
