@@ -68,16 +68,16 @@ class McpClient:
     async def tools(self, declared: Iterable[JsonObject] | None = None) -> tuple[Tool, ...]:
         """The tools for a session's list, which are the same from now on.
 
-        A new session waits for its servers for a moment. One that goes on hands in what it has declared, and
-        gets exactly the same: what a server offers now is not asked.
+        Servers are waited for, for a moment. A session that goes on hands in what it has declared, and gets
+        exactly the same, whatever its servers offer now.
         """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.start_seconds):
+                await asyncio.gather(*(link.wait_tried() for link in self._links.values()))
         if declared is not None:
             return self._tools_before(tuple(declared))
         if not self._links:
             return ()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.start_seconds):
-                await asyncio.gather(*(link.wait_tried() for link in self._links.values()))
         choice = choose_declared(
             {name: link.tools for name, link in self._links.items()}, self._settings.schema_tokens
         )
