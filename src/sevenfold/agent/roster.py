@@ -19,6 +19,7 @@ from sevenfold.store.mutex import mutex
 Kind: TypeAlias = Literal["main", "fresh", "fork", "teammate"]
 KINDS: tuple[Kind, ...] = ("main", "fresh", "fork", "teammate")
 
+APPROVED = "approved"
 MAX_ENTRY_BYTES = 16 * 1024
 
 
@@ -33,7 +34,8 @@ class Listed:
     description: str = ""
     cwd: str = ""
     model: str = ""
-    mode: str = ""
+    plan: str = ""
+    """`approved`: its lead has let it act, so that it may do what its lead may."""
     socket: str = ""
     """Where it listens; empty: it does not."""
 

@@ -16,7 +16,7 @@ from sevenfold.agent.ground import Ground
 from sevenfold.agent.members import Child, Ending, Labelled, Member, OpenChild, Order
 from sevenfold.agent.post_office import PostOffice
 from sevenfold.agent.progress import ProgressLines
-from sevenfold.agent.roster import Listed
+from sevenfold.agent.roster import APPROVED, Listed
 from sevenfold.agent.seen import Seen, ToolStarted
 from sevenfold.agent.send_message import SEND_MESSAGE
 from sevenfold.agent.teammates import Charge, start_process
@@ -24,7 +24,7 @@ from sevenfold.agent.worktree import WorktreeEnd, Worktrees
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.usage import add_up
 from sevenfold.layers.forks import ForkBrief, Permit
-from sevenfold.run.permissions import Guard, nobody
+from sevenfold.run.permissions import Guard, Mode, nobody
 from sevenfold.run.reach import Reach
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress, Tool
@@ -118,7 +118,7 @@ class Runs:
                 Path(listed.cwd),
                 listed.session,
                 listed.model,
-                choose_mode(definition.mode, self.lead.mode),
+                self._mode(member),
                 _system(definition.prompt, memory),
                 None if definition.tools is None else frozenset(definition.tools) - STARTS,
                 (pen,),
@@ -134,6 +134,11 @@ class Runs:
             if memory is not None:
                 own.reach = Reach(own.reach.read, (*own.reach.edit, memory.folder))
         return child
+
+    def _mode(self, member: Member) -> Mode:
+        starter = self.lead.mode
+        is_free = member.listed.plan == APPROVED
+        return starter if is_free else choose_mode(member.definition.mode, starter)
 
     async def _memory(self, member: Member) -> AgentMemory | None:
         scope, name = member.definition.memory, member.definition.name
@@ -179,7 +184,7 @@ class Runs:
             listed.cwd,
             listed.session,
             listed.model,
-            choose_mode(definition.mode, self.lead.mode),
+            self._mode(member),
             self.lead.mode,
             _system(definition.prompt, memory),
             order.prompt,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Protocol
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ from sevenfold.agent.ear import Ear
 from sevenfold.agent.ground import Ground
 from sevenfold.agent.members import Member
 from sevenfold.agent.post_office import PostOffice
-from sevenfold.agent.roster import Listed
+from sevenfold.agent.roster import APPROVED, Listed
 from sevenfold.agent.socket_mail import choose_folder
 from sevenfold.core.errors import AddressUnknown, InputError, SevenfoldError
 from sevenfold.core.events import MailSkipped
@@ -57,6 +58,11 @@ class TeamMail:
     @property
     def name(self) -> str:
         return self._office.name
+
+    @property
+    def socket(self) -> str:
+        """Where other sessions reach it; empty: nowhere."""
+        return self._office.socket
 
     def listen(self, ground: Ground) -> None:
         """Begin to take in what other processes say."""
@@ -120,7 +126,7 @@ class TeamMail:
             if member.name != sender:
                 member.hear(render_mail(uuid4().hex, sender, letter))
                 told.append(member.name)
-        return f"sent to {', '.join(told)}" if told else "nobody else runs"
+        return f"sent to {', '.join(sorted(told))}" if told else "nobody else runs"
 
     def _send_to_lead(self, sender: str, letter: Letter) -> str:
         if sender == self.name:
@@ -139,7 +145,9 @@ class TeamMail:
         if listed is not None and listed.kind in ("fresh", "fork"):
             if await durably(lambda: self._office.roster.is_running(name)):
                 raise AddressUnknown(f"{name} works for another session; write to that one")
-            return self._team.take_up(listed, render_mail(uuid4().hex, sender, letter))
+            self._check_answer(name, sender, letter)
+            approved = replace(listed, plan=APPROVED) if self._is_go_ahead(sender, letter) else listed
+            return self._team.take_up(approved, render_mail(uuid4().hex, sender, letter))
         is_running = await self._office.send_to_name(sender, name, letter, summary)
         if is_running:
             return f"it is in the mailbox of {name}: {summarize(letter, summary)}"
@@ -148,12 +156,18 @@ class TeamMail:
         return self._team.take_up(listed, "")
 
     def _tell(self, member: Member, sender: str, letter: Letter) -> None:
-        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
-            raise InputError(f"{member.name} has asked you nothing with the request id {letter.request_id!r}")
-        is_go_ahead = isinstance(letter, PlanAnswer) and letter.is_approved and sender == self.name
-        if is_go_ahead and member.agent is not None:
+        self._check_answer(member.name, sender, letter)
+        if self._is_go_ahead(sender, letter) and member.agent is not None:
             member.agent.mode = self._lead.mode
         member.hear(render_mail(uuid4().hex, sender, letter))
+
+    def _check_answer(self, asker: str, sender: str, letter: Letter) -> None:
+        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
+            raise InputError(f"{asker} has asked you nothing with the request id {letter.request_id!r}")
+
+    def _is_go_ahead(self, sender: str, letter: Letter) -> bool:
+        """Whether an agent may act now. Nobody but its lead can say so."""
+        return isinstance(letter, PlanAnswer) and letter.is_approved and sender == self.name
 
     def _note_request(self, letter: Letter, to: str) -> None:
         if isinstance(letter, (ShutdownRequest, PlanRequest)):
