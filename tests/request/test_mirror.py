@@ -62,6 +62,16 @@ def test_a_field_set_on_an_object_of_the_sdk_is_found() -> None:
     assert (synced.kept, synced.dropped) == (1, 2)
 
 
+def test_a_field_that_an_object_of_the_sdk_does_not_declare_is_found() -> None:
+    mirror, messages = Mirror(), [ask(), answer(), result()]
+    mirror.sync(messages)
+    messages[1]["content"][0].cache_control = {"type": "ephemeral"}
+    synced = mirror.sync(messages)
+    assert (synced.kept, synced.dropped, synced.marks) == (3, 0, (Mark(1, 0, FIVE_MINUTES),))
+    messages[1]["content"][0].source = "elsewhere"
+    assert mirror.sync(messages).kept == 1
+
+
 def test_an_input_changed_inside_an_object_of_the_sdk_is_found() -> None:
     mirror, messages = Mirror(), [ask(), answer(), result()]
     mirror.sync(messages)

@@ -20,6 +20,9 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Message, Opaque, ToolResult
 from sevenfold.core.wire import read_message
 
+NO_FIELDS: dict[str, object] = {}
+"""What most objects have beside the fields of their class: one for all, so that there is less to look at."""
+
 MOST_LOOKS = 8
 """A caller has four markers: so many messages differ at most where they moved."""
 
@@ -163,12 +166,18 @@ class Mirror:
             return tuple([self._copy(item, index) for item in cast("tuple[object, ...]", value)])
         if hasattr(value, "model_dump"):
             # In the list it is known by identity; whether its fields were set since is looked at apart.
-            fields = vars(value)
-            copy = {key: self._copy(item, index) for key, item in fields.items()}
-            self._owners.append(index)
-            self._fields.append(fields)
-            self._seen.append(copy)
+            self._watch(vars(value), index)
+            extra: dict[str, object] | None = getattr(value, "__pydantic_extra__", None)
+            if extra is not None:
+                # Where a field goes that its class does not declare, such as a cache marker.
+                self._watch(extra, index)
         return value
+
+    def _watch(self, fields: dict[str, object], index: int) -> None:
+        copy = {key: self._copy(item, index) for key, item in fields.items()}
+        self._owners.append(index)
+        self._fields.append(fields)
+        self._seen.append(copy or NO_FIELDS)
 
 
 def plain(value: object) -> object:
