@@ -30,7 +30,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
 SPEC = ToolSpec(
     "memory",
     "What is remembered of this project from session to session, one topic a memory. Save when the user asks "
-    "for it, and only what neither code, history nor instruction files say. Check what a memory claims before "
+    "for it, and only what neither code, history nor instruction files say. Check what it claims before "
     "acting on it.",
     schema(
         {
