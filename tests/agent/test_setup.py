@@ -177,3 +177,23 @@ def test_closing_in_mid_turn_leaves_a_session_that_goes_on(tmp_path: Path) -> No
         assert not shop.noted.of("HistoryRepaired")
 
     asyncio.run(tell())
+
+
+def test_an_agent_starts_another_with_tools_of_its_own_and_hears_its_answer(tmp_path: Path) -> None:
+    async def tell() -> None:
+        asked = {"description": "count", "prompt": "How many files are there?"}
+        steps = [say(calls={"agent": asked}), say("Three, it says.")]
+        with ScriptedProvider(
+            steps, lanes={"agent": [say(calls={"glob": {"pattern": "*"}}), say("Three.")]}
+        ) as models:
+            agent = await opened(tmp_path, models, mode="bypass")
+            end = await agent.run_turn("Have them counted.")
+            await agent.close()
+        assert end.text == "Three, it says."
+        assert "Three." in str(models.requests[-1].messages[-1])
+        child = next(request for request in models.requests if request.who == "agent")
+        declared = {str(tool["name"]) for tool in child.frame.tools}
+        assert "glob" in declared
+        assert "agent" not in declared
+
+    asyncio.run(tell())

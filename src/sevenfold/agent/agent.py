@@ -74,6 +74,8 @@ class Gear:
     max_rounds: int = 500
     sources: Callable[[], tuple[ContextSource, ...]] | None = None
     """Context that may change from round to round: said where it has."""
+    is_child: bool = False
+    """Started by another agent: its session is no person's, and hooks hear of its end alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,8 @@ class Agent:
         async with self._gear.exits:
             for writer in self._writers:
                 await writer.close(WRITERS_WAIT)
-            await self.hooks.ask("SessionEnd", reason, reason=reason)
+            if not self._gear.is_child:
+                await self.hooks.ask("SessionEnd", reason, reason=reason)
 
     async def _run_rounds(self, prompt: Message | None, turn: Turn) -> TurnEnd:
         refusal = await self._begin(prompt, turn)
@@ -295,7 +298,9 @@ class Agent:
         if self.inbox:
             return False
         heard = await self.hooks.ask(
-            "Stop", stop_hook_active=turn.stops_refused > 0, last_assistant_message=reply.text
+            "SubagentStop" if self._gear.is_child else "Stop",
+            stop_hook_active=turn.stops_refused > 0,
+            last_assistant_message=reply.text,
         )
         turn.notice(*heard.notices)
         reasons = [text for text in (heard.blocked, *heard.context) if text]

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from sevenfold.agent.agents import AgentTool
 from sevenfold.agent.ground import Ground
+from sevenfold.agent.members import OpenChild
+from sevenfold.agent.send_message import SendMessage
+from sevenfold.agent.team import Team
 from sevenfold.core.events import Emit
 from sevenfold.core.messages import Message
 from sevenfold.layers.context_sources import ContextSource
+from sevenfold.layers.mail import LEAD
 from sevenfold.run.mcp import McpClient
 from sevenfold.run.mcp_servers import Confirm, find_servers
 from sevenfold.run.mcp_settings import McpSettings
@@ -96,6 +101,8 @@ class Equipping:
     confirm: Confirm
     emit: Emit
     exits: AsyncExitStack
+    open_child: OpenChild | None = None
+    """Opens the agents that this one starts; None: it starts none."""
 
     async def equip(self) -> Equipment:
         settings = self.ground.settings
@@ -121,9 +128,18 @@ class Equipping:
             Plan(self.guard, plan),
             Memory(project.memory, project.control),
             skill,
+            *await self._team(),
             *await mcp.tools(stored.frame.tools if stored else None),
         )
         return Equipment(tools, tasks, mcp, skill, plan)
+
+    async def _team(self) -> tuple[Tool, ...]:
+        open_child = self.open_child
+        if open_child is None:
+            return ()
+        team = await durably(lambda: Team(self.ground, open_child, self.emit))
+        self.exits.push_async_callback(team.close)
+        return (AgentTool(team), SendMessage(team, LEAD))
 
     async def _connect(self) -> McpClient:
         ground = self.ground

@@ -14,6 +14,7 @@ from sevenfold.agent.compaction import Compaction
 from sevenfold.agent.equipment import Equipment, Equipping, Joins
 from sevenfold.agent.frame_file import StoredFrame
 from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
 from sevenfold.agent.writers import add_doc_writer
@@ -25,7 +26,7 @@ from sevenfold.layers.living_docs import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.governed import GovernedProvider
-from sevenfold.run.governor import Governor
+from sevenfold.run.hook_answers import NOTHING_HEARD
 from sevenfold.run.hook_files import HookSettings, find_hooks
 from sevenfold.run.hooks import HookPlace, Hooks
 from sevenfold.run.keeping import RuleKeeper
@@ -35,13 +36,11 @@ from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Ask, Guard, Mode, nobody
 from sevenfold.run.reach import Reach
 from sevenfold.run.sandbox import SandboxSettings
-from sevenfold.run.spend import SpendSettings
 from sevenfold.run.tool import Tool
 from sevenfold.run.toolbox import Toolbox
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.offload import durably
 from sevenfold.store.sessions import SessionId
-from sevenfold.store.spend_book import SpendBook
 from sevenfold.store.trust import Trust
 
 
@@ -120,7 +119,7 @@ class _Opener:
         gear = Gear(
             session,
             toolbox,
-            await self._governed(provider, session),
+            self._governed(provider, session),
             frame,
             self.relay,
             hooks,
@@ -128,6 +127,7 @@ class _Opener:
             fitting.fit,
             self.setup.max_rounds or ground.settings.of(AgentSettings).max_rounds,
             equipment.sources if equipment else None,
+            self.setup.is_child,
         )
         agent = Agent(gear, opening)
         self._join(agent, equipment)
@@ -151,6 +151,7 @@ class _Opener:
             provider=provider,
             settings=setup.settings,
             hooks=compaction.calls(),
+            governs=not setup.is_child,
             clock=setup.clock,
             emit=self.relay,
             environ=setup.environ,
@@ -165,19 +166,11 @@ class _Opener:
             ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
         )
 
-    async def _governed(self, provider: Provider, session: Session) -> GovernedProvider:
+    def _governed(self, provider: Provider, session: Session) -> Provider:
         """What is asked beside the conversation has a cap; the conversation itself has none."""
-        ground = self.ground
-        book = await durably(lambda: SpendBook.open(ground.folders.home, emit=self.relay))
-        governor = Governor(
-            book,
-            ground.settings.of(SpendSettings),
-            session=session.id,
-            catalog=ground.catalog,
-            clock=self.setup.clock,
-            emit=self.relay,
-        )
-        return GovernedProvider(provider, governor)
+        if self.setup.is_child:
+            return provider  # its starter's, which has a cap already
+        return GovernedProvider(provider, session.governor) if session.governor else provider
 
     def _join(self, agent: Agent, equipment: Equipment | None) -> None:
         """Tell everybody who works with the agent that it is there."""
@@ -191,8 +184,32 @@ class _Opener:
 
     async def _equip(self, guard: Guard) -> Equipment:
         setup = self.setup
-        making = Equipping(self.ground, guard, setup.environ, setup.confirm, self.relay, self.exits)
+        open_child = None if setup.is_child else self._open_child
+        making = Equipping(
+            self.ground, guard, setup.environ, setup.confirm, self.relay, self.exits, open_child
+        )
         return await making.equip()
+
+    async def _open_child(self, child: Child) -> Agent:
+        """An agent that this one starts: with a session and tools of its own, asking whom it is told."""
+        return await open_agent(
+            replace(
+                self.setup,
+                project=child.cwd,
+                session=child.session,
+                is_fork=False,
+                is_child=True,
+                model=child.model,
+                mode=child.mode,
+                system=child.system,
+                tools=None,
+                only=child.only,
+                also=child.also,
+                provider=child.provider,
+                ask=child.ask,
+                emit=child.emit,
+            )
+        )
 
     def _tools(self, equipment: Equipment | None) -> tuple[Tool, ...]:
         setup = self.setup
@@ -263,7 +280,9 @@ class _Opener:
         session-start hooks say."""
         stored, surrounds = self.ground.stored, self.surrounds()
         source = "startup" if self.ground.session is None else "fork" if self.setup.is_fork else "resume"
-        heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
+        heard = NOTHING_HEARD
+        if not self.setup.is_child:
+            heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
         texts = [] if is_said else [surrounds]
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
