@@ -52,6 +52,26 @@ def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Pa
         assert "FIRST WISH" in words(again)
 
 
+@pytest.mark.parametrize("by_notes", [True, False], ids=["notes", "structural"])
+def test_the_users_words_stand_once_and_word_for_word_through_compactions(
+    tmp_path: Path, *, by_notes: bool
+) -> None:
+    notes = {"first_update_tokens": 500, "growth_tokens": 500, "keep_tokens": 500, "keep_messages": 1}
+    settings = {"notes": {**notes, "compaction_enabled": by_notes}, "microcompact": {"policy": "keep"}}
+    wishes = [f"Wish {number}: mend module {number},\nand run its tests twice" for number in range(6)]
+    with Session.open(FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}, settings=settings) as session:
+        for number, wish in enumerate(wishes):
+            session.history.append(Message("user", wish))
+            for at in range(2):
+                step(session, 2 * number + at)
+            if number in (2, 4):
+                assert session.compact().rung == ("notes" if by_notes else "structural")
+        session.prepare()
+        session.compact()
+        text = words(session)
+    assert [text.count(wish) for wish in wishes] == [1] * len(wishes)
+
+
 def test_a_long_message_is_stored_and_told_once_however_many_rungs_are_tried(tmp_path: Path) -> None:
     heard = Listener()
     provider = ScriptedProvider(lanes={"summary": [say("no summary"), say("none either")]})

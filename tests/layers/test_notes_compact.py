@@ -16,7 +16,6 @@ from sevenfold.layers.notes_compact import (
     NoPlan,
     choose_start,
     has_text,
-    missing_requests,
     plan_compaction,
 )
 from sevenfold.layers.session_notes import NotesSettings
@@ -81,10 +80,6 @@ def test_on_models_with_preserved_thinking_no_thinking_is_kept() -> None:
     assert plan.start == 3
     assert not any(isinstance(block, Thinking) for message in plan.kept for block in message.blocks)
     assert plan.kept[1] is LONG[4]
-
-
-def test_user_messages_that_a_summary_lacks_are_found() -> None:
-    assert missing_requests("it says: do this\nfully", ["do this", "and that", " "]) == ("and that",)
 
 
 @st.composite

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -135,8 +135,3 @@ def _whole_starts(messages: Sequence[Message]) -> set[int]:
         if not waiting and not is_torn:
             found.add(place)
     return found
-
-
-def missing_requests(text: str, requests: Iterable[str]) -> tuple[str, ...]:
-    """The user messages that a summary does not hold word for word: the engine adds them (SPEC E2)."""
-    return tuple(request for request in requests if request.strip() and request not in text)

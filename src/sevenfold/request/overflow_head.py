@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from sevenfold.core.canonical import digest
 from sevenfold.core.events import Event, ExtraRestored, FileRestored, RestoreSkipped
 from sevenfold.core.messages import Message, Text
+from sevenfold.layers.compact_ladder import Rung
 from sevenfold.layers.compact_restore import RestoreFacts, files_read
-from sevenfold.layers.compact_said import Said, collect_said, plan_said, render_said, shorten
+from sevenfold.layers.compact_said import Said, collect_said, plan_said, render_said, shorten, spoken_text
 from sevenfold.layers.compact_strip import without_thinking
 from sevenfold.layers.compact_summary import Head, render_head
+from sevenfold.layers.notes_said import without_said
 from sevenfold.request.overflow_climb import Climb, Draft, Restores
 from sevenfold.request.restore import restore
 from sevenfold.store.offload import durably
@@ -20,6 +22,8 @@ SAID_SHARE = 5
 """At most this part of the target goes to the user's own words."""
 RESTORED_SHARE = 4
 """At most this part of it goes to files that are read again."""
+NOTED_RUNGS: frozenset[Rung] = frozenset({"notes", "structural", "clip"})
+"""Those whose text comes from notes, which hold the user's words too."""
 NO_ROOM = "the view has no room for it"
 
 _LESS: dict[Restores, tuple[Restores, ...]] = {
@@ -80,7 +84,11 @@ async def _compose(draft: Draft, climb: Climb) -> Composed:
     restored: tuple[Text, ...] = ()
     if draft.restores != "nothing":
         restored = await _restored(kept, climb, events, has_files=draft.restores == "all")
-    head = Head(draft.rung, draft.summary, said, job.transcript, draft.remark)
+    summary = draft.summary
+    if draft.rung in NOTED_RUNGS:
+        spoken = (spoken_text(message) for message in kept if message.role == "user")
+        summary = without_said(summary, (*(item.text for item in said), *spoken))
+    head = Head(draft.rung, summary, said, job.transcript, draft.remark)
     opening = render_head(head, restored)
     blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)
     tokens = (
