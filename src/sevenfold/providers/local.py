@@ -51,13 +51,6 @@ class Server(Protocol):
     def listening_address(self) -> str: ...
 
 
-class _Library(Protocol):
-    """The library has no types of its own."""
-
-    def CommonParams(self) -> _Params: ...  # noqa: N802 - the library's name
-    def Server(self, params: _Params) -> Server: ...  # noqa: N802 - the library's name
-
-
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """A file that is being served. The library ends its server with the last reference to it."""
@@ -109,8 +102,11 @@ class LocalProvider:
     def _start(self, key: str) -> Server:
         """Blocks while the file is read. Nobody without the key is answered, on this machine neither."""
         _check(self._path)
-        library = _open_library()
-        params = library.CommonParams()
+        try:
+            import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
+        except ImportError as error:
+            raise InputError(EXTRA) from error
+        params = cast("_Params", xllamacpp.CommonParams())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         params.model.path = str(self._path)
         params.n_ctx = self._window_tokens
         params.hostnames, params.port, params.api_keys = ["127.0.0.1"], 0, [key]
@@ -119,7 +115,7 @@ class LocalProvider:
         params.cpuparams.poll = 0
         params.ui, params.warmup, params.verbosity = False, False, -1
         try:
-            return library.Server(params)
+            return cast("Server", xllamacpp.Server(params))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         except RuntimeError as error:
             raise InputError(
                 f"{self._path} cannot be loaded as a model with a window of {self._window_tokens:,} tokens: "
@@ -140,11 +136,3 @@ def _check(path: Path) -> None:
         raise InputError(f"{path} cannot be read: {error.strerror}; name a GGUF file") from error
     if magic != GGUF_MAGIC:
         raise InputError(f"{path} is no GGUF file: it begins with {magic!r}; name a GGUF file")
-
-
-def _open_library() -> _Library:
-    try:
-        import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
-    except ImportError as error:
-        raise InputError(EXTRA) from error
-    return cast("_Library", xllamacpp)
