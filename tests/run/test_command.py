@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -32,15 +33,12 @@ LEAVING = [
 ]
 
 
-def named(name: str) -> list[str]:
+def pids_of(name: str) -> list[int]:
     """Processes that are called so."""
-    found: list[str] = []
+    found: list[int] = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes()
-        except OSError:
-            continue
-        found += [line.decode("utf-8", "replace")] if line.startswith(name.encode()) else []
+        with suppress(OSError):
+            found += [int(path.parent.name)] if path.read_bytes().startswith(name.encode()) else []
     return found
 
 
@@ -54,7 +52,7 @@ def staying(template: str, folder: Path) -> tuple[str, str]:
 def test_nothing_that_a_command_started_stays(tmp_path: Path, profile: Profile, template: str) -> None:
     line, name = staying(template, tmp_path)
     asyncio.run(run_line(held_by("namespaces"), profile, line, place_in(tmp_path)))
-    assert named(name) == []
+    assert pids_of(name) == []
 
 
 @every
@@ -75,7 +73,7 @@ def test_closing_ends_what_still_runs(tmp_path: Path, profile: Profile) -> None:
         return (await command.close()).code
 
     assert asyncio.run(run()) == 128 + signal.SIGKILL
-    assert named(name) == []
+    assert pids_of(name) == []
 
 
 @every
@@ -119,9 +117,9 @@ def test_a_command_dies_with_an_agent_that_is_killed(tmp_path: Path, profile: Pr
     agent.kill()
     agent.communicate()
     until = time.monotonic() + 20
-    while named(name) and time.monotonic() < until:
+    while pids_of(name) and time.monotonic() < until:
         threading.Event().wait(0.02)
-    assert named(name) == []
+    assert pids_of(name) == []
 
 
 def test_a_command_sees_no_file_of_ours_and_an_empty_input(tmp_path: Path) -> None:
@@ -142,3 +140,20 @@ def test_a_supervisor_that_is_killed_is_told(tmp_path: Path) -> None:
         return (await command.close()).failure
 
     assert "ended from outside" in asyncio.run(run())
+
+
+def test_nobody_waits_for_the_output_of_a_process_that_got_away(tmp_path: Path) -> None:
+    """One that became another user's cannot be killed; here its supervisor is gone instead."""
+
+    async def run() -> str:
+        line, name = staying("setsid -f {stay}; echo up; kill -9 $PPID", tmp_path)
+        command = Command(Sandbox().orders("open", line, place_in(tmp_path)))
+        printed = b""
+        while part := await command.read():
+            printed += part
+        assert printed == b"up\n"
+        assert "outside" in (await command.close()).failure
+        return name
+
+    (pid,) = pids_of(asyncio.run(run()))
+    os.kill(pid, signal.SIGKILL)

@@ -66,30 +66,53 @@ class Command:
         finally:
             for file in (printing, telling, theirs, given):
                 os.close(file)
+        os.set_blocking(self._output, False)
         self._ending: asyncio.Task[Ended] | None = None
+        self._ready = asyncio.Event()
+        self._is_over = False
 
     async def read(self) -> bytes:
         """What it prints next; nothing when it and all that it started have ended."""
-        return await _read(self._output)
+        loop = asyncio.get_running_loop()
+        self._watch_end()
+        loop.add_reader(self._output, self._ready.set)
+        try:
+            while True:
+                is_over = self._is_over
+                with suppress(BlockingIOError):
+                    return os.read(self._output, READ_BYTES)
+                if is_over:
+                    return b""
+                self._ready.clear()
+                await self._ready.wait()
+        finally:
+            loop.remove_reader(self._output)
 
     def ask_to_end(self) -> None:
         """Politely, with a moment's grace."""
         with suppress(OSError):
             os.write(self._life, b"t")
 
+    def end(self) -> None:
+        """Now, with everything that it started; whoever reads it is told."""
+        self._let_go("_life")
+
     async def wait(self) -> Ended:
         """Until it and all that it started have ended. Cancelled, it runs on."""
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._until_ended())
-        return await asyncio.shield(self._ending)
+        return await asyncio.shield(self._watch_end())
 
     async def close(self) -> Ended:
-        """End it now if it still runs, and come back when all of it is gone."""
-        self._let_go("_life")
+        """End it if it still runs, and come back when all of it is gone. Nobody may be reading it."""
+        self.end()
         try:
             return await self.wait()
         finally:
             self._let_go("_output")
+
+    def _watch_end(self) -> asyncio.Task[Ended]:
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._until_ended())
+        return self._ending
 
     async def _until_ended(self) -> Ended:
         told = b""
@@ -98,6 +121,9 @@ class Command:
         # Its end of the pipe closed because it is exiting.
         self._process.wait()
         self._let_go("_status")
+        # A program that became another user's may still hold the output; nobody waits for it.
+        self._is_over = True
+        self._ready.set()
         return _parse(told.decode("utf-8", "replace"))
 
     def _let_go(self, name: str) -> None:

@@ -11,7 +11,7 @@ from sevenfold.run.command import Command, Ended
 from sevenfold.run.command_output import FILE_BYTES, Output
 from sevenfold.run.profile import Profile
 from sevenfold.run.sandbox import Sandbox
-from sevenfold.run.sandbox_places import guarded_names, move_aside, writable_root
+from sevenfold.run.sandbox_places import move_aside, writable_root
 from sevenfold.run.tool import OnProgress
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.spill import FOLDER
@@ -35,10 +35,11 @@ class Job:
         self.wish = wish
         self._place = place
         self._root = writable_root(place) if wish.profile == "workspace" else None
-        self._known = guarded_names(self._root) if self._root else frozenset[str]()
+        orders = sandbox.orders(wish.profile, wish.line, place)
+        self._known = frozenset(Path(path).name for path in orders.guarded)
         folder = place.session_folder
         self.output = Output(None if folder is None else folder / FOLDER)
-        self.command = Command(sandbox.orders(wish.profile, wish.line, place))
+        self.command = Command(orders)
         self.notes: list[str] = []
         """What a reader must know beside the output."""
         self._is_cut = False

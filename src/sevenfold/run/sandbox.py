@@ -83,7 +83,8 @@ class Sandbox:
         orders.readable = readable(place, self.settings.read)
         if profile == "workspace":
             root = writable_root(place)
-            orders.writable = [str(root), SCRATCH]
+            # Mounted over a project that lies there, scratch space would hide it.
+            orders.writable = [str(root)] if root.is_relative_to(SCRATCH) else [str(root), SCRATCH]
             orders.guarded = [str(root / name) for name in sorted(guarded_names(root))]
         if self.means[profile] == "bubblewrap":
             orders.argv = [*_wrapped(self.bubblewrap or "bwrap", orders), *argv]

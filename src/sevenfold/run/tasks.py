@@ -91,7 +91,7 @@ class Tasks:
         if task.ended is None:
             task.is_stopped = True
             task.job.cut("it was stopped")
-            await task.job.command.close()
+            task.job.command.end()
             await task.over.wait()
         return task
 
@@ -109,8 +109,10 @@ class Tasks:
         try:
             await task.job.watch(_unread)
         finally:
-            task.ended = await task.job.close()
-            task.over.set()
+            try:
+                task.ended = await task.job.close()
+            finally:
+                task.over.set()
         if not task.is_stopped:
             self.on_end(task)
 

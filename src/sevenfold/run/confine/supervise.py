@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
 
 from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, control, drop_capabilities
@@ -257,7 +256,3 @@ def _read(file: int) -> bytes:
 
 def _tell(file: int, text: str) -> None:
     os.write(file, text.replace("\n", " ").encode("utf-8", "replace")[:500] + b"\n")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))

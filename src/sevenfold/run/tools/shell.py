@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextlib import suppress
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SandboxMissing
 from sevenfold.core.json import JsonObject
+from sevenfold.core.sound import sound_text
 from sevenfold.run.confine.supervise import GRACE_SECONDS
 from sevenfold.run.job import Job, Wish
 from sevenfold.run.permissions import Mode
@@ -21,7 +23,7 @@ from sevenfold.run.tools.inputs import failed, flag_of, schema, text_of, whole_o
 from sevenfold.run.workplace import Workplace
 
 MAX_COMMAND = 100_000
-"""Characters. The kernel takes 131,072 bytes as one argument."""
+"""Bytes. The kernel takes 131,072 as one argument."""
 
 ACCESS: dict[str, Profile] = {"read": "read-only", "write": "workspace", "open": "open"}
 STRICTEST_FIRST: tuple[Profile, ...] = ("read-only", "workspace", "open")
@@ -84,6 +86,8 @@ class Shell:
 
     async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
         wish = self._wish(given, place)
+        if os.uname().sysname != "Linux":
+            return failed(f"not run: commands run on Linux only so far, and this is {os.uname().sysname}")
         if wish.profile != "open" and not self._sandbox.holds(wish.profile):
             place.emit(SandboxMissing(wish.profile, self._sandbox.why_not))
             return failed(
@@ -111,11 +115,12 @@ class Shell:
         return ToolOutput(job.told(job.output.text()), is_error=is_late or ended.code != 0)
 
     def _wish(self, given: JsonObject, place: Workplace) -> Wish:
-        line = text_of(given, "command")
-        if not line.strip() or "\0" in line or len(line) > MAX_COMMAND:
+        line = sound_text(text_of(given, "command"))
+        size = len(line.encode())
+        if not line.strip() or "\0" in line or size > MAX_COMMAND:
             raise InputError(
-                f"command has {len(line):,} characters; expected a command line of up to {MAX_COMMAND:,} "
-                "without NUL; put a longer one into a file"
+                f"command has {size:,} bytes; expected a command line of up to {MAX_COMMAND:,} without NUL; "
+                "put a longer one into a file"
             )
         access = word_of(given, "access", ("", *ACCESS), "")
         profile = choose_profile(ACCESS.get(access), self._mode(), place.confined_to, self._sandbox)
