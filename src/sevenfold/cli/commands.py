@@ -8,16 +8,17 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.usages import chat, context, doctor, layers, replay, settings, simulate, spend, stats
+from sevenfold.cli.usages import chat, context, doctor, layers, replay, settings, simulate, spend, stats, tour
 from sevenfold.core.version import __version__
 
 Command: TypeAlias = Callable[[Namespace, Screen], int]
 
-USAGES = (chat, settings, replay, simulate, context, stats, spend, doctor, layers)
+USAGES = (tour, chat, settings, replay, simulate, context, stats, spend, doctor, layers)
 """In the order in which `--help` lists them."""
 
 _EXAMPLES = """\
 examples:
+  sevenfold tour                            watch the layers at work: offline, a minute, no key
   sevenfold chat                            an agent in this repository, with all seven layers
   sevenfold replay                          what your recorded sessions cost, and where the cache broke
   sevenfold replay ~/.claude/projects/-srv-app --reprice claude-sonnet-5-5

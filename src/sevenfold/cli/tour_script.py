@@ -1,0 +1,132 @@
+"""What the model of the tour says. It is a script: everything around it is the real thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sevenfold.cli.tour_repo import COUNTRIES, LAW
+from sevenfold.core.errors import CallUnexpected
+from sevenfold.simulator.brain import Prompt, Reply, call_tool, say
+
+TESTS = "python3 -m unittest -q"
+CHECK = "Check the rates of"
+"""How the work of an agent of the tour begins, by which its requests are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One turn: what is said before it, what the person types, and how the model answers, call by call."""
+
+    title: str
+    said: str
+    prompt: str
+    replies: tuple[Reply, ...]
+    hours_before: int = 0
+    """That pass first."""
+    compacts_before: bool = False
+    """The person types /compact first."""
+    pasted: str = ""
+    """What goes with the prompt and is not shown."""
+
+
+def _calls(text: str, *calls: tuple[str, Mapping[str, object]]) -> Reply:
+    return Reply((*say(text).blocks, *(call_tool(name, given) for name, given in calls)))
+
+
+def _read(name: str) -> tuple[str, Mapping[str, object]]:
+    return ("read", {"file_path": name})
+
+
+def _shell(command: str, why: str) -> tuple[str, Mapping[str, object]]:
+    return ("shell", {"command": command, "description": why, "access": "open"})
+
+
+def _edit(old: str, new: str) -> tuple[str, Mapping[str, object]]:
+    return ("edit", {"file_path": "shop/report.py", "old_string": old, "new_string": new})
+
+
+def _files(first: int, last: int) -> tuple[str, ...]:
+    return tuple(f"shop/{country}.py" for country in COUNTRIES[first:last])
+
+
+SCENES = (
+    Scene(
+        "A question",
+        "The agent reads code and a log. The log is far too long for a prompt.",
+        "The nightly report is one cent off. Why?",
+        (
+            _calls(
+                "I look at the report, its test and the log.",
+                _read("shop/report.py"),
+                _read("tests/test_report.py"),
+                _shell("cat log/nightly.log", "look at the log"),
+            ),
+            _calls("The totals differ. I look at how goods are taxed.", *map(_read, _files(0, 2))),
+            say(
+                "`quantize` rounds half a cent to the **even** neighbour unless it is told otherwise: "
+                "0.025 becomes 0.02, and the law wants 0.03.\n\n"
+                "- `shop/report.py` rounds this way\n- the tables of the countries are fine"
+            ),
+        ),
+    ),
+    Scene(
+        "A pause",
+        "Two hours pass. The provider has forgotten the cached prompt and all of it has to be written anew: "
+        "old results are let go of now, when that costs nothing.",
+        "Mend it, and run the tests.",
+        (
+            _calls(
+                "I tell it how to round.",
+                _edit(".quantize(CENT)", ".quantize(CENT, ROUND_HALF_UP)"),
+                _edit("import Decimal\n", "import ROUND_HALF_UP, Decimal\n"),
+            ),
+            _calls("", _shell(TESTS, "run the tests")),
+            say("Mended: half a cent is a cent now, and the tests pass."),
+        ),
+        hours_before=2,
+    ),
+    Scene(
+        "A long task",
+        "A law is pasted in, and the agent reads on. When writing a part of the prompt again costs less than "
+        "reading it in the rounds to come, old results leave it.",
+        "Are the other countries right too? Here is the law.",
+        (
+            _calls("I look at the next two.", *map(_read, _files(2, 4))),
+            _calls("And at the last two.", *map(_read, _files(4, 6))),
+            say("All six tables agree with the law. Nothing else rounds."),
+        ),
+        pasted=LAW,
+    ),
+    Scene(
+        "A compaction",
+        "The person types /compact. The notes that were kept all along become the summary, with no model "
+        "call, and what the agent needs at hand is put back.",
+        "Where were we?",
+        (say("The report rounds half a cent up now, the tests pass, and all six tables were checked."),),
+        compacts_before=True,
+    ),
+)
+
+
+@dataclass(slots=True)
+class TourBrain:
+    """Answers from the scenes, in order; and agents, by what they were asked."""
+
+    scenes: tuple[Scene, ...] = SCENES
+    _left: list[Reply] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._left = [reply for scene in self.scenes for reply in scene.replies]
+
+    async def reply(self, prompt: Prompt) -> Reply:
+        if CHECK in prompt.last_text:
+            return say(
+                f"{prompt.last_text.partition(CHECK)[2].split()[0].title()}: every rate is as the law has it."
+            )
+        if not self._left:
+            raise CallUnexpected(f"request {prompt.number} of the tour is not in its script")
+        return self._left.pop(0)
+
+    def check_done(self) -> None:
+        """The tour ends where its scenes end."""

@@ -1,0 +1,142 @@
+"""The tour as it is told: scenes, what the layers do and why, and the bill."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from sevenfold.agent.face.brush import Brush, Tone
+from sevenfold.agent.face.status import Status
+from sevenfold.agent.face.turn_view import TurnView
+from sevenfold.agent.seen import LayerActed, Seen
+from sevenfold.cli.figures import spell_share, spell_tokens, spell_usd
+from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.tour_run import MODEL, Bill, Guide
+from sevenfold.cli.tour_script import Scene
+from sevenfold.core import events
+from sevenfold.core.events import Event
+from sevenfold.run.permissions import Answer, Question
+
+WORD_SECONDS = 0.06
+"""A reader takes some 0.25 s for a word, and skims most of what a terminal prints."""
+MOST_COLUMNS = 100
+
+REASONS: dict[type[Event], str] = {
+    events.ResultSpilled: "Layer 1, tool results: all of it is in a file that the agent can read in parts. "
+    "The preview is the same, byte for byte, in every later request, so that the cache stays warm.",
+    events.NotesUpdated: "Layer 3, session notes: what was asked, done, broken and learned, written down "
+    "without a model. When the window fills, they become the summary.",
+    events.ResultsCleared: "Layer 2, microcompaction: decided by price. What left the prompt is on disk, and "
+    "the marker in its place says where.",
+    events.HistoryCompacted: "Layer 4, compaction: the conversation goes on from the notes and the last "
+    "rounds. The transcript on disk keeps every word.",
+    events.FileRestored: "Files that were read last are read again from disk, as they are now.",
+    events.ForkEnded: "Layer 7, forks: a side run on the very bytes of the conversation, so that nearly all "
+    "of its prompt comes out of the cache.",
+}
+"""Told once each, after the first event of its kind."""
+
+ONCE = (events.ResultSpilled, events.NotesUpdated)
+"""Told the first time only: what is cleared is spilled too, and notes are kept all the time."""
+NEVER = (events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted)
+
+
+class TourView(Guide):
+    """Prints at the pace of a reader, or at once."""
+
+    def __init__(self, screen: Screen, *, is_fast: bool) -> None:
+        self._screen, self._is_fast = screen, is_fast
+        self._root = ""
+        self._view = TurnView(self, Status())
+        self._explained: set[type[Event]] = set()
+
+    def brush(self) -> Brush:
+        is_colourful = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+        columns = min(shutil.get_terminal_size().columns, MOST_COLUMNS)
+        return Brush(columns, is_colourful and not os.environ.get("NO_COLOR"), self._screen.has_unicode)
+
+    def put(self, text: str) -> None:
+        self._screen.show(text)
+        self._screen.flush()
+        if not self._is_fast:
+            # A script answers at once; a person wants to read. Nobody else waits meanwhile.
+            time.sleep(WORD_SECONDS * len(text.split()))
+
+    def refresh(self) -> None:
+        """Nothing is drawn that could change."""
+
+    def begin(self) -> None:
+        self._say("Sevenfold in a minute", "strong")
+        self._say(
+            "A real session of the agent, offline, in a scratch repository. Its model is a script, served "
+            f"and billed as {MODEL} by the simulator. Everything around it is the real thing, with default "
+            "settings."
+        )
+
+    def enter(self, repository: Path) -> None:
+        self._root = os.path.realpath(repository)
+        self._view = TurnView(self, Status(), root=self._root)
+
+    async def open_scene(self, scene: Scene) -> None:
+        self.put("")
+        self._say(scene.title, "strong")
+        self._say(scene.said, "faint")
+
+    async def start_turn(self, scene: Scene) -> None:
+        lines = len(scene.pasted.splitlines())
+        self._view.begin(f"{scene.prompt}\n({lines} lines are pasted)" if lines else scene.prompt)
+
+    async def close_scene(self) -> None:
+        self._view.end()
+
+    async def ask(self, question: Question) -> Answer:
+        asked = question.need.said.replace(f"{self._root}/", "")
+        self._say(f"? {asked}: {question.reason}. The tour says yes", "warning")
+        return Answer(True)
+
+    def watch(self, seen: Seen) -> None:
+        if not isinstance(seen, LayerActed):
+            self._view.watch(seen)
+            return
+        kind = type(seen.event)
+        if kind in NEVER or (kind in ONCE and kind in self._explained):
+            return
+        self._view.watch(seen)
+        if kind not in self._explained and kind in REASONS:
+            self._explained.add(kind)
+            self._say(REASONS[kind], "accent", indent=2)
+
+    def show_bill(self, here: Bill, there: Bill) -> None:
+        self.put("")
+        self._say("The bill, as the simulator wrote it", "strong")
+        rows = [[name.rjust(8) for name in ("requests", "read", "written", "output", "cost")]]
+        for bill in (here, there):
+            usage = bill.usage
+            tokens = [spell_tokens(count) for count in (usage.read, usage.written, usage.output)]
+            rows.append([cell.rjust(8) for cell in (f"{bill.requests:,}", *tokens, _usd(bill))])
+        names = ("", "with the layers", "the same, layers off")
+        self._screen.show_table(
+            [Cell(name), *map(Cell, cells)] for name, cells in zip(names, rows, strict=True)
+        )
+        if here.cost and there.cost and there.uncached:
+            saved = spell_share(float(there.cost.total - here.cost.total), float(there.cost.total))
+            self._say(
+                f"Saved: {saved}. With no cache at all it would have been {spell_usd(there.uncached.total)}. "
+                "Most of it is the log: an agent that cuts outputs short pays less, and has lost what it cut."
+            )
+
+    def end(self) -> None:
+        self.put("")
+        self._say("Layers 5 (memory that lasts) and 6 (dreams) are on their way.", "faint")
+        self._say("sevenfold replay   what your own sessions cost, and where the cache broke", "good")
+        self._say("sevenfold chat     an agent in your repository", "good")
+
+    def _say(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> None:
+        self.put(self.brush().line(text, tone, indent=indent))
+
+
+def _usd(bill: Bill) -> str:
+    return spell_usd(bill.cost.total if bill.cost else None)

@@ -1,0 +1,53 @@
+"""The tour is a real session: its layers act, its test passes, and its bill is the simulator's."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sevenfold.cli import main, tour
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["tour", "--fast"]) == 0
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    return shown.out
+
+
+def test_every_layer_that_there_is_acts_and_is_told(told: str) -> None:
+    for layer in (1, 2, 3, 4):
+        assert f"layer {layer}: " in told, told
+        assert f"Layer {layer}, " in told, told
+    assert "went to disk" in told
+    assert "old tool results left the prompt" in told
+    assert re.search(r"compacted by notes: [\d,]+ → [\d,]+ tokens", told)
+    assert re.search(r"read shop/\w+\.py again", told)
+
+
+def test_the_work_is_done_and_the_bill_is_lower_than_without_layers(told: str) -> None:
+    assert "+    return (amount * rates.of(country)).quantize(CENT, ROUND_HALF_UP)" in told
+    assert "OK" in told
+    assert "✗" not in told
+    here, there = (float(found) for found in re.findall(r"layers.*\$([\d.]+)", told)[:2])
+    assert 0 < here < there
+    assert "sevenfold replay" in told
+    assert "sevenfold chat" in told
+
+
+def test_what_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_nothing(name: str) -> None:
+        """Nothing is installed."""
+
+    monkeypatch.setattr(tour, "find_spec", find_nothing)
+    assert main(["tour"]) == 2
+    assert "pip install 'sevenfold[anthropic,chat,simulator]'" in capsys.readouterr().err
