@@ -57,7 +57,7 @@ class Place:
     def chat_plain(self) -> Generator[Stage]:
         """The same where only lines can be printed."""
         with staged([*SEVENFOLD, "chat"], self.project, {**self.environ, "TERM": "dumb"}) as stage:
-            stage.wait_for("> ")
+            stage.wait_for(">")
             yield stage
 
     def run(self, *arguments: str, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:

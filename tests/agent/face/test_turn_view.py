@@ -58,7 +58,7 @@ def paper() -> Paper:
 
 @pytest.fixture
 def view(paper: Paper) -> TurnView:
-    return TurnView(paper, Status("claude-opus-5-5", "ask"))
+    return TurnView(paper, Status("claude-opus-5-5", "ask"), root="/srv/app", unfolding="ctrl-o")
 
 
 def use(name: str = "shell", number: int = 1) -> ToolUse:
@@ -116,7 +116,7 @@ def test_long_output_is_folded_and_can_be_unfolded(view: TurnView, paper: Paper)
     assert "● shell ls  (2.0 s)" in paper.text
     assert "line 4" in paper.text
     assert "line 5" not in paper.text
-    assert "15 more lines" in paper.text
+    assert "… 15 more  (ctrl-o)" in paper.text
     assert view.unfold()
     assert "line 19" in paper.text
     assert not view.unfold(2)
@@ -124,9 +124,10 @@ def test_long_output_is_folded_and_can_be_unfolded(view: TurnView, paper: Paper)
 
 def test_a_file_that_was_read_is_not_shown_but_counted(view: TurnView, paper: Paper) -> None:
     watch(view, ToolStarted(use("read"), "read a.py"), ended("x = 1\ny = 2", "read"))
-    assert "● read a.py" in paper.text
+    assert "● read a.py  (2.0 s)  2 lines" in paper.text
     assert "x = 1" not in paper.text
-    assert "2 lines" in paper.text
+    assert view.unfold()
+    assert "x = 1" in paper.text
 
 
 def test_an_edit_shows_its_diff_and_not_its_words(view: TurnView, paper: Paper) -> None:
@@ -193,3 +194,14 @@ def test_what_a_layer_does_in_mid_sentence_does_not_split_the_sentence(view: Tur
     )
     assert "The cat sat." in paper.text
     assert "mail came" in paper.text
+
+
+def test_paths_are_told_from_the_project_on(view: TurnView, paper: Paper) -> None:
+    watch(view, ToolStarted(use("read"), "read /srv/app/src/a.py"), ended("x", "read"))
+    assert "● read src/a.py" in paper.text
+
+
+def test_tools_that_show_nothing_stand_close_together(view: TurnView, paper: Paper) -> None:
+    for number in (1, 2):
+        watch(view, ToolStarted(use("read", number), f"read {number}.py"), ended("x", "read", number))
+    assert paper.text.split("\n") == ["", "● read 1.py  (2.0 s)  1 line", "● read 2.py  (2.0 s)  1 line"]

@@ -77,7 +77,8 @@ class Chat:
     async def run(self, keyboard: Keyboard, first: str = "") -> None:
         """Until the person leaves: then the turn is interrupted, and the session closed."""
         self._keyboard = keyboard
-        self.view = TurnView(keyboard, Status())
+        root = str(self.agent.place.cwd)
+        self.view = TurnView(keyboard, Status(), root=root, unfolding="ctrl-o or /expand")
         self.renew_status()
         heeding = asyncio.create_task(self._heed_mail())
         doing = asyncio.create_task(self._do_lines())

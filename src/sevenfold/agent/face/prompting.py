@@ -50,11 +50,12 @@ def make_session(pane: Pane, scene: Scene, past: Past, cwd: Path) -> PromptSessi
 
 
 def make_keys(scene: Scene) -> KeyBindings:
+    from prompt_toolkit.filters import is_searching
     from prompt_toolkit.key_binding import KeyBindings
 
-    keys = KeyBindings()
+    keys, typing = KeyBindings(), ~is_searching
 
-    @keys.add("enter")
+    @keys.add("enter", filter=typing)
     def send(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state and buffer.complete_state.current_completion:
@@ -70,12 +71,12 @@ def make_keys(scene: Scene) -> KeyBindings:
     def go_on(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
-    @keys.add("c-c")
-    @keys.add("<sigint>")
+    @keys.add("c-c", filter=typing)
+    @keys.add("<sigint>", filter=typing)
     def interrupt(event: KeyPressEvent) -> None:
         scene.interrupt(is_typed=bool(event.current_buffer.text))
 
-    @keys.add("c-d")
+    @keys.add("c-d", filter=typing)
     def leave(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.text:

@@ -81,13 +81,16 @@ class _Running:
 class TurnView:
     """Shows one session's turns on a surface, and keeps what the status line says."""
 
-    def __init__(self, surface: Surface, status: Status) -> None:
+    def __init__(self, surface: Surface, status: Status, *, root: str = "", unfolding: str = "") -> None:
+        """`root` is left out of paths in it; `unfolding` says how to see what is folded."""
         self._surface = surface
+        self._root, self._unfolding = root.rstrip("/"), unfolding
         self.status = status
         self.folds: deque[Fold] = deque(maxlen=KEPT_FOLDS)
         self._stream = BlockStream()
         self._thinking = ""
         self._running: dict[ToolUseId, _Running] = {}
+        self._is_after_tool = False
 
     def watch(self, seen: Seen) -> None:
         match seen:
@@ -95,7 +98,7 @@ class TurnView:
                 self._stream_in(seen.delta)
             case ToolStarted():
                 self._end_text()
-                self._running[seen.use.id] = _Running(_title(seen.use, seen.said))
+                self._running[seen.use.id] = _Running(self._title(seen.use, seen.said))
             case ToolPrinted():
                 if seen.use.id in self._running:
                     self._running[seen.use.id].take(seen.text)
@@ -111,6 +114,7 @@ class TurnView:
 
     def say(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> None:
         """A line of our own: above what is still being said, which it does not split."""
+        self._is_after_tool = False
         self._surface.put(self._surface.brush().line(text, tone, indent=indent))
 
     def begin(self, typed: str) -> None:
@@ -119,6 +123,7 @@ class TurnView:
         first, *more = typed.split("\n")
         lines = [brush.line(f"› {first}", "strong"), *(brush.line(line, "strong", indent=2) for line in more)]
         self._surface.put("\n" + "\n".join(lines))
+        self._is_after_tool = False
         self.status = replace(self.status, is_working=True)
         self._surface.refresh()
 
@@ -164,6 +169,7 @@ class TurnView:
         brush = self._surface.brush()
         for block in blocks:
             self._surface.put(_spaced(brush, block))
+            self._is_after_tool = False
 
     def _thinking_line(self, brush: Brush) -> str:
         words = " ".join(self._thinking.split())
@@ -171,27 +177,28 @@ class TurnView:
 
     def _show_ended(self, seen: ToolEnded) -> None:
         running = self._running.pop(seen.use.id, None)
-        title = running.title if running else _title(seen.use, "")
-        took = f"  ({seen.took.total_seconds():.1f} s)" if seen.took >= SLOW else ""
+        title = running.title if running else self._title(seen.use, "")
         brush, output = self._surface.brush(), seen.output
-        parts = [brush.line(f"● {title}{took}", "error" if output.is_error else "good")]
+        lines = _lines(output.content) if not output.diff else []
+        most = PREVIEWS.get(seen.use.name, PREVIEW_LINES)
+        remarks = [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW else []
+        remarks += [_count(len(lines), "line")] if lines and not most else []
+        head = "  ".join([f"● {title}", *remarks])
+        parts = [brush.line(head, "error" if output.is_error else "good")]
         if output.diff:
             parts.append(brush.diff(output.diff, DIFF_LINES))
-        else:
-            parts += self._folded(
-                brush, title, _text(output.content), PREVIEWS.get(seen.use.name, PREVIEW_LINES)
-            )
-        self._surface.put("\n" + "\n".join(parts))
+        parts += [brush.line(line, "faint", indent=2) for line in lines[:most]]
+        if len(lines) > most:
+            self.folds.append(Fold(title, "\n".join(lines)))
+            hint = f"  ({self._unfolding})" if self._unfolding else ""
+            parts += [brush.line(f"… {len(lines) - most} more{hint}", "faint", indent=2)] if most else []
+        # Tools in a row stand close together.
+        self._surface.put(("" if self._is_after_tool else "\n") + "\n".join(parts))
+        self._is_after_tool = len(parts) == 1
 
-    def _folded(self, brush: Brush, title: str, text: str, most_lines: int) -> list[str]:
-        lines = text.rstrip().split("\n") if text.strip() else []
-        shown = [brush.line(line, "faint", indent=2) for line in lines[:most_lines]]
-        hidden = len(lines) - most_lines
-        if hidden > 0:
-            self.folds.append(Fold(title, text))
-            more = f"{hidden} more line" if most_lines else f"{hidden} line"
-            shown.append(brush.line(f"… {more}{'' if hidden == 1 else 's'}  (ctrl-o)", "faint", indent=2))
-        return shown
+    def _title(self, use: ToolUse, said: str) -> str:
+        words = " ".join(said.split()).replace(f"{self._root}/", "") if self._root else " ".join(said.split())
+        return words if words.startswith(use.name) else f"{use.name} {words}".rstrip()
 
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
@@ -217,14 +224,14 @@ def _spaced(brush: Brush, block: MarkdownBlock) -> str:
     return painted if isinstance(block, Code) and not block.is_first else f"\n{painted}"
 
 
-def _title(use: ToolUse, said: str) -> str:
-    said = " ".join(said.split())
-    return said if said.startswith(use.name) else f"{use.name} {said}".rstrip()
+def _lines(content: str | tuple[Block, ...]) -> list[str]:
+    if not isinstance(content, str):
+        content = "\n".join(
+            block.text if isinstance(block, Text) else f"[{type(block).__name__.lower()}]"
+            for block in content
+        )
+    return content.rstrip().split("\n") if content.strip() else []
 
 
-def _text(content: str | tuple[Block, ...]) -> str:
-    if isinstance(content, str):
-        return content
-    return "\n".join(
-        block.text if isinstance(block, Text) else f"[{type(block).__name__.lower()}]" for block in content
-    )
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
