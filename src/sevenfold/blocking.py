@@ -17,7 +17,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, Reply
-from sevenfold.layers.context_sources import ContextSource
+from sevenfold.layers.context_sources import ContextFile, ContextSource
 from sevenfold.providers.provider import Provider
 from sevenfold.request.bill_book import Spent
 from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks
@@ -131,7 +131,7 @@ class Session:
     ) -> View:
         return self._loop.run(self._inner.prepare(history, frame=frame))
 
-    def add_context(self, *sources: ContextSource) -> None:
+    def add_context(self, *sources: ContextSource | ContextFile) -> None:
         self._loop.run(self._inner.add_context(*sources))
 
     def record(self, reply: Reply) -> None:

@@ -19,7 +19,7 @@ from sevenfold.core.messages import Message, Text
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.engine import Session as AsyncSession
 from sevenfold.integrations.anthropic_sdk import attach
-from sevenfold.layers.context_sources import ContextSource, is_context
+from sevenfold.layers.context_sources import ContextFile, ContextSource, is_context
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.request.overflow_job import Part
@@ -204,6 +204,35 @@ def test_a_new_date_is_text_of_the_users_side_elsewhere(opened: Open, clock: Man
     said = ask(session, "morning")[-1]
     assert said.role == "user"
     assert text_of(said).startswith("<system-reminder>\nThe date is now ")
+
+
+def test_a_plan_named_by_its_path_is_read_and_what_changes_in_it_is_appended(
+    opened: Open, listener: Listener, tmp_path: Path
+) -> None:
+    plan = tmp_path / "docs/plan.md"
+    session = opened()
+    session.add_context(ContextFile("plan", "docs/plan.md"))
+    before = ask(session)
+    assert [event.path for event in listener.events if isinstance(event, InstructionSkipped)] == [str(plan)]
+    plan.parent.mkdir()
+    plan.write_text("1. mend the parser\n")
+    answer(session, 1)
+    after = ask(session, "go on")
+    assert after[: len(before)] == before
+    assert "1. mend the parser" in text_of(after[-1])
+    assert str(plan) in text_of(after[-1])
+    for number in range(2, 9):
+        session.record(call(number, "Read", 2_000, file_path=str(plan)))
+        session.history.append(result(number, "1. mend the parser\n" * 200))
+        session.prepare()
+    session.compact()
+    text = "\n".join(text_of(message) for message in session.prepare().request.messages)
+    assert "# The plan" in text
+    assert f'<restored-file name="{plan}"' not in text
+    plan.unlink()
+    answer(session, 9)
+    assert "No longer there" in text_of(ask(session, "and now?")[-1])
+    assert len([event for event in listener.events if isinstance(event, InstructionSkipped)]) == 2
 
 
 def test_what_the_caller_hands_in_is_in_the_context_or_appended_to_it(opened: Open, rules: Path) -> None:

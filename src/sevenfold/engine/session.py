@@ -24,7 +24,7 @@ from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.engine.noting import Noting
 from sevenfold.layers.compact_ladder import Trigger
-from sevenfold.layers.context_sources import ContextSource
+from sevenfold.layers.context_sources import ContextFile, ContextSource
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.provider import OnDelta, Provider
 from sevenfold.request.bill_book import Spent
@@ -187,11 +187,11 @@ class Session:
             await self._context.refresh()
             return await self._hand_out()
 
-    async def add_context(self, *sources: ContextSource) -> None:
+    async def add_context(self, *sources: ContextSource | ContextFile) -> None:
         """Tell the model, from the next request on, what instruction files say, and what is handed in here.
 
         Before the first request it stands in front of everything. A source of the same kind and name replaces
-        what was handed in before; one without text takes it back.
+        what was handed in before; one without text takes it back. A file is read whenever context is said.
         """
         async with self._one_at_a_time:
             self._refuse_if_closed()

@@ -92,6 +92,15 @@ class ContextSource:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextFile:
+    """A source that is a file, such as the plan: read whenever context is said, and again when it changed."""
+
+    kind: SourceKind
+    path: str
+    """Relative to where the session works, or absolute."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """Sources as they go into the view; no text where there are none."""
 

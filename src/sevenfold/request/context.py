@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 
-from sevenfold.core.events import ContextCut
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import ContextCut, Emit, InstructionSkipped
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.tokens import NEWER_SCALE
 from sevenfold.layers.context_sources import (
+    ContextFile,
     ContextSource,
     Rendered,
     arrange,
@@ -27,6 +30,7 @@ from sevenfold.request.overflow_job import Compacted
 from sevenfold.request.overflow_size import Sizer
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.placement import speaks
+from sevenfold.store.instruction_file import FileReader
 from sevenfold.store.instructions import Instruction, InstructionReader
 from sevenfold.store.offload import durably
 from sevenfold.store.records import AsideRecord
@@ -58,6 +62,35 @@ class _Update:
     sources: tuple[ContextSource, ...]
 
 
+class NamedFiles:
+    """Files that the caller wants read, each under its kind."""
+
+    def __init__(self, folder: Path, emit: Emit) -> None:
+        self._folder, self._emit = folder, emit
+        self._reader = FileReader()
+        self._files: dict[ContextFile, str] = {}
+        """Each with the reason that was told last why it is not there."""
+
+    def add(self, file: ContextFile) -> None:
+        self._files.setdefault(file, "")
+
+    def read(self) -> tuple[ContextSource, ...]:
+        """Those that can be read. Why another cannot is told when it begins."""
+        return tuple(source for file in self._files if (source := self._read(file)) is not None)
+
+    def _read(self, file: ContextFile) -> ContextSource | None:
+        path = self._folder / file.path
+        try:
+            found = self._reader.read(path)
+        except SevenfoldError as error:
+            if self._files[file] != str(error):
+                self._files[file] = str(error)
+                self._emit(InstructionSkipped(str(path), str(error)))
+            return None
+        self._files[file] = ""
+        return ContextSource(file.kind, found.text.strip(), str(path), found.is_cut)
+
+
 class Context:
     """The context of one conversation. It says nothing until somebody wants it."""
 
@@ -70,6 +103,7 @@ class Context:
             claude_user_file=settings.claude_user_file,
         )
         self._reader = InstructionReader(places, emit=path.around.emit)
+        self._named = NamedFiles(Path(opened.start), path.around.emit)
         self._handed: tuple[ContextSource, ...] = ()
         self._head: tuple[ContextSource, ...] = ()
         """As the head of the view says it."""
@@ -84,9 +118,13 @@ class Context:
         self.is_due = False
         """Whether there may be something to say though nobody spoke."""
 
-    def hand_in(self, sources: Iterable[ContextSource]) -> None:
+    def hand_in(self, sources: Iterable[ContextSource | ContextFile]) -> None:
         """Context is wanted, with these sources of the caller's; one without text takes back its namesake."""
-        self._handed = arrange((*self._handed, *sources))
+        for source in sources:
+            if isinstance(source, ContextFile):
+                self._named.add(source)
+            else:
+                self._handed = arrange((*self._handed, source))
         self._is_on = self.is_due = self._path.around.settings.context.enabled
 
     async def begin(self) -> None:
@@ -102,7 +140,7 @@ class Context:
         """All of it as it is now, to stand at the head of a view."""
         if not self._is_on:
             return FreshContext()
-        sources = arrange((*map(_source, await durably(self._reader.read)), *self._handed))
+        sources = arrange((*await durably(self._read_files), *self._handed))
         found = render_context(sources, self._limit_tokens, self._count)
         self._tell_cut(found)
         message = Message("user", (Text(found.text),)) if found.text else None
@@ -124,10 +162,10 @@ class Context:
         """Append what has changed since it was said, if the user has spoken since."""
         if not self._is_on or not self._path.entries or not (self._has_spoken() or self.is_due):
             return
-        files = await durably(self._reader.read) if self._reads else ()
+        files = await durably(self._read_files if self._reads else self._named.read)
         self.is_due = False
         self._seen = len(self._path.entries)
-        changed = changed_sources(self._known(), arrange((*map(_source, files), *self._handed)))
+        changed = changed_sources(self._known(), arrange((*files, *self._handed)))
         found = render_changes(changed, self._limit_tokens, self._count, used_tokens=self._used_tokens)
         if found.text:
             self._tell_cut(found)
@@ -137,6 +175,9 @@ class Context:
             self._updates.append(_Update(message, changed))
             self._used_tokens += found.tokens
         self._tell_day()
+
+    def _read_files(self) -> tuple[ContextSource, ...]:
+        return (*map(_source, self._reader.read()), *self._named.read())
 
     def _said(self, fresh: FreshContext) -> None:
         self._head, self._updates = fresh.sources, []
