@@ -31,7 +31,7 @@ from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.seen import RoundEnded, Seen
 from sevenfold.agent.setup import Setup, open_agent
-from sevenfold.core.events import Event
+from sevenfold.core.events import CacheMissed, Event, HistoryCompacted, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Text, Thinking
 from sevenfold.core.usage import Usage
@@ -101,7 +101,8 @@ class Soaked:
     compactions: int = 0
     forks: int = 0
     prefix_breaks: int = 0
-    cache_misses: int = 0
+    cache_misses: list[str] = field(default_factory=list[str])
+    """What each was told to be caused by."""
     refused: int = 0
     parallel_forks: int = 0
     lowest_share: float = 1.0
@@ -135,13 +136,14 @@ class Soak:
         self.found = Soaked(cap_usd=SpendSettings().cents_per_hour / 100)
 
     def hear(self, event: Event) -> None:
-        match type(event).__name__:
-            case "HistoryCompacted":
+        match event:
+            case HistoryCompacted():
                 self.found.compactions += 1
-            case "PrefixBroken":
+            case PrefixBroken():
                 self.found.prefix_breaks += 1
-            case "CacheMissed":
-                self.found.cache_misses += 1
+            case CacheMissed():
+                told = f"{event.who}: {event.cause}, {event.read_tokens:,} of {event.expected_tokens:,} read"
+                self.found.cache_misses.append(f"{told} after {event.idle_seconds} s")
             case _:
                 pass
 

@@ -36,6 +36,7 @@ USUAL = [
     "task_stop",
     "todo",
     "plan",
+    "web_fetch",
     "memory",
     "skill",
 ]

@@ -36,7 +36,9 @@ from sevenfold.run.tools.shell import Shell
 from sevenfold.run.tools.skill import Skill
 from sevenfold.run.tools.tasks import TaskOutput, TaskStop
 from sevenfold.run.tools.todo import Todo
+from sevenfold.run.tools.web_fetch import WebFetch
 from sevenfold.run.tools.write import Write
+from sevenfold.run.web_settings import WebSettings
 from sevenfold.store.offload import durably
 from sevenfold.store.skills import find_skills, skill_folders
 from sevenfold.store.trust import Trust
@@ -126,6 +128,7 @@ class Equipping:
             TaskStop(tasks),
             Todo(),
             Plan(self.guard, plan),
+            WebFetch(settings.of(WebSettings)),
             Memory(project.memory, project.control),
             skill,
             *await self._team(),
