@@ -24,6 +24,7 @@ from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks
 from sevenfold.request.history import History
 from sevenfold.request.overflow_job import Compacted, Part
 from sevenfold.request.view import View
+from sevenfold.run.governor import Governor
 from sevenfold.store.sessions import SessionId
 
 T = TypeVar("T")
@@ -94,6 +95,7 @@ class Session:
         provider: Provider | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
         hooks: CompactHooks = NO_HOOKS,
+        governs: bool = True,
         clock: Clock | None = None,
         emit: Emit = ignore,
         environ: Mapping[str, str] | None = None,
@@ -106,6 +108,7 @@ class Session:
             provider=provider,
             settings=settings,
             hooks=hooks,
+            governs=governs,
             clock=clock,
             emit=emit,
             environ=environ,
@@ -121,6 +124,10 @@ class Session:
     @property
     def id(self) -> SessionId:
         return self._inner.id
+
+    @property
+    def governor(self) -> Governor | None:
+        return self._inner.governor
 
     @property
     def history(self) -> History:

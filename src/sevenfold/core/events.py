@@ -594,5 +594,15 @@ def describe(event: Event) -> dict[str, str | int]:
     return {"event": type(event).__name__} | {item.name: getattr(event, item.name) for item in fields(event)}
 
 
+def tell_both(one: Emit, other: Emit) -> Emit:
+    """Two listeners as one."""
+
+    def tell(event: Event) -> None:
+        one(event)
+        other(event)
+
+    return tell
+
+
 def ignore(event: Event) -> None:
     """For callers that have nobody to tell, such as a test of something else."""

@@ -45,6 +45,8 @@ from sevenfold.request.resume import rebuild
 from sevenfold.request.view import View
 from sevenfold.request.watched import WatchedProvider
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
+from sevenfold.run.governed import GovernedProvider
+from sevenfold.run.governor import Governor
 from sevenfold.store.offload import durably
 from sevenfold.store.sessions import SessionId
 
@@ -53,13 +55,20 @@ class Session:
     """One conversation under the layers."""
 
     def __init__(
-        self, frame: Frame, opened: Opened, provider: Provider | None = None, hooks: CompactHooks = NO_HOOKS
+        self,
+        frame: Frame,
+        opened: Opened,
+        provider: Provider | None = None,
+        hooks: CompactHooks = NO_HOOKS,
+        *,
+        governs: bool = True,
     ) -> None:
         self._opened, self._around, self._provider = opened, opened.around, provider
         self._watch = CacheWatch(opened.around.emit, opened.around.catalog)
         forks = None
         if provider is not None:
-            forks = WatchedProvider(provider, self._watch, opened.around.journal, opened.around.clock)
+            held = GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
+            forks = WatchedProvider(held, self._watch, opened.around.journal, opened.around.clock)
         self._forks = forks
         self._path = RequestPath(frame, self._capabilities(frame), opened.around)
         self._follower = Follower(self._path)
@@ -99,6 +108,7 @@ class Session:
         provider: Provider | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
         hooks: CompactHooks = NO_HOOKS,
+        governs: bool = True,
         clock: Clock | None = None,
         emit: Emit = ignore,
         environ: Mapping[str, str] | None = None,
@@ -107,13 +117,14 @@ class Session:
 
         Without a project everything stays in memory. `settings` are by section, as in a settings file. The
         provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
-        are called around each compaction.
+        are called around each compaction. What its forks spend is held to the caps of `[spend]`, unless
+        `governs` is off because the provider sees to that itself.
         """
         wanted = Wanted(Path(project) if project is not None else None, session, settings)
         surely = environ if environ is not None else os.environ
         opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
         try:
-            found = cls(frame, opened, provider, hooks)
+            found = cls(frame, opened, provider, hooks, governs=governs)
             await durably(found._noting.catch_up)
         except BaseException:
             await opened.close()
@@ -146,6 +157,11 @@ class Session:
         frame = self._sent.frame if self._sent else self._path.frame
         marks = self._sent.breakpoints if self._sent else ()
         return ModelRequest(frame, self._path.shown.messages(), marks)
+
+    @property
+    def governor(self) -> Governor | None:
+        """Who holds background work to its caps; None where nothing is kept on disk."""
+        return self._opened.governor
 
     @property
     def spent(self) -> tuple[Spent, ...]:
@@ -239,6 +255,7 @@ class Session:
             self._follower.answered(answer, None if self._is_followed else self.history)
             self._noting.responded(self._path.tally.count().tokens, self.parent)
             await self._around.journal.flush()
+            await self._opened.write_events()
 
     async def run_fork(
         self, brief: ForkBrief, *, run_tool: ToolRunner | None = None, on_delta: OnDelta | None = None
@@ -267,6 +284,7 @@ class Session:
                 await self._context.begin()
                 await self._follower.follow(self.history)
             await self._around.journal.flush()
+            await self._opened.write_events()
 
     async def close(self) -> None:
         """Write what is left and let go of the files. Again does nothing."""

@@ -12,7 +12,7 @@ from typing import Self
 from sevenfold.core.catalog import open_catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
-from sevenfold.core.events import Emit
+from sevenfold.core.events import Emit, tell_both
 from sevenfold.core.settings import Settings
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
@@ -26,13 +26,18 @@ from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.pipeline import Surroundings
 from sevenfold.request.placement import CacheSettings
 from sevenfold.request.sections import SECTIONS
+from sevenfold.run.governor import Governor
+from sevenfold.run.spend import SpendSettings
+from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
+from sevenfold.store.offload import durably
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.session_lock import hold_session
 from sevenfold.store.sessions import SessionId, is_agent_session, latest_session, new_session_id
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.spend_book import SpendBook
 from sevenfold.store.spill import Spills
 from sevenfold.store.transcript_reader import Resumed, resume
 
@@ -68,6 +73,9 @@ class Opened:
     instructions: InstructionPlaces
     templates: Folder | None = None
     """Prompts and templates of the user's own, in place of ours."""
+    governor: Governor | None = None
+    """Over what the session's forks spend; None where nothing is kept on disk."""
+    log: EventLog | None = None
 
     @property
     def start(self) -> str:
@@ -95,19 +103,42 @@ class Opened:
             if not wanted.looks_only:
                 # Before anything of it is read: what somebody else is adding would be missing.
                 exits.enter_context(hold_session(folder, named, clock, emit))
-            path = path_settings(settings)
+            path, catalog = path_settings(settings), open_catalog(settings)
+            log = EventLog(folder, clock)
+            emit = tell_both(emit, log.add)
+            book = SpendBook.open(home, emit=emit)
+            exits.callback(book.close)
+            rules = settings.of(SpendSettings)
+            governor = Governor(book, rules, session=named, catalog=catalog, clock=clock, emit=emit)
             spills = Spills(folder, path.tool_results, emit=emit)
             exits.callback(spills.close)
             journal = DiskJournal(project.sessions, named, clock, emit)
             found = _resume(project.sessions, named, emit) if wanted.session else None
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
-            around = Surroundings(path, open_catalog(settings), clock, emit, journal, spills)
+            around = Surroundings(path, catalog, clock, emit, journal, spills)
             templates = _open_if_there(home / TEMPLATES, exits)
-            return cls(named, around, folder, project, found, exits.pop_all(), instructions, templates)
+            return cls(
+                named,
+                around,
+                folder,
+                project,
+                found,
+                exits.pop_all(),
+                instructions,
+                templates,
+                governor,
+                log,
+            )
+
+    async def write_events(self) -> None:
+        """Put down what was told since the last time."""
+        if self.log is not None and self.log.has_waiting:
+            await durably(self.log.flush)
 
     async def close(self) -> None:
         await self.around.journal.close()
+        await self.write_events()
         self.exits.close()
 
 

@@ -50,6 +50,10 @@ class EventLog:
         self._waiting: list[Record] = []
         self._left_out = 0
 
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
     def add(self, event: Event) -> None:
         """Take an event; it is in the file after the next `flush`."""
         if len(self._waiting) >= MAX_WAITING:
