@@ -37,10 +37,11 @@ class Crew:
     noted: Noted = field(default_factory=Noted)
     clock: ManualClock = field(default_factory=ManualClock)
     children: list[Child] = field(default_factory=list[Child])
+    more_environ: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def environ(self) -> dict[str, str]:
-        return {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
+        return {"HOME": str(self.home), "PATH": "/usr/bin:/bin", **self.more_environ}
 
     @property
     def project(self) -> Path:

@@ -1,0 +1,192 @@
+"""Teammates and sockets with real processes: they work, they talk, and they go when their lead does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from sevenfold.agent.teammates import Charge, read_charge
+from sevenfold.core.errors import WireError
+from sevenfold.layers.mail import LEAD, Named, Note, ShutdownRequest
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.testing import Prompt, Reply, Simulator, call_tool
+from sevenfold.testing import say as answer
+from tests.agent.crews import Crew, Lead, said
+
+Tell = Callable[[Lead], Awaitable[None]]
+AGREE = {"type": "shutdown_response", "request_id": "r1", "approve": True}
+
+
+def call(**given: object) -> dict[str, dict[str, object]]:
+    task = {"description": "a task", "prompt": "Count to three.", "kind": "teammate", "name": "ada"}
+    return {"agent": {**task, **given}}
+
+
+def mate(prompt: Prompt) -> Reply:
+    """What the model of a teammate says."""
+    text = prompt.last_text
+    if prompt.results:
+        return answer("Bye.")
+    if "asks you to end" in text:
+        return Reply((call_tool("send_message", {"to": "lead", "message": AGREE}),))
+    if "How far are you?" in text:
+        return answer("At two.")
+    return answer("One, two, three.")
+
+
+def crew_on(sim: Simulator, home: Path, models: ScriptedProvider) -> Crew:
+    environ = {"ANTHROPIC_BASE_URL": sim.url, "ANTHROPIC_API_KEY": "simulated", "NO_PROXY": "*"}
+    return Crew(home, models, more_environ=environ)
+
+
+def work(crew: Crew, tell: Tell) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(200), crew.lead() as lead:
+            await tell(lead)
+
+    asyncio.run(run())
+
+
+def teammates_of(home: Path) -> list[int]:
+    """Processes that work in this home."""
+    found: list[int] = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"HOME={home}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_teammate_works_answers_is_asked_and_ends_when_it_agrees_to(tmp_path: Path) -> None:
+    steps = [say(calls=call()), say("Started."), say("It counted."), say("At two, it says.")]
+    with Simulator(mate) as sim, ScriptedProvider(steps) as models:
+        crew = crew_on(sim, tmp_path, models)
+
+        async def tell(lead: Lead) -> None:
+            await lead.agent.run_turn("Go.")
+            await lead.agent.inbox.wait()
+            await lead.agent.run_turn(None)
+            assert "in the mailbox of ada" in await lead.team.send(
+                LEAD, Named("ada"), Note("How far are you?"), ""
+            )
+            await lead.agent.inbox.wait()
+            await lead.agent.run_turn(None)
+            await lead.team.send(LEAD, Named("ada"), ShutdownRequest("r1", "work is done"), "")
+            await lead.ended("ada")
+            assert teammates_of(tmp_path) == []
+
+        work(crew, tell)
+    assert "One, two, three." in said(models.requests[2].messages)
+    assert "At two." in said(models.requests[3].messages)
+    assert [entry.status for entry in sim.ledger.entries] == [200] * len(sim.ledger.entries)
+
+
+def test_a_teammate_goes_with_its_lead(tmp_path: Path) -> None:
+    with Simulator(mate) as sim, ScriptedProvider([say(calls=call()), say("Started.")]) as models:
+        crew = crew_on(sim, tmp_path, models)
+
+        async def tell(lead: Lead) -> None:
+            await lead.agent.run_turn("Go.")
+            await lead.agent.inbox.wait()
+            assert len(teammates_of(tmp_path)) == 1
+
+        work(crew, tell)
+    assert teammates_of(tmp_path) == []
+
+
+def test_a_stopped_teammate_is_taken_up_again_from_its_transcript_by_a_message(tmp_path: Path) -> None:
+    with Simulator(mate) as sim:
+        with ScriptedProvider([say(calls=call()), say("Started.")]) as models:
+
+            async def begin(lead: Lead) -> None:
+                await lead.agent.run_turn("Go.")
+                await lead.agent.inbox.wait()
+
+            work(crew_on(sim, tmp_path, models), begin)
+        with ScriptedProvider() as models:
+
+            async def go_on(lead: Lead) -> None:
+                told = await lead.team.send(LEAD, Named("ada"), Note("How far are you?"), "")
+                assert "goes on from where it was" in told
+                await lead.agent.inbox.wait()
+                assert "At two." in said(lead.agent.inbox.take_all())
+
+            work(crew_on(sim, tmp_path, models), go_on)
+
+
+def test_a_teammate_that_cannot_work_is_told_with_the_reason(tmp_path: Path) -> None:
+    with ScriptedProvider([say(calls=call()), say("Started."), say("Oh.")]) as models:
+        crew = Crew(tmp_path, models)
+
+        async def tell(lead: Lead) -> None:
+            await lead.agent.run_turn("Go.")
+            if "no model to talk to" not in said(lead.agent.session.history):
+                await lead.agent.inbox.wait()
+                await lead.agent.run_turn(None)
+            assert "no model to talk to" in said(lead.agent.session.history)
+
+        work(crew, tell)
+
+
+LEAD_SCRIPT = """
+import asyncio, sys
+from pathlib import Path
+from sevenfold.providers.scripted import ScriptedProvider, say
+from tests.agent.test_teammate import call
+from tests.agent.crews import Crew
+
+async def run():
+    home, url = Path(sys.argv[1]), sys.argv[2]
+    environ = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "simulated"}
+    models = ScriptedProvider([say(calls=call()), say("Started.")])
+    async with Crew(home, models, more_environ=environ).lead() as lead:
+        await lead.agent.run_turn("Go.")
+        await lead.agent.inbox.wait()
+        print("ready", flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(run())
+"""
+
+
+def test_a_teammate_goes_when_its_lead_is_killed(tmp_path: Path) -> None:
+    with Simulator(mate) as sim:
+        lead = subprocess.Popen(
+            [sys.executable, "-c", LEAD_SCRIPT, str(tmp_path), sim.url], stdout=subprocess.PIPE
+        )
+        assert lead.stdout is not None
+        assert lead.stdout.readline() == b"ready\n"
+        (pid,) = teammates_of(tmp_path)
+        gone = os.pidfd_open(pid)
+        lead.send_signal(signal.SIGKILL)
+        lead.communicate()
+        # Readable once the process has ended; a hang is the test's own timeout.
+        asyncio.run(_readable(gone))
+        os.close(gone)
+        assert teammates_of(tmp_path) == []
+
+
+async def _readable(fd: int) -> None:
+    ended = asyncio.Event()
+    asyncio.get_running_loop().add_reader(fd, ended.set)
+    async with asyncio.timeout(60):
+        await ended.wait()
+    asyncio.get_running_loop().remove_reader(fd)
+
+
+def test_a_charge_reads_back_and_nonsense_is_refused() -> None:
+    charge = Charge("ada", "main-1", "/p", "agent-1", "m", "ask", "plan", "You.", "Do.", tools=("read",))
+    assert read_charge(charge.write()) == charge
+    with pytest.raises(WireError, match="mode is 'root'"):
+        read_charge(charge.write().replace(b'"ask"', b'"root"'))
+    with pytest.raises(WireError, match="cannot be started with this"):
+        read_charge(b'{"mode": "ask", "lead_mode": "ask"}')
