@@ -117,7 +117,7 @@ class _Town:
         for name in AGENTS:
             self.start(name)
         while self.total < self.each * len(AGENTS):
-            until = time.monotonic() + random.uniform(0.005, 0.1)
+            until = time.monotonic() + random.uniform(0.01, 0.25)
             while (left := until - time.monotonic()) > 0:
                 self.listen(left)
             self._restart_ended(found)

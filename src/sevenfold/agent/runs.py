@@ -71,7 +71,10 @@ class Runs:
             held = exits.enter_context(ExitStack())
             await durably(lambda: self.office.roster.hold(member.listed, held))
             if order.is_isolated:
-                tree = await exits.enter_async_context(self._worktrees().make(member.name))
+                trees = self._worktrees()
+                # What killed processes left behind goes now: nobody else looks for it.
+                await trees.sweep()
+                tree = await exits.enter_async_context(trees.make(member.name))
                 member.listed = replace(member.listed, cwd=str(tree.tree.path))
             child = await self._open(member, order, pen)
             exits.push_async_callback(child.close)
