@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sevenfold.agent.seen import RoundEnded, Seen, Streamed, ToolEnded, ToolStarted
-from sevenfold.core.errors import Overloaded, PromptTooLong
+from sevenfold.core.errors import Overloaded, PromptTooLong, ReplyBroken
 from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.providers.provider import OnDelta, TextDelta
 from sevenfold.providers.scripted import ScriptedProvider, say
 from tests.agent.workshop import Plain, Shop
 
@@ -132,5 +134,66 @@ def test_an_interrupt_answers_open_calls_and_keeps_what_was_done(tmp_path: Path)
         assert "result: [interrupted by the user]" in told
         assert shop.noted.of("TurnInterrupted")
         assert not shop.noted.of("HistoryRepaired")
+
+    asyncio.run(tell())
+
+
+def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("Half", stop_reason="max_tokens"), say("and half.")]) as models:
+            shop = Shop(tmp_path, models)
+            agent = await shop.open()
+            end = await agent.run_turn("Write.")
+            await agent.close()
+        assert (end.text, end.rounds) == ("and half.", 2)
+        assert "Go on from where it broke off" in said(models.requests[-1].messages)[-1]
+        assert not shop.noted.of("HistoryRepaired")
+        with ScriptedProvider([say("More", stop_reason="max_tokens")] * 4) as models:
+            agent = await Shop(tmp_path / "again", models).open()
+            assert (await agent.run_turn("Write.")).rounds == 4
+            await agent.close()
+
+    asyncio.run(tell())
+
+
+def test_a_model_that_refuses_ends_the_turn(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("I cannot.", stop_reason="refusal")]) as models:
+            agent = await Shop(tmp_path, models).open()
+            assert (await agent.run_turn("Do it.")).reason == "refused"
+            await agent.close()
+
+    asyncio.run(tell())
+
+
+def test_a_provider_that_wants_to_be_asked_again_is(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("Wait.", stop_reason="pause_turn"), say("Now.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+            assert (await agent.run_turn("Go.")).text == "Now."
+            await agent.close()
+
+    asyncio.run(tell())
+
+
+def test_an_answer_that_breaks_off_keeps_what_had_come_of_it(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("Whole.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+
+            class Breaking(ScriptedProvider):
+                async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+                    if on_delta is not None:
+                        on_delta(TextDelta("The first half of"))
+                    raise ReplyBroken("the line went dead")
+
+            whole, agent.provider = agent.provider, Breaking()
+            first = await agent.run_turn("Tell me.")
+            agent.provider = whole
+            await agent.run_turn("Go on.")
+            await agent.close()
+        assert isinstance(first.error, ReplyBroken)
+        told = said(models.requests[-1].messages)
+        assert "assistant: The first half of\n\n[no more of the answer came]" in told
 
     asyncio.run(tell())

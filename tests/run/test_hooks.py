@@ -210,7 +210,7 @@ def test_a_hook_changes_the_input_and_the_output(tmp_path: Path) -> None:
     answers = Answers((LOOK,))
     asyncio.run(toolbox(tmp_path, [after]).run([LOOK], answers=answers))
     assert answers.results()[0].content == "brief"
-    assert answers.context == ["see also"]
+    assert answers.context == ["PostToolUse hook additional context: see also"]
 
 
 def test_a_file_with_mistakes_keeps_its_good_hooks() -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias
 
+from sevenfold.agent.gear import Gear, Opening
 from sevenfold.agent.inbox import Inbox
-from sevenfold.agent.relay import Relay
 from sevenfold.agent.seen import RoundEnded, Watch, unwatched
 from sevenfold.agent.turn import Turn, TurnEnd
 from sevenfold.background.single_flight import SingleFlight
@@ -29,16 +28,13 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import TurnInterrupted
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.prices import add_costs
-from sevenfold.core.requests import Frame, Reply
-from sevenfold.engine import Session
+from sevenfold.core.requests import Reply
 from sevenfold.layers.context_sources import ContextSource, render_reminder
 from sevenfold.layers.forks import open_calls
-from sevenfold.providers.provider import Provider
 from sevenfold.request.overflow_job import Compacted
 from sevenfold.request.view import View
-from sevenfold.run.hooks import Hooks
 from sevenfold.run.permissions import Guard, Mode
-from sevenfold.run.toolbox import INTERRUPTED, Answers, Toolbox
+from sevenfold.run.toolbox import INTERRUPTED, Answers
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.offload import to_the_end
 
@@ -46,6 +42,14 @@ BROKEN_OFF = "[no more of the answer came]"
 
 MOST_STOPS_REFUSED = 8
 """How often hooks may have a turn go on: one that never lets go would spend without end."""
+
+LIMITED = frozenset({"max_tokens", "model_context_window_exceeded"})
+"""Reasons to stop that cut an answer short."""
+
+MOST_CONTINUED = 3
+"""How often a turn goes on after such a stop: an answer that long is not getting anywhere."""
+
+GO_ON = "Your answer reached the limit of its length. Go on from where it broke off, and repeat nothing."
 
 RESENT = frozenset({"pause_turn", "compaction"})
 """Reasons to stop that are none: the provider wants to be asked again."""
@@ -55,37 +59,6 @@ WRITERS_WAIT = timedelta(seconds=15)
 
 Write: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
 """What a writer does after a turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gear:
-    """What an agent works with."""
-
-    session: Session
-    toolbox: Toolbox
-    provider: Provider
-    frame: Frame
-    relay: Relay
-    hooks: Hooks
-    exits: AsyncExitStack
-    """Closed with the agent: its session last but for what that needs."""
-    fit: Callable[[Frame], Awaitable[Frame]]
-    """A frame with what its model takes, and written down for whoever takes the session up again."""
-    max_rounds: int = 500
-    sources: Callable[[], tuple[ContextSource, ...]] | None = None
-    """Context that may change from round to round: said where it has."""
-    is_child: bool = False
-    """Started by another agent: its session is no person's, and hooks hear of its end alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What there is to say when a session begins, or goes on."""
-
-    texts: tuple[str, ...] = ()
-    """To the model, beside the first prompt."""
-    notices: tuple[str, ...] = ()
-    """To the person."""
 
 
 class Agent:
@@ -225,6 +198,9 @@ class Agent:
         except SevenfoldError as error:
             self._mend(turn, BROKEN_OFF)
             return turn.end("failed", error)
+        except Exception:
+            self._mend(turn, BROKEN_OFF)
+            raise
         finally:
             await self.session.turn_ended()
 
@@ -248,12 +224,16 @@ class Agent:
         for note in self.inbox.take_all():
             self.session.history.append(note)
         asides, self._asides = "\n\n".join(self._asides), []
-        if not asides:
-            return
-        if self.session.capabilities.takes_system_role:
-            self.session.history.append(Message("system", asides))
+        if asides:
+            self._say_aside(asides)
+
+    def _say_aside(self, text: str) -> None:
+        """The program's own words: a system message where one may stand, which is after the user's."""
+        history = self.session.history
+        if self.session.capabilities.takes_system_role and history and history[-1].role == "user":
+            history.append(Message("system", text))
         else:
-            self.session.history.append(Message("user", (Text(render_reminder(asides)),)))
+            history.append(Message("user", (Text(render_reminder(text)),)))
 
     async def _ask_model(self, turn: Turn) -> Reply:
         sources = self._gear.sources() if self._gear.sources else ()
@@ -289,13 +269,17 @@ class Agent:
     def _answer_calls(self, answers: Answers, turn: Turn) -> str | None:
         turn.answers = None
         self.session.history.append(Message("user", answers.results()))
-        self._asides += (f"Hook additional context: {text}" for text in answers.context)
+        self._asides += answers.context
         turn.notice(*answers.notices)
         return answers.halted
 
     async def _is_done(self, reply: Reply, turn: Turn) -> bool:
-        """Whether the turn may end: nobody has said anything more, and no hook objects."""
+        """Whether the turn may end: the answer is whole, nobody has said more, and no hook objects."""
         if self.inbox:
+            return False
+        if reply.stop_reason in LIMITED and turn.continued < MOST_CONTINUED:
+            turn.continued += 1
+            self._say_aside(GO_ON)
             return False
         heard = await self.hooks.ask(
             "SubagentStop" if self._gear.is_child else "Stop",
@@ -307,7 +291,7 @@ class Agent:
         if not reasons or heard.halted is not None or turn.stops_refused >= MOST_STOPS_REFUSED:
             return True
         turn.stops_refused += 1
-        self.session.history.append(Message("user", (Text(render_reminder("\n\n".join(reasons))),)))
+        self._say_aside("\n\n".join(reasons))
         return False
 
     def _mend(self, turn: Turn, remark: str) -> None:

@@ -8,11 +8,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sevenfold.agent.agent import Agent, Gear, Opening
+from sevenfold.agent.agent import Agent
 from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
 from sevenfold.agent.compaction import Compaction
 from sevenfold.agent.equipment import Equipment, Equipping, Joins
 from sevenfold.agent.frame_file import StoredFrame
+from sevenfold.agent.gear import Gear, Opening
 from sevenfold.agent.ground import Ground, Wish
 from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system

@@ -35,6 +35,8 @@ class Turn:
     """What has come of an answer that is not whole yet."""
     answers: Answers | None = None
     """Of the calls that are being run."""
+    continued: int = 0
+    """How often the turn went on after an answer that was cut short."""
     stops_refused: int = 0
     """How often hooks had the turn go on."""
 

@@ -4,18 +4,18 @@ one gets a result, in the order in which they were asked for."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TypeAlias
 
-from sevenfold.core.errors import InputError, SevenfoldError
+from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ToolDenied, ToolFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.run.fork import ToolRunner
-from sevenfold.run.hook_answers import NOTHING_HEARD, Heard
+from sevenfold.run.hook_answers import NOTHING_HEARD, Heard, HookEvent
 from sevenfold.run.hooks import Hooks
 from sevenfold.run.permissions import Guard, Question
 from sevenfold.run.reach import ForkGuard, Verdict
@@ -53,8 +53,8 @@ class Answers:
         """A result for every call; one that has not ended says so."""
         return tuple(_result(use, self.outputs.get(use.id, _CUT_SHORT)) for use in self.uses)
 
-    def hear(self, heard: Heard) -> None:
-        self.context += heard.context
+    def hear(self, event: HookEvent, heard: Heard) -> None:
+        self.context += (f"{event} hook additional context: {text}" for text in heard.context)
         self.notices += heard.notices
         self.halted = self.halted or heard.halted
 
@@ -114,7 +114,7 @@ class Toolbox:
             tool = self._tools.get(use.name)
             if tool is None:
                 return _result(use, self.unknown(use))
-            return _result(use, await self.run_tool(tool, use, held, unseen))
+            return _result(use, await self.settle(use, tool.run(use.input, held, _unheard)))
 
         return run
 
@@ -147,10 +147,10 @@ class Toolbox:
         self.place.emit(ToolDenied(self._who, use.name, use.id, reason))
         return ToolOutput(f"not allowed: {reason}", is_error=True)
 
-    async def run_tool(self, tool: Tool, use: ToolUse, place: Workplace, watch: OnTool) -> ToolOutput:
-        """What a tool gives back; what it raises is an output that says so."""
+    async def settle(self, use: ToolUse, work: Awaitable[ToolOutput]) -> ToolOutput:
+        """What a call comes to; what it raises is an output that says so."""
         try:
-            return await tool.run(use.input, place, lambda text: watch(ToolPrinted(use, text)))
+            return await work
         except SevenfoldError as error:
             return ToolOutput(str(error), is_error=True)
         except Exception as error:  # a tool is anybody's code, and a turn must not die of it
@@ -189,16 +189,13 @@ class _Call:
         tool = self.box.find(self.use.name)
         if tool is None:
             return self.box.unknown(self.use)
-        try:
-            return await self._run_found(tool)
-        except InputError as error:
-            return ToolOutput(str(error), is_error=True)
+        return await self.box.settle(self.use, self._run_found(tool))
 
     async def _run_found(self, tool: Tool) -> ToolOutput:
         place, hooks, use = self.box.place, self.box.hooks, self.use
         need = tool.need(use.input, place)
         heard = await hooks.ask_before(use, need.tool) if hooks else NOTHING_HEARD
-        self.answers.hear(heard)
+        self.answers.hear("PreToolUse", heard)
         if heard.given is not None:
             # What the model asked for stays in the history; this is what is done.
             use = replace(use, input=heard.given)
@@ -208,14 +205,20 @@ class _Call:
             return self.box.deny(use, verdict.reason)
         self.watch(ToolStarted(use, need.said))
         started = place.clock.uptime()
-        output = await self.box.run_tool(tool, use, replace(place, admitted=verdict.paths), self.watch)
+        judged = replace(place, admitted=verdict.paths)
+        work = tool.run(use.input, judged, lambda text: self.watch(ToolPrinted(use, text)))
+        output = await self.box.settle(use, work)
         # Done is done: whatever becomes of the hooks, this call has a result.
         self.answers.outputs[self.use.id] = output
         if hooks is None:
             return output
         after = await hooks.ask_after(use, _shown(output), place.clock.uptime() - started, need.tool)
-        self.answers.hear(after)
+        self.answers.hear("PostToolUse", after)
         return _as_heard(output, after)
+
+
+def _unheard(_text: str) -> None:
+    """For a tool that prints where nobody looks."""
 
 
 def _as_heard(output: ToolOutput, heard: Heard) -> ToolOutput:

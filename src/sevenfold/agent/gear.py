@@ -1,0 +1,46 @@
+"""What an agent is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from sevenfold.agent.relay import Relay
+from sevenfold.core.requests import Frame
+from sevenfold.engine import Session
+from sevenfold.layers.context_sources import ContextSource
+from sevenfold.providers.provider import Provider
+from sevenfold.run.hooks import Hooks
+from sevenfold.run.toolbox import Toolbox
+
+
+@dataclass(frozen=True, slots=True)
+class Gear:
+    """What an agent works with."""
+
+    session: Session
+    toolbox: Toolbox
+    provider: Provider
+    frame: Frame
+    relay: Relay
+    hooks: Hooks
+    exits: AsyncExitStack
+    """Closed with the agent: its session last but for what that needs."""
+    fit: Callable[[Frame], Awaitable[Frame]]
+    """A frame with what its model takes, and written down for whoever takes the session up again."""
+    max_rounds: int = 500
+    sources: Callable[[], tuple[ContextSource, ...]] | None = None
+    """Context that may change from round to round: said where it has."""
+    is_child: bool = False
+    """Started by another agent: its session is no person's, and hooks hear of its end alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What there is to say when a session begins, or goes on."""
+
+    texts: tuple[str, ...] = ()
+    """To the model, beside the first prompt."""
+    notices: tuple[str, ...] = ()
+    """To the person."""
