@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.clear_economy import SCAN_ROUNDS, SCANNED
+from sevenfold.layers.clear_economy import (
+    RECOVERY_ROUNDS,
+    RISKED_SHARE,
+    SCAN_ROUNDS,
+    SCANNED,
+    rewrite_tokens,
+)
 from sevenfold.layers.microcompact import (
     CachePrices,
     Clearing,
@@ -20,7 +27,7 @@ from sevenfold.layers.microcompact import (
     choose_clearing,
 )
 from sevenfold.layers.shelf import Standing
-from tests.layers.clearings import called, logs, moment, stock
+from tests.layers.clearings import FRAME_TOKENS, called, logs, moment, stock
 
 POLICIES: tuple[Policy, ...] = ("balanced", "thrift", "fixed", "ski", "keep")
 ECONOMIC: tuple[Policy, ...] = ("balanced", "thrift")
@@ -31,7 +38,14 @@ PAUSE = timedelta(minutes=6)
 def choose(
     shelf: Shelf, settings: MicrocompactSettings = BALANCED, *, facts: CutFacts | None = None
 ) -> Clearing | None:
-    return choose_clearing(facts or moment(shelf), shelf, Stakes(), settings)
+    return choose_clearing(facts or moment(shelf), shelf, spent(), settings)
+
+
+def spent(won: float = 0.0) -> Stakes:
+    """The account of a session that has gone on for a while."""
+    stakes = Stakes()
+    stakes.kept_cost, stakes.won = 400_000.0, won
+    return stakes
 
 
 def chosen(shelf: Shelf, settings: MicrocompactSettings, facts: CutFacts) -> list[str]:
@@ -44,7 +58,7 @@ def test_a_cold_cache_makes_clearing_free(policy: Policy) -> None:
     shelf = stock(*logs(8, 3_000))
     found = choose(shelf, MicrocompactSettings(policy=policy), facts=moment(shelf, pause=PAUSE))
     assert found is not None
-    assert list(found.ids) == [f"use {number}" for number in range(5)]
+    assert list(found.ids) == [f"use {number}" for number in range(6)]
     assert (found.rewrite_tokens, found.by) == (0, policy)
     assert "cold" in found.reason
 
@@ -84,7 +98,7 @@ def test_a_young_session_is_not_expected_to_last() -> None:
 def test_balanced_keeps_small_results_that_thrift_clears() -> None:
     shelf = stock(*logs(8, 400))
     cold = moment(shelf, pause=PAUSE, view_tokens=100_000)
-    assert chosen(shelf, THRIFT, cold) == [f"use {number}" for number in range(5)]
+    assert chosen(shelf, THRIFT, cold) == [f"use {number}" for number in range(6)]
     assert chosen(shelf, BALANCED, cold) == []
 
 
@@ -108,15 +122,36 @@ def test_a_file_that_was_read_again_goes_before_one_that_was_not() -> None:
 
 
 def test_what_was_won_may_be_risked() -> None:
-    rich = Stakes()
-    rich.won = 100_000.0
+    rich, poor = spent(won=100_000.0), spent()
     poor_cuts, rich_cuts = list[int](), list[int]()
     for said_tokens in range(0, 2_000, 50):
         shelf = stock(*logs(9, 2_000), said_tokens=said_tokens)
         facts = moment(shelf, round_=25)
-        poor_cuts += [said_tokens] if choose_clearing(facts, shelf, Stakes(), BALANCED) else []
+        poor_cuts += [said_tokens] if choose_clearing(facts, shelf, poor, BALANCED) else []
         rich_cuts += [said_tokens] if choose_clearing(facts, shelf, rich, BALANCED) else []
     assert set(poor_cuts) < set(rich_cuts)
+
+
+def test_what_nothing_pays_for_must_be_back_soon_and_be_little() -> None:
+    shelf = stock(*logs(12, 4_000), said_tokens=500)
+    facts = moment(shelf, round_=40)
+    found = choose_clearing(facts, shelf, spent(), THRIFT)
+    assert found is not None
+    cost = (facts.prices.write - facts.prices.read) * found.rewrite_tokens
+    assert cost - RISKED_SHARE * 400_000 <= RECOVERY_ROUNDS * facts.prices.read * found.saved_tokens
+    poor = Stakes()
+    poor.kept_cost = 10_000.0
+    assert choose_clearing(facts, shelf, poor, THRIFT) is None
+
+
+def test_what_is_no_longer_in_the_cache_behind_a_cut_is_written_again() -> None:
+    shelf = stock(*logs(12, 4_000))
+    facts = moment(shelf, round_=40)
+    first = shelf.live[6]
+    alive = rewrite_tokens(facts, 0, first)
+    assert alive == facts.cached_tokens - first.anchor
+    dead = replace(facts, live_tokens=first.anchor + 1, marked_tokens=FRAME_TOKENS)
+    assert rewrite_tokens(dead, 0, first) == facts.cached_tokens - FRAME_TOKENS
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -242,7 +277,7 @@ def test_every_choice_is_allowed_and_says_what_it_saves(
     gone = [standing[use] for use in found.ids]
     assert [item.order for item in gone] == sorted({item.order for item in gone}), "in order, each once"
     assert all(item.round < round_ for item in gone)
-    assert all(item.order <= shelf.count - 3 for item in gone)
+    assert all(item.order <= shelf.count - 2 for item in gone)
     assert found.saved_tokens == sum(item.result.saved_tokens for item in gone) > 0
     assert 0 <= found.rewrite_tokens <= facts.cached_tokens
 

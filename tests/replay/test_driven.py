@@ -107,9 +107,8 @@ def test_what_was_cleared_and_is_quoted_is_asked_for_again_once_in_a_round_of_it
 def test_reading_again_costs_a_round_and_the_result_as_the_figures_have_it(editing: Session) -> None:
     driven, played = editing.drive("thrift"), play(editing.recording, POLICIES["thrift"], FIVE)
     assert played.rereads == 1
-    # The call that asks is written too, which the figures leave out.
-    assert driven.reread_cost == pytest.approx(played.reread_cost, rel=0.1)
-    assert driven.reread_cost > FIVE.prices.write * editing.recording.stretches[0].results[0].result.tokens
+    # The call that asks is written too, which the figures leave out, and a cut may be due before it.
+    assert played.reread_cost < driven.reread_cost < 1.3 * played.reread_cost
 
 
 def test_a_clearing_session_costs_what_the_figures_say(session: Session) -> None:

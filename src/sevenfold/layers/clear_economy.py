@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 from sevenfold.layers.clear_facts import Clearing, CutFacts, MicrocompactSettings
-from sevenfold.layers.shelf import FILE_KINDS, Kind, Shelf, Standing
+from sevenfold.layers.shelf import Kind, Shelf, Standing
 from sevenfold.layers.stakes import LONG_TTL, Stakes
 
 LEAST_SAVED = 30
@@ -23,10 +23,19 @@ LEAST_SAVED = 30
 
 REREAD_CHANCE = 0.1
 """That a thousand tokens of a file just seen are quoted by a later edit; grows with the root of the size."""
-REREAD_HALF_LIFE = 20.0
+REREAD_HALF_LIFE = 16.0
 """Results after which that chance has halved."""
-OTHER_SHARE = 0.1
-"""Of that chance, for what searches and commands print: edits hardly ever quote it."""
+REREAD_SHARE: dict[Kind, float] = {
+    "read": 1.0,
+    "edit": 1.0,
+    "write": 3.0,
+    "list": 0.05,
+    "search": 0.05,
+    "shell": 0.1,
+}
+"""Of that chance, by what showed the lines: edits hardly ever quote what searches and commands print."""
+REREAD_SUPERSEDED_SHARE = 0.4
+"""Of that chance, for a file that was read or written again since."""
 
 USE_CHANCE: dict[Kind, float] = {
     "read": 0.33,
@@ -37,14 +46,17 @@ USE_CHANCE: dict[Kind, float] = {
     "shell": 0.2,
 }
 """That a later call uses a path, a name or a line of a result just seen."""
-USE_HALF_LIFE = 10.0
-SUPERSEDED_SHARE = 0.3
-"""Of that chance, for a file that was read or written again since."""
+USE_HALF_LIFE = 8.0
+USE_SUPERSEDED_SHARE = 0.3
 
 PAID_SHARE = 0.5
 """Of a rewrite that must have been paid in reads first: a cut in every round would rewrite the same tail."""
 RISKED_SHARE = 0.01
 """Of what keeping everything would have cost: a loss of that much may be risked before anything was won."""
+RECOVERY_ROUNDS = 8
+"""In which what is spent beyond that and beyond what was won must be back: a session may end before."""
+YOUNG_SHARE = 1.5
+"""Rounds to come that a session may hope for, for each that it has had."""
 
 SCANNED = 64
 """Results that are looked at in every round; older ones every `SCAN_ROUNDS`, for they change no more."""
@@ -61,11 +73,15 @@ class Temper:
     """How often a rewrite must pay back within the rounds expected."""
     unwon_margin: float
     """The same for the part of a rewrite that nothing won before pays for."""
+    unwon_share: float
+    """The most that such a part may be, of what keeping everything would have cost so far."""
+    reread_margin: float
+    """How often the chance of reading a result again is counted; once where lost rounds are counted too."""
 
 
 TEMPERS: dict[str, Temper] = {
-    "thrift": Temper(lost_rounds=0.0, margin=1.75, unwon_margin=2.0),
-    "balanced": Temper(lost_rounds=2.0, margin=2.0, unwon_margin=3.0),
+    "thrift": Temper(0.0, margin=1.75, unwon_margin=2.0, unwon_share=0.06, reread_margin=1.75),
+    "balanced": Temper(3.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0),
 }
 
 
@@ -77,59 +93,71 @@ class _Outlook:
     temper: Temper
     ahead: int
     """Rounds for which a clearing is expected to save."""
-    fund: float
-    """What may be lost on a rewrite without being worse off than with everything kept."""
+    stakes: Stakes
+
+    @property
+    def fund(self) -> float:
+        """What may be lost on a rewrite without being worse off than with everything kept."""
+        return max(0.0, self.stakes.won + RISKED_SHARE * self.stakes.kept_cost)
 
     def worth(self, item: Standing, shelf: Shelf) -> float:
         """What clearing this result is expected to save, apart from the rewrite."""
         facts, result, age = self.facts, item.result, shelf.age(item)
+        is_superseded = shelf.is_superseded(item)
         prices, saved = facts.prices, result.saved_tokens
         gain = prices.read * saved * (self.ahead + 1)
         if facts.is_cold:
             gain += prices.write * saved
         round_cost = prices.read * facts.view_tokens
-        reread = reread_chance(item, age) * (round_cost + prices.write * result.tokens)
+        chance = reread_chance(item, age, is_superseded=is_superseded)
+        reread = self.temper.reread_margin * chance * (round_cost + prices.write * result.tokens)
         if not self.temper.lost_rounds:
             return gain - reread
-        lost = use_chance(item, age, is_superseded=shelf.is_superseded(item)) * round_cost
+        lost = use_chance(item, age, is_superseded=is_superseded) * round_cost
         return gain - reread - lost * self.temper.lost_rounds
 
-    def risk(self, rewrite_cost: float) -> float:
-        """A rewrite as this policy weighs it."""
-        paid_for = min(rewrite_cost, max(0.0, self.fund))
-        return self.temper.margin * paid_for + self.temper.unwon_margin * (rewrite_cost - paid_for)
+    def risk(self, rewrite_cost: float, saved_tokens: int) -> float:
+        """A rewrite that saves so much as this policy weighs it: infinite where it must not be."""
+        unwon = max(0.0, rewrite_cost - self.fund)
+        if unwon:
+            saved_a_round = self.facts.prices.read * (saved_tokens + self.stakes.gone_tokens)
+            if unwon > min(RECOVERY_ROUNDS * saved_a_round, self.temper.unwon_share * self.stakes.kept_cost):
+                return inf
+        return self.temper.margin * (rewrite_cost - unwon) + self.temper.unwon_margin * unwon
 
 
-def reread_chance(item: Standing, age: int) -> float:
+def reread_chance(item: Standing, age: int, *, is_superseded: bool) -> float:
     """That the agent will have to ask again for this result, once it is cleared."""
-    share = 1.0 if item.result.kind in FILE_KINDS else OTHER_SHARE
+    share = REREAD_SHARE[item.result.kind] * (REREAD_SUPERSEDED_SHARE if is_superseded else 1.0)
     size = sqrt(item.result.tokens / 1_000)
     return min(1.0, REREAD_CHANCE * share * size * 0.5 ** (age / REREAD_HALF_LIFE))
 
 
 def use_chance(item: Standing, age: int, *, is_superseded: bool) -> float:
     """That something in this result will be used again."""
-    share = SUPERSEDED_SHARE if is_superseded else 1.0
+    share = USE_SUPERSEDED_SHARE if is_superseded else 1.0
     return USE_CHANCE[item.result.kind] * share * 0.5 ** (age / USE_HALF_LIFE)
 
 
 def rounds_ahead(facts: CutFacts, settings: MicrocompactSettings) -> int:
-    """Rounds to come with this cache. A young session is as likely as not to end before it doubles."""
+    """Rounds to come with this cache. A young session may be a short one."""
     usual = settings.rounds_ahead_1h if facts.ttl >= LONG_TTL else settings.rounds_ahead_5m
-    return min(usual, facts.round + 1)
+    return min(usual, int(YOUNG_SHARE * facts.round) + 1)
 
 
 def rewrite_tokens(facts: CutFacts, saved: int, first: Standing) -> int:
     """What is in the cache, stays in the view and has to be written again when the first result goes."""
-    return max(0, facts.cached_tokens - saved - first.anchor)
+    anchor = first.anchor
+    if anchor < facts.live_tokens:
+        anchor = min(anchor, facts.marked_tokens)
+    return max(0, facts.cached_tokens - saved - anchor)
 
 
 def choose_economic(
     facts: CutFacts, shelf: Shelf, stakes: Stakes, settings: MicrocompactSettings
 ) -> Clearing | None:
     """All that is worth it while the cache is cold; while it is warm, as deep a cut as pays best, if any."""
-    fund = stakes.won + RISKED_SHARE * stakes.kept_cost
-    outlook = _Outlook(facts, TEMPERS[settings.policy], rounds_ahead(facts, settings), fund)
+    outlook = _Outlook(facts, TEMPERS[settings.policy], rounds_ahead(facts, settings), stakes)
     is_whole = facts.is_cold or facts.round % SCAN_ROUNDS == 0
     stale = shelf.stale(settings.keep_last, facts.round, None if is_whole else SCANNED)
     found = [
@@ -192,7 +220,7 @@ def _warm_cut(
         rewritten = rewrite_tokens(facts, saved, each.item)
         cost = (prices.write - prices.read) * rewritten
         is_due = is_due or paid >= PAID_SHARE * cost
-        net = gain - outlook.risk(cost)
+        net = gain - outlook.risk(cost, saved)
         if net > best:
             best, best_gain, depth, best_saved, best_rewritten = net, gain, index, saved, rewritten
     if not is_due or not depth:

@@ -23,7 +23,7 @@ class MicrocompactSettings:
     policy: str = choice("balanced", "balanced", "thrift", "fixed", "ski", "keep")
     """`balanced` pays a few per cent more than `thrift` to keep in view what will likely be used again."""
 
-    keep_last: int = amount(3, at_least=1)
+    keep_last: int = amount(2, at_least=1)
     """What the agent is working with; a larger number costs more than it keeps of later use."""
 
     rounds_ahead_5m: int = amount(25, at_least=1)
@@ -73,6 +73,10 @@ class CutFacts:
     """Requests so far; a result of this round has not been shown yet."""
     warning_tokens: int
     """Where the window's warning begins."""
+    live_tokens: int = 0
+    """The ends of requests shorter than this were not touched for a lifetime of the cache."""
+    marked_tokens: int = 0
+    """Up to where the cache can be read instead: the mark that every request repeats."""
 
     @property
     def is_cold(self) -> bool:

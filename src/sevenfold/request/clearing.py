@@ -82,6 +82,8 @@ class Clearing:
             path.sent_tokens,
             path.rounds,
             path.thresholds.warning,
+            path.local.live_tokens(now, path.ttl),
+            path.local.marked_tokens,
         )
 
     def _markers(self, chosen: Chosen) -> Iterator[tuple[ToolUseId, str]]:

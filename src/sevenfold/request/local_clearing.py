@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.clearable import is_clearable
@@ -43,6 +44,15 @@ class Stake:
     rewrite_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a request ended, which is where the cache can be read up to."""
+
+    tokens: int
+    touched: datetime
+    """When a request last wrote or found it: the next one does."""
+
+
 @dataclass(slots=True)
 class LocalClearing:
     """One conversation's clearable results and what clearing has won so far."""
@@ -52,6 +62,7 @@ class LocalClearing:
     stakes: Stakes = field(default_factory=Stakes)
     prices: CachePrices = USUAL_PRICES
     _calls: dict[ToolUseId, Clearable] = field(default_factory=dict[ToolUseId, Clearable])
+    _ends: deque[_End] = field(default_factory=deque[_End])
 
     def add(
         self,
@@ -78,6 +89,17 @@ class LocalClearing:
         """Of the results that may still be cleared."""
         return self.shelf.live[0].result.id if self.shelf.live else None
 
+    @property
+    def marked_tokens(self) -> int:
+        """Of the view before that result: there the cache is marked in every request."""
+        return self.shelf.live[0].edge if self.shelf.live else 0
+
+    def live_tokens(self, now: datetime, ttl: timedelta) -> int:
+        """Of the shortest request whose end can still be read from the cache."""
+        while self._ends and now - self._ends[0].touched > ttl:
+            self._ends.popleft()
+        return self._ends[0].tokens if self._ends else 0
+
     def choose(self, facts: CutFacts) -> Clearing | None:
         return choose_clearing(facts, self.shelf, self.stakes, self.settings)
 
@@ -88,7 +110,11 @@ class LocalClearing:
     def cut(self, stake: Stake, ids: Iterable[ToolUseId]) -> None:
         """These were cleared."""
         self.stakes.cut(stake.saved_tokens, (self.prices.write - self.prices.read) * stake.rewrite_tokens)
-        self.shelf.clear(frozenset(ids))
+        gone = frozenset(ids)
+        first = next((item.place for item in self.shelf.live if item.result.id in gone), None)
+        while first is not None and self._ends and self._ends[-1].tokens > first:
+            self._ends.pop()
+        self.shelf.clear(gone)
 
     def stake(self, chosen: Clearing, ids: Iterable[ToolUseId]) -> Stake:
         """What clearing these of the chosen ones saves and costs."""
@@ -99,14 +125,20 @@ class LocalClearing:
         """These cannot be cleared after all: they are not asked about again."""
         self.shelf.clear(frozenset(ids))
 
-    def sent(self, view_tokens: int, *, is_cold: bool) -> None:
+    def sent(self, view_tokens: int, started: datetime, *, is_cold: bool) -> None:
         self.stakes.send(view_tokens, self.prices, is_cold=is_cold)
+        if is_cold:
+            self._ends.clear()
+        if self._ends:
+            self._ends.append(replace(self._ends.pop(), touched=started))
+        self._ends.append(_End(view_tokens, started))
 
     def start_over(self) -> None:
         """Another view begins."""
         self.shelf.start_over()
         self.stakes.start_over()
         self._calls.clear()
+        self._ends.clear()
 
 
 def is_cold(idle: timedelta | None, ttl: timedelta) -> bool:

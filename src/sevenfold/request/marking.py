@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.messages import Message
@@ -30,19 +31,24 @@ class Marking:
     _state: PlacementState = FRESH
     _placement: Placement | None = None
     _standing: Spot | None = None
+    _touched: dict[Spot, datetime] = field(default_factory=dict[Spot, datetime])
+    """When a request last wrote or found what stands at each written place."""
 
     def use(self, frame: Frame, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
         """Another frame: nothing that was written behind the old one can be read."""
         self._facts = read_facts(frame, model, capabilities, frame_tokens)
         self._state, self._placement = FRESH, None
+        self._touched.clear()
 
     def plan(
         self,
         view: Sequence[Message],
         caller: tuple[Breakpoint, ...],
+        now: datetime,
         standing: Breakpoint | None = None,
     ) -> tuple[Breakpoint, ...]:
         """Ours for this view; the caller's own stay where they are, and are marked again beside them."""
+        self._forget_dead(now)
         spot = self._stand(view, standing) if standing else None
         facts = replace(self._facts, caller=(*self._facts.caller, *caller), standing=spot)
         self._placement = plan_breakpoints(view, facts, self.settings, self._state)
@@ -57,10 +63,23 @@ class Marking:
             known = self._standing = Spot(before + place.block + 1, place.index, place.block)
         return known
 
-    def answered(self) -> None:
-        """The last request was answered: what it marked is written."""
-        if self._placement is not None:
-            self._state, self._placement = self._placement.answered(), None
+    def answered(self, started: datetime) -> None:
+        """The last request, which started then, was answered: what it marked is written."""
+        if self._placement is None:
+            return
+        # The end looks back and finds the place that was written last, be it marked again or not.
+        for spot in (*self._state.written[-1:], *self._placement.spots):
+            self._touched[spot] = started
+        self._state, self._placement = self._placement.answered(), None
+        kept = {*self._state.written, self._state.standing}
+        self._touched = {spot: when for spot, when in self._touched.items() if spot in kept}
+
+    def _forget_dead(self, now: datetime) -> None:
+        """A marker on what nobody touched for a lifetime would read nothing, where an older one might."""
+        lifetime = self.settings.lifetime
+        alive = tuple(spot for spot in self._state.written if now - self._touched[spot] <= lifetime)
+        if len(alive) < len(self._state.written):
+            self._state = replace(self._state, written=alive)
 
     def cut(self, first: int) -> None:
         """The view was rewritten from this message on."""

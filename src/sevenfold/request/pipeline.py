@@ -206,7 +206,7 @@ class RequestPath:
                 reply.model or self.frame.model, "main", reply.usage_wire, reply.dialect, self.binding
             )
         )
-        self._marking.answered()
+        self._marking.answered(self._started or self.around.clock.now())
         usage = reply.usage if reply.usage.requests else None
         if usage is None:
             # A compatible server may say nothing of usage: the estimate stands.
@@ -246,7 +246,7 @@ class RequestPath:
         run = usage.last_run if usage else None
         idle = started - self.last_request if self.last_request else None
         self.sent_tokens = run.prompt if run else self.tally.count().tokens
-        self.local.sent(self.sent_tokens, is_cold=is_cold(idle, self.ttl))
+        self.local.sent(self.sent_tokens, started, is_cold=is_cold(idle, self.ttl))
         self.last_request, self.last_call = started, ended
         self.rounds += 1
 
@@ -299,7 +299,8 @@ class RequestPath:
         if self._view is None:
             count = self.tally.count().tokens
             messages = self.shown.messages()
-            marks = self._marking.plan(messages, self._caller_marks(), self._standing_mark())
+            now = self.around.clock.now()
+            marks = self._marking.plan(messages, self._caller_marks(), now, self._standing_mark())
             request = ModelRequest(self._sent_frame(), messages, marks)
             level, left = self.thresholds.level(count), self.thresholds.percent_left(count)
             self._view = View(request, count, level, left, tuple(self._cuts))

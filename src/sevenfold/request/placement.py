@@ -25,8 +25,9 @@ from sevenfold.core.models import Model
 from sevenfold.core.requests import Breakpoint, Frame
 from sevenfold.core.settings import amount, choice, switch
 
-KEPT = 8
-"""Written places remembered, so that after a cut one before it can be found."""
+KEPT = 64
+"""Written places remembered, so that after a cut one before it can be found. A round adds one; by the time
+that so many were added, a cut rarely begins before the first of them and still pays."""
 
 NEARLY = 2 / 3
 """Of the model's minimum: an estimate may be a third short, and a marker under the minimum costs nothing."""
