@@ -102,6 +102,13 @@ class Stage:
             pass
         return self.process.returncode
 
+    def settle(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for something outside the terminal, also after the program's end."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not holds():
+            assert time.monotonic() < deadline, f"it never came to pass that {what}"
+            select.select([], [], [], 0.05)
+
     def kill(self) -> None:
         """As kill -9 does: nothing is told."""
         self.process.send_signal(signal.SIGKILL)
