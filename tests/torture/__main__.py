@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.torture.contention import run_lock
 from tests.torture.faults import run_faults
+from tests.torture.files import run_files
 from tests.torture.kills import run_kills
 from tests.torture.paths import run_paths
 from tests.torture.post import run_mail
@@ -36,6 +37,7 @@ RIGS: Mapping[str, Rig] = {
     "races": run_races,
     "power": run_power,
     "shell": run_shell,
+    "files": run_files,
 }
 WHAT = """\
 rigs:
@@ -50,6 +52,7 @@ rigs:
   paths    hostile keys against a folder full of links, FIFOs and devices; roots that look alike
   races    a folder swapped for a link while it is used
   power    power cuts: simulated at every change, and on a loop-mounted file system (needs root)
+  files    hostile paths for every file tool under every permission, and links swapped in between
   shell    hostile command lines under every permission, with canaries, doors and a victim around
 
 examples:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.messages import ToolUse
 from sevenfold.run.reach import Reach, Verdict, real_paths
 from sevenfold.run.rules import Case, Rule, Rules, find_narrow, find_wide, rule_for
@@ -91,11 +92,16 @@ class Guard:
 
     def decide(self, use: ToolUse, need: Need) -> Verdict:
         """What holds for this call before anybody is asked. Looks at links, and changes nothing."""
-        case = self._case(use, need)
+        try:
+            return self._judge(self._case(use, need))
+        except SevenfoldError as error:  # nobody can tell where such a path leads
+            return Verdict("deny", str(error))
+
+    def _judge(self, case: Case) -> Verdict:
         denied = find_wide(self.rules.deny, case)
         if denied:
             return Verdict("deny", f"the rule {denied} forbids it", case.real)
-        barred = self._barred(need)
+        barred = self._barred(case.need)
         if barred:
             return Verdict("deny", barred, case.real)
         asked = find_wide(self.rules.ask, case)

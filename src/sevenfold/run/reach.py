@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.messages import ToolUse
 from sevenfold.run.tool import Need
 from sevenfold.store.user_files import find_real
@@ -59,7 +60,10 @@ class ForkGuard:
         self.reach = reach
 
     async def admit(self, _use: ToolUse, need: Need) -> Verdict:
-        real = real_paths(need)
+        try:
+            real = real_paths(need)
+        except SevenfoldError as error:
+            return Verdict("deny", str(error))
         reason = self.reach.denial(need, real)
         return Verdict("allow", "", real) if reason is None else Verdict("deny", reason, real)
 

@@ -60,7 +60,8 @@ class FileState:
 def find_real(path: str) -> str:
     """Where a path leads once every link is followed; what is not there yet counts as plain names."""
     check_path(path)
-    return os.path.realpath(path)
+    with mapped_errors(f"follow {path}"):
+        return os.path.realpath(path)
 
 
 @contextmanager

@@ -52,8 +52,8 @@ class Listing:
 def list_files(real: str, wanted: Wanted, hides: Hides = hide_nothing) -> Listing:
     """The plain files below a folder, by name."""
     listing, started, seen = Listing(), monotonic(), 0
-    ignores = _Ignores.above(real)
     with opened_folder(real) as top, mapped_errors(f"list {real}"):
+        ignores = _Ignores.above(real)
         for folder, folders, names, fd in os.fwalk(".", dir_fd=top, follow_symlinks=False):
             below = PurePosixPath(folder).parts
             if ".gitignore" in names:
