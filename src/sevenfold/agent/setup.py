@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
@@ -56,6 +57,8 @@ class Setup:
     """None: as settings say."""
     session: str | None = None
     """The one to take up again, or `latest`; None: a new one."""
+    start: Literal["startup", "clear"] = "startup"
+    """Of a new session, for hooks: whether it follows one that the person has put aside."""
     is_fork: bool = False
     """Branch off that session, which stays as it is."""
     ask: Ask = nobody
@@ -280,7 +283,8 @@ class _Opener:
         """What is said beside the first prompt: where the agent works, if that was not said yet, and what
         session-start hooks say."""
         stored, surrounds = self.ground.stored, self.surrounds()
-        source = "startup" if self.ground.session is None else "fork" if self.setup.is_fork else "resume"
+        resumed = "fork" if self.setup.is_fork else "resume"
+        source = self.setup.start if self.ground.session is None else resumed
         heard = NOTHING_HEARD
         if not self.setup.is_child:
             heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
