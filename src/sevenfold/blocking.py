@@ -18,12 +18,14 @@ from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.layers.context_sources import ContextFile, ContextSource
+from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.provider import Provider
 from sevenfold.request.bill_book import Spent
 from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks
 from sevenfold.request.history import History
 from sevenfold.request.overflow_job import Compacted, Part
 from sevenfold.request.view import View
+from sevenfold.run.fork import ForkResult, ToolRunner
 from sevenfold.run.governor import Governor
 from sevenfold.store.sessions import SessionId
 
@@ -147,6 +149,9 @@ class Session:
     @property
     def spent(self) -> tuple[Spent, ...]:
         return self._inner.spent
+
+    def run_fork(self, brief: ForkBrief, *, run_tool: ToolRunner | None = None) -> ForkResult:
+        return self._loop.run(self._inner.run_fork(brief, run_tool=run_tool))
 
     def turn_ended(self) -> None:
         self._loop.run(self._inner.turn_ended())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold import blocking
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
@@ -20,6 +21,8 @@ from sevenfold.engine import Session
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.providers.scripted import ScriptedProvider
+from sevenfold.providers.scripted import say as scripted
 from sevenfold.store.folder import Folder
 from sevenfold.store.records import UsageRecord
 from sevenfold.store.transcript_reader import Stored, scan
@@ -157,6 +160,15 @@ def test_where_a_model_drops_old_thinking_nothing_is_called_a_break(
     assert not [event for event in heard.events if isinstance(event, (PrefixBroken, CacheMissed))]
     trimmed = [event.who for event in heard.events if isinstance(event, PromptTrimmed)]
     assert trimmed == ["main", "main"], "a fork finds the request that wrote what it can still read"
+
+
+def test_a_fork_can_be_run_without_await() -> None:
+    provider = ScriptedProvider(lanes={"extract": [scripted("nothing")]})
+    with blocking.Session.open(FRAME, project=None, provider=provider) as session:
+        session.history.append(Message("user", "go"))
+        session.prepare()
+        assert session.run_fork(BRIEF).text == "nothing"
+        assert [spent.who for spent in session.spent] == ["extract"]
 
 
 def test_a_fork_needs_a_model() -> None:
