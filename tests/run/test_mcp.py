@@ -201,6 +201,18 @@ def test_a_session_that_goes_on_declares_exactly_what_it_had() -> None:
     asyncio.run(check())
 
 
+def test_a_session_that_began_without_servers_is_told_nothing_of_them_and_the_user_why() -> None:
+    async def check() -> None:
+        told = Told()
+        async with connected({"own": STDIO}, told) as client:
+            assert await client.tools([freeze_object({"name": "read", "input_schema": {}})]) == ()
+            assert client.sources() == ()
+        (deferred,) = told.of(McpDeferred)
+        assert "begin a new one" in str(deferred)
+
+    asyncio.run(check())
+
+
 def test_the_first_request_does_not_wait_for_a_server_that_says_nothing() -> None:
     async def check() -> None:
         told = Told()

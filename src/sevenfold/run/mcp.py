@@ -19,13 +19,15 @@ from sevenfold.core.events import Emit, McpDeferred, McpSkipped, ignore
 from sevenfold.core.json import JsonObject
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.layers.context_sources import ContextSource
-from sevenfold.run.mcp_catalog import PREFIX, KnownTool, choose_declared, declared_before
+from sevenfold.run.mcp_catalog import choose_declared, declared_before
 from sevenfold.run.mcp_link import FIRST_WAIT, Link
+from sevenfold.run.mcp_links import Links
 from sevenfold.run.mcp_settings import McpServer, McpSettings
 from sevenfold.run.mcp_tools import CALL, SEARCH, McpCall, McpTool, ToolSearch
 from sevenfold.run.mcp_transport import Place
 from sevenfold.run.tool import Tool
 
+BEGUN_WITHOUT = "this session began without MCP servers, and its list of tools cannot change; begin a new one"
 EXTRA = "the mcp package is not installed: install sevenfold[mcp]"
 
 
@@ -33,10 +35,12 @@ class McpClient:
     """The connections of one agent, and the tools that come with them."""
 
     def __init__(self, links: Sequence[Link], settings: McpSettings, emit: Emit) -> None:
-        self._links = {link.name: link for link in links}
+        self._links = Links(links)
         self._settings, self._emit = settings, emit
         self._declared: frozenset[str] = frozenset()
-        self._search = ToolSearch(self)
+        self._is_reachable = False
+        """The session has the tools by which servers are reached."""
+        self._search = ToolSearch(self._links)
 
     @classmethod
     def start(
@@ -56,7 +60,9 @@ class McpClient:
             emit(McpSkipped(", ".join(servers), EXTRA))
         elif servers:
             # The library logs what we tell as events; with nobody listening it would print.
-            logging.getLogger("mcp").addHandler(logging.NullHandler())
+            library = logging.getLogger("mcp")
+            if not library.handlers:
+                library.addHandler(logging.NullHandler())
             links = [
                 Link(name, server, settings, place, emit, first_wait=first_wait)
                 for name, server in servers.items()
@@ -73,55 +79,36 @@ class McpClient:
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(self._settings.start_seconds):
-                await asyncio.gather(*(link.wait_tried() for link in self._links.values()))
+                await self._links.wait_tried()
         if declared is not None:
             return self._tools_before(tuple(declared))
-        if not self._links:
+        if not self._links.links:
             return ()
-        choice = choose_declared(
-            {name: link.tools for name, link in self._links.items()}, self._settings.schema_tokens
-        )
+        listed = {link.name: link.tools for link in self._links}
+        choice = choose_declared(listed, self._settings.schema_tokens)
         for server, reason in choice.deferred.items():
             self._emit(McpDeferred(server, reason))
+        self._is_reachable = True
         self._declared = frozenset(tool.name for tool in choice.declared)
-        own = (McpTool(tool.spec, self) for tool in choice.declared)
-        return (*own, self._search, McpCall(self))
+        own = (McpTool(tool.spec, self._links) for tool in choice.declared)
+        return (*own, self._search, McpCall(self._links))
 
     def _tools_before(self, declared: Sequence[JsonObject]) -> tuple[Tool, ...]:
         specs = declared_before(declared)
         self._declared = frozenset(spec.name for spec in specs)
-        names = {tool.get("name") for tool in declared}
-        fixed: list[Tool] = [McpTool(spec, self) for spec in specs]
-        fixed += [self._search] if SEARCH in names else []
-        fixed += [McpCall(self)] if CALL in names else []
-        return tuple(fixed)
-
-    @property
-    def known(self) -> tuple[KnownTool, ...]:
-        """Every tool of every server that was ever connected."""
-        return tuple(tool for link in self._links.values() for tool in link.tools or ())
-
-    def find(self, name: str) -> KnownTool | None:
-        return next((tool for tool in self.known if tool.name == name), None)
-
-    def link_of(self, name: str) -> Link | None:
-        """The connection that a tool of ours belongs to, known or not yet."""
-        tool = self.find(name)
-        if tool is not None:
-            return self._links[tool.server]
-        owners = [link for link in self._links.values() if name.startswith(f"{PREFIX}{link.name}__")]
-        return max(owners, key=lambda link: len(link.name), default=None)
-
-    async def list_again(self) -> None:
-        """Ask every server what it offers now."""
-        await asyncio.gather(*(link.list_again() for link in self._links.values()))
+        if not {SEARCH, CALL} <= {tool.get("name") for tool in declared}:
+            for link in self._links:
+                self._emit(McpDeferred(link.name, BEGUN_WITHOUT))
+            return ()
+        self._is_reachable = True
+        return (*(McpTool(spec, self._links) for spec in specs), self._search, McpCall(self._links))
 
     def sources(self) -> tuple[ContextSource, ...]:
         """What the model is told of each server: its instructions, and its tools that are not in the list."""
         return tuple(
             ContextSource("mcp", self._said(link), link.name)
-            for link in self._links.values()
-            if link.tools is not None
+            for link in self._links
+            if link.tools is not None and self._is_reachable
         )
 
     def discovered(self) -> tuple[Extra, ...]:
@@ -130,7 +117,7 @@ class McpClient:
 
     async def close(self) -> None:
         """End every connection and the programs behind them."""
-        await asyncio.gather(*(link.close() for link in self._links.values()))
+        await self._links.close()
 
     def _said(self, link: Link) -> str:
         parts = [link.instructions.strip()]

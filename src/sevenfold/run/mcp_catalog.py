@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.json import JsonObject, write_json
@@ -134,4 +134,4 @@ def _words(text: str) -> list[str]:
 
 def with_unique_names(tools: Iterable[KnownTool]) -> tuple[KnownTool, ...]:
     """The tools less those that a server lists twice."""
-    return tuple({tool.name: replace(tool) for tool in tools}.values())
+    return tuple({tool.name: tool for tool in tools}.values())

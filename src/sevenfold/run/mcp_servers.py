@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
 from sevenfold.core.events import Emit, McpSkipped, ignore
@@ -68,7 +68,7 @@ async def _agreed(root: Path, trust: Trust | None, confirm: Confirm, emit: Emit)
     path = root / PROJECT_FILE
     try:
         found = await durably(lambda: read_project_file(path, root))
-        if not found.servers or (trust is not None and trust.is_trusted(PROJECT_FILE, found.content)):
+        if not found.servers or await durably(lambda: _is_agreed(found, trust)):
             return found.servers
         if not await confirm(_question(path, found.servers)):
             emit(McpSkipped(", ".join(found.servers), f"nobody has agreed to run what {path} names"))
@@ -81,6 +81,10 @@ async def _agreed(root: Path, trust: Trust | None, confirm: Confirm, emit: Emit)
         emit(McpSkipped(str(path), str(error)))
         return {}
     return found.servers
+
+
+def _is_agreed(found: Found, trust: Trust | None) -> bool:
+    return trust is not None and trust.is_trusted(PROJECT_FILE, found.content)
 
 
 def read_project_file(path: Path, root: Path) -> Found:
@@ -96,30 +100,26 @@ def read_project_file(path: Path, root: Path) -> Found:
 def _read_server(name: str, wire: Json) -> McpServer:
     if not is_name(name) or not isinstance(wire, JsonObject):
         raise InputError(f"mcpServers.{name[:80]!r} is no server; expected a name without blanks, an object")
-    args, env, headers = (
-        Lines().read(wire.get("args", ())),
-        Pairs().read(wire.get("env", EMPTY)),
-        Pairs().read(wire.get("headers", EMPTY)),
-    )
-    command, url = wire.get("command"), wire.get("url")
-    is_sound = all(item is None or is_line(item) for item in (command, url))
-    if not (is_sound and isinstance(args, tuple) and all(map(_is_table, (env, headers)))):
-        raise InputError(
-            f"mcpServers.{name} cannot be read; expected command, args and env, or url and headers, as text"
-        )
     if wire.get("type") == "sse":
         raise InputError(f"mcpServers.{name} is of type sse, which MCP has given up; use its http address")
-    return McpServer(
-        command=command if isinstance(command, str) else None,
-        args=args,
-        env=env if isinstance(env, JsonObject) else EMPTY,
-        url=url if isinstance(url, str) else None,
-        headers=headers if isinstance(headers, JsonObject) else EMPTY,
+    args = Lines().read(wire.get("args", ()))
+    env, headers = (Pairs().read(wire.get(key, EMPTY)) for key in ("env", "headers"))
+    command, url = wire.get("command"), wire.get("url")
+    if (
+        _is_optional(command)
+        and _is_optional(url)
+        and isinstance(args, tuple)
+        and isinstance(env, JsonObject)
+        and isinstance(headers, JsonObject)
+    ):
+        return McpServer(command=command, args=args, env=env, url=url, headers=headers)
+    raise InputError(
+        f"mcpServers.{name} cannot be read; expected command, args and env, or url and headers, as text"
     )
 
 
-def _is_table(value: object) -> bool:
-    return isinstance(value, JsonObject)
+def _is_optional(value: Json) -> TypeGuard[str | None]:
+    return value is None or is_line(value)
 
 
 def _question(path: Path, servers: Mapping[str, McpServer]) -> str:

@@ -3,15 +3,13 @@ them."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import UntrustedEntered
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.layers.fences import fenced
 from sevenfold.run.mcp_catalog import KnownTool, find_tools
-from sevenfold.run.mcp_link import Link
+from sevenfold.run.mcp_links import Links
 from sevenfold.run.mcp_results import size_bytes
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.workplace import Workplace
@@ -20,27 +18,14 @@ SEARCH, CALL = "tool_search", "mcp_call"
 MAX_SAID = 200
 
 
-class Servers(Protocol):
-    """What the tools need of the client."""
-
-    @property
-    def known(self) -> tuple[KnownTool, ...]: ...
-
-    def find(self, name: str) -> KnownTool | None: ...
-
-    def link_of(self, name: str) -> Link | None: ...
-
-    async def list_again(self) -> None: ...
-
-
-async def run_call(servers: Servers, name: str, given: JsonObject, on_progress: OnProgress) -> ToolOutput:
+async def run_call(links: Links, name: str, given: JsonObject, on_progress: OnProgress) -> ToolOutput:
     """Call a server's tool by our name for it."""
-    link = servers.link_of(name)
+    link = links.link_of(name)
     if link is None:
         return ToolOutput(
             f"no MCP server has a tool called {name}; look for one with {SEARCH}", is_error=True
         )
-    tool = servers.find(name)
+    tool = links.find(name)
     own = tool.own_name if tool else name.partition(f"__{link.name}__")[2]
     return await link.call(own, given, on_progress)
 
@@ -53,8 +38,8 @@ def _outside(name: str, given: JsonObject) -> Need:
 class McpTool:
     """A server's tool that stands in the list."""
 
-    def __init__(self, spec: ToolSpec, servers: Servers) -> None:
-        self._spec, self._servers = spec, servers
+    def __init__(self, spec: ToolSpec, links: Links) -> None:
+        self._spec, self._links = spec, links
 
     @property
     def spec(self) -> ToolSpec:
@@ -66,7 +51,7 @@ class McpTool:
 
     async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
         del place
-        return await run_call(self._servers, self._spec.name, given, on_progress)
+        return await run_call(self._links, self._spec.name, given, on_progress)
 
 
 _CALL_SPEC = ToolSpec(
@@ -88,8 +73,8 @@ _CALL_SPEC = ToolSpec(
 class McpCall:
     """Calls a server's tool that does not stand in the list."""
 
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+    def __init__(self, links: Links) -> None:
+        self._links = links
 
     @property
     def spec(self) -> ToolSpec:
@@ -101,7 +86,7 @@ class McpCall:
 
     async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
         del place
-        return await run_call(self._servers, _tool(given), _arguments(given), on_progress)
+        return await run_call(self._links, _tool(given), _arguments(given), on_progress)
 
 
 def _tool(given: JsonObject) -> str:
@@ -136,8 +121,8 @@ _SEARCH_SPEC = ToolSpec(
 class ToolSearch:
     """Looks tools up, and remembers which, so that a compaction does not lose them."""
 
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+    def __init__(self, links: Links) -> None:
+        self._links = links
         self._found: dict[str, KnownTool] = {}
 
     @property
@@ -150,13 +135,13 @@ class ToolSearch:
 
     async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
         del on_progress
-        found = find_tools(self._servers.known, _query(given))
+        found = find_tools(self._links.known, _query(given))
         if not found:
             # A server may offer more than it did when it was connected.
-            await self._servers.list_again()
-            found = find_tools(self._servers.known, _query(given))
+            await self._links.list_again()
+            found = find_tools(self._links.known, _query(given))
         if not found:
-            names = "\n".join(tool.name for tool in self._servers.known) or "none: no server is connected"
+            names = "\n".join(tool.name for tool in self._links.known) or "none: no server is connected"
             return ToolOutput(f"No tool fits. There are:\n{names}")
         for tool in found:
             self._found.pop(tool.name, None)

@@ -1,0 +1,47 @@
+"""The connections of one agent, and the tools that were ever heard of through them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sevenfold.run.mcp_catalog import PREFIX, KnownTool
+from sevenfold.run.mcp_link import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """One for each server, in the order of the settings."""
+
+    links: Sequence[Link]
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self.links)
+
+    @property
+    def known(self) -> tuple[KnownTool, ...]:
+        """Every tool of every server that was ever connected."""
+        return tuple(tool for link in self.links for tool in link.tools or ())
+
+    def find(self, name: str) -> KnownTool | None:
+        return next((tool for tool in self.known if tool.name == name), None)
+
+    def link_of(self, name: str) -> Link | None:
+        """The connection that a tool belongs to by its name, also where its server was not connected yet."""
+        tool = self.find(name)
+        if tool is not None:
+            return next(link for link in self.links if link.name == tool.server)
+        owners = [link for link in self.links if name.startswith(f"{PREFIX}{link.name}__")]
+        return max(owners, key=lambda link: len(link.name), default=None)
+
+    async def wait_tried(self) -> None:
+        """Until it is known of each whether it can be reached."""
+        await asyncio.gather(*(link.wait_tried() for link in self.links))
+
+    async def list_again(self) -> None:
+        """Ask every server what it offers now."""
+        await asyncio.gather(*(link.list_again() for link in self.links))
+
+    async def close(self) -> None:
+        await asyncio.gather(*(link.close() for link in self.links))
