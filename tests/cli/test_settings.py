@@ -97,7 +97,7 @@ def test_json_holds_everything_a_program_needs(project: Path, capsys: pytest.Cap
         "allowed": by_key["models.my-model.output_usd_per_mtok"]["allowed"],
         "environment": None,
     }
-    assert by_key["tool_results.opted_out"]["value"] == ["Read"]
+    assert by_key["tool_results.opted_out"]["value"] == ["Read", "read"]
     assert by_key["tool_results.limits"]["value"] == {}
     assert [item["key"] for item in shown["refused"]] == ["compact.auto_compact_pct"]
 

@@ -127,5 +127,5 @@ def test_the_settings_are_those_of_the_specification() -> None:
         200_000,
         2_000,
     )
-    assert SETTINGS.opted_out == ("Read",)
+    assert SETTINGS.opted_out == ("Read", "read")
     assert len(SETTINGS.limits) == 0

@@ -36,8 +36,9 @@ class ToolResultSettings:
     limits: Limits = limits(Limits(), at_least=1, base="limit_chars")
     """By tool, in characters, in place of `limit_chars`. Empty: no tool was measured to need its own."""
 
-    opted_out: tuple[str, ...] = names(("Read",))
-    """Tools with no limit, whatever `limits` says. Read brings spills back: storing that goes in circles."""
+    opted_out: tuple[str, ...] = names(("Read", "read"))
+    """Tools with no limit, whatever `limits` says. Read, by either name, brings spills back: storing that goes
+    in circles."""
 
 
 EMPTY_RESULT = "[the tool returned no output]"
