@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import sevenfold
 from sevenfold.run.confine.orders import Orders
 
 _START = (
     "import sys; sys.path.append(sys.argv[1]); from sevenfold.run.confine.supervise import main; "
     "main(int(sys.argv[2]), int(sys.argv[3]))"
 )
-_PACKAGES = str(Path(sevenfold.__file__).parent.parent)
+_PACKAGES = str(Path(__file__).resolve().parents[2])
+"""Where our own package lies, for an interpreter that looks nowhere by itself."""
 
 READ_BYTES = 65_536
 
