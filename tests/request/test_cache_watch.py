@@ -281,6 +281,18 @@ def test_what_the_provider_did_itself_is_no_miss(name: str) -> None:
     assert desk.events == []
 
 
+def test_an_answer_that_is_a_compaction_alone_has_read_what_its_run_says() -> None:
+    desk = Desk()
+    first, later = marked(SAID), marked((*SAID, assistant("So."), user("More?")), who="summary")
+    desk.watch.check(first, START)
+    desk.watch.settle(first, replace(NOTHING, usage=Usage(fresh=5, written_5m=700)), START)
+    desk.watch.check(later, START + MINUTE)
+    run = Iteration(fresh=30, read=700, output=90, kind="compaction")
+    found = desk.watch.settle(later, replace(NOTHING, usage=Usage(iterations=(run,))), START + MINUTE)
+    assert (found.read_tokens, found.cause) == (700, None)
+    assert desk.events == []
+
+
 def test_an_answer_to_a_request_that_nobody_checked_is_booked_all_the_same() -> None:
     desk = Desk()
     found = desk.watch.settle(marked(SAID), replace(NOTHING, usage=Usage(read=9)), START)

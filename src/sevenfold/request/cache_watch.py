@@ -22,7 +22,7 @@ from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import Cost
 from sevenfold.core.prompt_difference import Cause
 from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.core.usage import Counts
+from sevenfold.core.usage import Counts, Usage
 from sevenfold.request.bill_book import BillBook
 from sevenfold.request.prefix import Comparer, Sketch, Step
 from sevenfold.request.view import Cut
@@ -136,7 +136,7 @@ class CacheWatch:
         price = self.book.add(request.who, request.frame.model, reply, now)
         told = _told(reply.extra.get("diagnostics"))
         sent = next((item for item in self._own(request.who) if item.sketch.request is request), None)
-        run = reply.usage.last_run or Counts()
+        run = reply.usage.last_run or _summed_up(reply.usage)
         if sent is None:
             return Settled(0, run.read, None, told, price)
         sent.reply_id = reply.id
@@ -206,6 +206,11 @@ def _branches(found: _Found, request: ModelRequest) -> bool:
     """Whether a fork only leaves the conversation at an earlier place, with one message of its own."""
     is_alike = found.step.difference is not None and found.step.difference.cause == "message"
     return request.who != MAIN and is_alike and found.step.shared >= len(request.messages) - 1
+
+
+def _summed_up(usage: Usage) -> Counts:
+    """The run of an answer that is a compaction alone: it read the conversation, as any other would."""
+    return usage.iterations[-1] if usage.iterations else Counts()
 
 
 def _promise(request: ModelRequest, reply: Reply, started: datetime) -> Promise | None:
