@@ -15,6 +15,10 @@ from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks
 from sevenfold.request.overflow_head import NO_ROOM
 from sevenfold.request.overflow_job import Compacted
+from sevenfold.store.folder import Folder
+from sevenfold.store.records import BoundaryRecord
+from sevenfold.store.sessions import latest_session
+from sevenfold.store.transcript_reader import Stored, scan
 from tests.engine.talk import FRAME, Listener, call, result
 
 SUMMARY = "<summary>" + "What was done, at some length. " * 6 + "</summary>"
@@ -143,3 +147,15 @@ def test_hooks_that_fail_or_hang_cost_what_they_would_have_added_and_nothing_els
         HookFailed("restoring", "it took over 1 s (compact.hook_seconds)"),
         HookFailed("after compaction", "ValueError: late"),
     ]
+
+
+def test_the_boundary_names_the_tools_that_were_looked_up_before_it(tmp_path: Path) -> None:
+    async def restoring() -> Sequence[Extra]:
+        return (Extra("tools", "mcp__forge__search", "{}"), Extra("todo", "todo", "mend it"))
+
+    compacted(tmp_path, CompactHooks(restoring=restoring))
+    [place] = tmp_path.glob(".sevenfold/projects/*/sessions")
+    with Folder.open(place) as folder:
+        lines = scan(folder, latest_session(folder), kinds=("boundary",))
+        bodies = [line.record.body for line in lines if isinstance(line, Stored)]
+    assert [body.tools for body in bodies if isinstance(body, BoundaryRecord)] == [("mcp__forge__search",)]

@@ -81,7 +81,7 @@ class Compacting:
             if not any(map(is_context, done.view)):
                 # After the summary, and after any block: what stands before one is not read by the model.
                 done = replace(done, head=(*done.head, context.message))
-        self._adopt(done)
+        self._adopt(done, noted.extras)
         return done
 
     def _job(self, wishes: Wishes, noted: Noted) -> CompactJob:
@@ -133,7 +133,7 @@ class Compacting:
             self._spilled[name] = path
         return path
 
-    def _adopt(self, done: Compacted) -> None:
+    def _adopt(self, done: Compacted, extras: tuple[Extra, ...]) -> None:
         path, journal = self.path, self.path.around.journal
         before = path.shown.items
         kept = before[done.kept_from :]
@@ -152,7 +152,8 @@ class Compacting:
                 "manual" if done.trigger == "manual" else "auto",
                 done.tokens_before,
                 path.entries[last].id if last != OWN else None,
-                kept=segment,
+                tuple(extra.title for extra in extras if extra.kind == "tools"),
+                segment,
             )
         )
         self._write_again(done.head[: done.before], stays)
