@@ -12,7 +12,6 @@ from typing import TypeAlias
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.forks import ForkBrief, Permit, deny
-from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, control
 from sevenfold.run.permissions import Answer, Guard, Mode, Question
 from sevenfold.run.rules import Rules
 from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
@@ -23,7 +22,7 @@ from sevenfold.run.tools.shell import Shell
 from sevenfold.run.workplace import Workplace
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.shell_corpus import Line, all_lines
-from tests.torture.shell_stage import KEY, SECRET, Stage, strays
+from tests.torture.shell_stage import KEY, SECRET, Stage, adopting, children, strays
 
 SETTINGS = SandboxSettings(memory_mb=256, file_mb=16, processes=24)
 """Small, so that what is too much is soon too much."""
@@ -73,15 +72,15 @@ async def answer(question: Question) -> Answer:
 
 def run_shell(orders: Orders) -> list[Outcome]:
     """Every permission with every line, or with some of them."""
-    control(PR_SET_CHILD_SUBREAPER, 1)
-    return asyncio.run(_run(orders))
+    with adopting():
+        return asyncio.run(_run(orders))
 
 
 def run_planted(orders: Orders, sandbox: Sandbox, texts: Sequence[str]) -> Outcome:
     """These lines with a sandbox that is known not to hold."""
-    control(PR_SET_CHILD_SUBREAPER, 1)
     lines = [Line(text, "planted") for text in texts]
-    return asyncio.run(_play(orders, Permission("planted", "plan"), lines, sandbox))
+    with adopting():
+        return asyncio.run(_play(orders, Permission("planted", "plan"), lines, sandbox))
 
 
 async def _run(orders: Orders) -> list[Outcome]:
@@ -124,7 +123,7 @@ def _choose(orders: Orders, permission: Permission, lines: Sequence[Line]) -> Se
 async def _play(orders: Orders, permission: Permission, lines: Sequence[Line], sandbox: Sandbox) -> Outcome:
     with outcome(f"shell: {permission.name}", "lines") as found:
         waiting = list(reversed(lines))
-        known: set[int] = set()
+        known = set(children())
 
         async def work(number: int) -> None:
             with Stage(orders.place, number) as stage:

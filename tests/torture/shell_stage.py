@@ -9,9 +9,12 @@ import socket
 import stat
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
+
+from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, control
 
 SECRET = "this-key-must-never-be-shown"
 KEY = "this-variable-must-never-be-shown"
@@ -199,14 +202,30 @@ def digest(place: Path) -> str:
     return found.hexdigest()
 
 
+@contextmanager
+def adopting() -> Generator[None]:
+    """Whatever loses its parent below us comes to us for the length of a block, where it can be counted."""
+    control(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        yield
+    finally:
+        control(PR_SET_CHILD_SUBREAPER, 0)
+
+
+def children() -> list[int]:
+    """Our own, and those that were adopted."""
+    listing = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
+    return [int(pid) for pid in listing.split()]
+
+
 def strays(known: set[int]) -> list[str]:
     """Processes that came to us when their own parent ended: nobody may."""
     found: list[str] = []
     own = Path("/proc/self/cmdline").read_bytes()
-    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
+    for pid in children():
         with suppress(OSError):
             line = Path(f"/proc/{pid}/cmdline").read_bytes()
-            is_known = int(pid) in known or not line or line == own or b"confine.supervise" in line
+            is_known = pid in known or not line or line == own or b"confine.supervise" in line
             found += [] if is_known else [line.replace(b"\0", b" ").decode("utf-8", "replace")[:100]]
     return found
 
