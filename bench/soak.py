@@ -6,9 +6,9 @@
 The simulator runs in a process of its own, over HTTP, so that what grows here is the agent's. Turns of ten
 rounds, one tool call each; after some of them a fork on what was said so far, alone or two at the same time;
 in the middle a compaction by hand, with words for the summary, so that a model has to write it.
-Bars: no break of the prefix that nobody announced, no cache miss, no fork that reads less than 99% of what its
-parent had in the cache, no request that is refused, background work within the governor's cap for an hour,
-and at most 20 MB more memory at the end than after the first tenth.
+Bars: no break of the prefix that nobody announced, no cache miss, no fork that reads less than 99% of what
+its parent had in the cache, no request that is refused, background work within the governor's cap for an
+hour, and at most 20 MB more memory at the end than after the first tenth.
 """
 
 from __future__ import annotations
