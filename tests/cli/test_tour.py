@@ -23,13 +23,17 @@ def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_every_layer_that_there_is_acts_and_is_told(told: str) -> None:
-    for layer in (1, 2, 3, 4):
+    for layer in (1, 2, 3, 4, 7):
         assert f"layer {layer}: " in told, told
         assert f"Layer {layer}, " in told, told
     assert "went to disk" in told
     assert "old tool results left the prompt" in told
     assert re.search(r"compacted by notes: [\d,]+ → [\d,]+ tokens", told)
     assert re.search(r"read shop/\w+\.py again", told)
+    shares = [float(share) for share in re.findall(r"([\d.]+)% of a fork's", told)]
+    assert len(shares) == 2
+    assert min(shares) > 98, "all but what the conversation said last, and the fork's own line"
+    assert "The clerk writes: 2,400 orders." in told
 
 
 def test_the_work_is_done_and_the_bill_is_lower_than_without_layers(told: str) -> None:

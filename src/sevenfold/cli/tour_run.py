@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Mapping
@@ -10,6 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.face.aside import count_running
 from sevenfold.agent.seen import Seen
 from sevenfold.agent.setup import Setup, open_agent
 from sevenfold.cli.tour_repo import make_repository
@@ -24,6 +27,9 @@ from sevenfold.simulator.ledger import Ledger
 from sevenfold.testing import Simulator
 
 MODEL = "claude-opus-5"
+
+LONGEST_SECONDS = 60
+"""That the tour waits for an agent which answers at once."""
 
 Layers: TypeAlias = Mapping[str, Mapping[str, object]]
 
@@ -108,10 +114,20 @@ async def run_tour(folder: Path, layers: Layers, guide: Guide) -> Bill:
                 if end.reason != "answered":
                     raise SimulatorError(f"the tour's turn {scene.title!r} was {end.reason}: {end.error}")
                 await guide.close_scene()
+            await _hear_out(agent, guide)
         finally:
             await agent.close()
             await client.close()
         return _bill(simulator.ledger)
+
+
+async def _hear_out(agent: Agent, guide: Guide) -> None:
+    """Answer what agents in the background have to say, until none is at work."""
+    while agent.inbox or count_running(agent):
+        async with asyncio.timeout(LONGEST_SECONDS):
+            await agent.inbox.wait()
+        await agent.run_turn(None, guide.watch)
+        await guide.close_scene()
 
 
 def _bill(ledger: Ledger) -> Bill:

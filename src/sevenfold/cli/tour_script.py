@@ -11,7 +11,9 @@ from sevenfold.simulator.brain import Prompt, Reply, call_tool, say
 
 TESTS = "python3 -m unittest -q"
 CHECK = "Check the rates of"
+COUNT = "Count the orders of the night and tell your lead"
 """How the work of an agent of the tour begins, by which its requests are known."""
+COUNTED = "2,400 orders came in that night."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,14 @@ def _read(name: str) -> tuple[str, Mapping[str, object]]:
 
 def _shell(command: str, why: str) -> tuple[str, Mapping[str, object]]:
     return ("shell", {"command": command, "description": why, "access": "open"})
+
+
+def _agent(what: str, prompt: str, **given: object) -> tuple[str, Mapping[str, object]]:
+    return ("agent", {"description": what, "prompt": prompt, **given})
+
+
+def _letter(text: str) -> tuple[str, Mapping[str, object]]:
+    return ("send_message", {"to": "lead", "summary": "orders counted", "message": text})
 
 
 def _edit(old: str, new: str) -> tuple[str, Mapping[str, object]]:
@@ -106,6 +116,28 @@ SCENES = (
         (say("The report rounds half a cent up now, the tests pass, and all six tables were checked."),),
         compacts_before=True,
     ),
+    Scene(
+        "Side work",
+        "Two forks work at the same time. Each is sent the bytes of this conversation and one more line.",
+        "Have the rates of France and Germany checked once more.",
+        (
+            _calls(
+                "I have two forks look.",
+                _agent("check France", f"{CHECK} France.", kind="fork"),
+                _agent("check Germany", f"{CHECK} Germany.", kind="fork"),
+            ),
+            say("Both say that every rate is as the law has it."),
+        ),
+    ),
+    Scene(
+        "A message",
+        "An agent with a context of its own works in the background, and writes when it has something.",
+        "Let a clerk count the orders, and do not wait for it.",
+        (
+            _calls("A clerk counts.", _agent("count the orders", f"{COUNT}.", name="clerk", background=True)),
+            say("The clerk is at work and will write."),
+        ),
+    ),
 )
 
 
@@ -120,10 +152,15 @@ class TourBrain:
         self._left = [reply for scene in self.scenes for reply in scene.replies]
 
     async def reply(self, prompt: Prompt) -> Reply:
-        if CHECK in prompt.last_text:
-            return say(
-                f"{prompt.last_text.partition(CHECK)[2].split()[0].title()}: every rate is as the law has it."
-            )
+        asked = prompt.last_text
+        if CHECK in asked:
+            return say(f"{asked.rpartition(CHECK)[2].strip(' .')}: every rate is as the law has it.")
+        if COUNT in asked:
+            return say("Counted and told.") if prompt.results else _calls("", _letter(COUNTED))
+        if COUNTED in asked:
+            return say("The clerk writes: 2,400 orders.")
+        if "has ended" in asked:
+            return say("The clerk is done.")
         if not self._left:
             raise CallUnexpected(f"request {prompt.number} of the tour is not in its script")
         return self._left.pop(0)

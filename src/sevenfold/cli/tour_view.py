@@ -34,14 +34,14 @@ REASONS: dict[type[Event], str] = {
     events.HistoryCompacted: "Layer 4, compaction: the conversation goes on from the notes and the last "
     "rounds. The transcript on disk keeps every word.",
     events.FileRestored: "Files that were read last are read again from disk, as they are now.",
-    events.ForkEnded: "Layer 7, forks: a side run on the very bytes of the conversation, so that nearly all "
-    "of its prompt comes out of the cache.",
+    events.AgentEnded: "Layer 7, agents: what they answer or write is heard when the next round begins, or "
+    "begins a turn of its own.",
 }
 """Told once each, after the first event of its kind."""
 
 ONCE = (events.ResultSpilled, events.NotesUpdated)
 """Told the first time only: what is cleared is spilled too, and notes are kept all the time."""
-NEVER = (events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted)
+NEVER = (events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted, events.ForkEnded)
 
 
 class TourView(Guide):
@@ -102,12 +102,19 @@ class TourView(Guide):
             self._view.watch(seen)
             return
         kind = type(seen.event)
+        if isinstance(seen.event, events.ForkEnded):
+            self._show_fork(seen.event)
         if kind in NEVER or (kind in ONCE and kind in self._explained):
             return
         self._view.watch(seen)
         if kind not in self._explained and kind in REASONS:
             self._explained.add(kind)
             self._say(REASONS[kind], "accent", indent=2)
+
+    def _show_fork(self, fork: events.ForkEnded) -> None:
+        prompt = fork.read_tokens + fork.written_tokens + fork.fresh_tokens
+        share = spell_share(fork.read_tokens, prompt)
+        self._say(f"· layer 7: {share} of a fork's {prompt:,} tokens came out of the cache", "faint")
 
     def show_bill(self, here: Bill, there: Bill) -> None:
         self.put("")

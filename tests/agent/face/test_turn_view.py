@@ -205,3 +205,10 @@ def test_tools_that_show_nothing_stand_close_together(view: TurnView, paper: Pap
     for number in (1, 2):
         watch(view, ToolStarted(use("read", number), f"read {number}.py"), ended("x", "read", number))
     assert paper.text.split("\n") == ["", "● read 1.py  (2.0 s)  1 line", "● read 2.py  (2.0 s)  1 line"]
+
+
+def test_a_title_names_its_tool_once(view: TurnView, paper: Paper) -> None:
+    for said in ("fork agent ann: count", "count"):
+        watch(view, ToolStarted(use("agent"), said), ToolEnded(use("agent"), ToolOutput("7"), timedelta()))
+    assert "● fork agent ann: count" in paper.text
+    assert "● agent count" in paper.text

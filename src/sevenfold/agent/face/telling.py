@@ -42,12 +42,26 @@ _ROWS: dict[type[Event], _Row] = {
     events.RestoreSkipped: _Row(4, "{what} was not put back: {reason}", True),
     events.RungFailed: _Row(4, "no summary by {rung}: {reason}", True),
     events.BreakerOpened: _Row(4, "{breaker} stopped after {count} failures: {reason}", True),
+    events.AgentStarted: _Row(7, "the agent {name} begins ({kind})"),
+    events.AgentEnded: _Row(7, "the agent {name} is over: {outcome}"),
+    events.WorktreeKept: _Row(7, "{path} stays, on branch {branch}: {reason}"),
     events.ForkEnded: _Row(7, "the {kind} fork {outcome}: {read_tokens:,} tokens read from the cache"),
     events.ToolDenied: _Row(7, "{who} may not use {tool}: {reason}", True),
     events.PrefixBroken: _Row(None, "the cached prefix broke at {path}: {lost_tokens:,} tokens lost", True),
     events.CacheMissed: _Row(
         None, "the cache gave {read_tokens:,} of {expected_tokens:,} tokens back ({cause})", True
     ),
+    events.CallRefused: _Row(None, "{kind} may not ask a model: {reason}", True),
+    events.KindPaused: _Row(None, "{kind} rests until {until}: {reason}", True),
+    events.DocTracked: _Row(None, "{path} is a living document and is kept up to date from now on"),
+    events.DocUpdated: _Row(None, "{path} was brought up to date"),
+    events.McpConnected: _Row(None, "the MCP server {server} is there, with {tools} tools"),
+    events.McpFailed: _Row(None, "the MCP server {server} cannot be reached: {reason}", True),
+    events.McpSkipped: _Row(None, "the MCP server {server} is not used: {reason}", True),
+    events.RuleLost: _Row(None, "{rule} holds for this session alone: {reason}", True),
+    events.SandboxMissing: _Row(None, "commands cannot be held to {profile} access here: {reason}", True),
+    events.SkillSkipped: _Row(None, "the skill {path} is not offered: {reason}", True),
+    events.HooksIgnored: _Row(None, "hooks of {source} are not run: {reason}", True),
     events.ContextCut: _Row(None, "more context than {limit_tokens:,} tokens: {sources} were cut", True),
     events.HookFailed: _Row(None, "the hook {hook} failed: {reason}", True),
     events.InstructionSkipped: _Row(None, "{path} is not read: {reason}", True),
@@ -63,7 +77,8 @@ _ROWS: dict[type[Event], _Row] = {
 _QUIET = frozenset(
     {
         *(events.CutRegistered, events.ForkStarted, events.RungSkipped, events.HistoryRepaired),
-        *(events.TailSealed, events.TempSwept, events.LeaseReclaimed),
+        *(events.TailSealed, events.TempSwept, events.LeaseReclaimed, events.CallCharged),
+        *(events.McpDeferred, events.ToolFailed, events.TurnInterrupted, events.UntrustedEntered),
     }
 )
 """Told by what follows them, or of no use while a person works; `sevenfold doctor` has them."""

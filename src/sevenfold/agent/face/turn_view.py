@@ -198,7 +198,7 @@ class TurnView:
 
     def _title(self, use: ToolUse, said: str) -> str:
         words = " ".join(said.split()).replace(f"{self._root}/", "") if self._root else " ".join(said.split())
-        return words if words.startswith(use.name) else f"{use.name} {words}".rstrip()
+        return words if use.name in words.split()[:2] else f"{use.name} {words}".rstrip()
 
     def _end_round(self, seen: RoundEnded) -> None:
         self._end_text()
