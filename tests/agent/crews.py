@@ -16,6 +16,7 @@ from sevenfold.agent.send_message import SendMessage
 from sevenfold.agent.setup import Setup, open_agent
 from sevenfold.agent.team import Team
 from sevenfold.core.clock import ManualClock
+from sevenfold.core.events import Emit, Event
 from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.layers.mail import LEAD
 from sevenfold.providers.provider import Provider
@@ -26,6 +27,18 @@ from tests.agent.workshop import Noted, Plain
 MODEL = "claude-opus-5-5"
 
 
+@dataclass
+class Listener(Noted):
+    """Keeps what it is told, and may act on it."""
+
+    hears: Emit | None = None
+
+    def __call__(self, event: Event) -> None:
+        super().__call__(event)
+        if self.hears is not None:
+            self.hears(event)
+
+
 @dataclass(slots=True)
 class Crew:
     """A project, a lead in it, and its team."""
@@ -34,7 +47,7 @@ class Crew:
     provider: Provider
     mode: Mode = "bypass"
     tools: tuple[Tool, ...] = field(default_factory=lambda: (Plain(),))
-    noted: Noted = field(default_factory=Noted)
+    noted: Listener = field(default_factory=Listener)
     clock: ManualClock = field(default_factory=ManualClock)
     children: list[Child] = field(default_factory=list[Child])
     more_environ: dict[str, str] = field(default_factory=dict[str, str])

@@ -193,6 +193,31 @@ def test_a_turn_that_is_interrupted_ends_the_agents_it_waits_for(tmp_path: Path)
     ]
 
 
+def test_an_agent_that_a_person_stops_is_an_answer_and_the_turn_goes_on(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    async def never(_: ModelRequest) -> Reply:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with ScriptedProvider(
+        [say(calls=call(name="ada")), say("Stopped, then.")], lanes={"agent": never}
+    ) as models:
+
+        async def tell(lead: Lead) -> None:
+            turn = asyncio.create_task(lead.agent.run_turn("Go."))
+            await begun.wait()
+            assert [(row.name, row.state) for row in lead.tool.running()] == [("ada", "running")]
+            assert "ada" in lead.tool.extras()[0].text
+            await lead.tool.stop("ada")
+            assert (await turn).text == "Stopped, then."
+            assert [(row.name, row.state) for row in lead.tool.running()] == [("ada", "cancelled")]
+
+        work(Crew(tmp_path, models), tell)
+    assert "ended early: cancelled" in said(models.requests[-1].messages)
+
+
 def test_closing_the_lead_ends_the_agents_in_the_background(tmp_path: Path) -> None:
     begun = asyncio.Event()
 

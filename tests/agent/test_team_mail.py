@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.core.events import AgentEnded, Event
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.layers.mail import LEAD, Named, Note, find_mail_ids, read_address
@@ -96,6 +97,28 @@ def test_a_message_takes_up_an_agent_that_has_ended_from_where_it_was(tmp_path: 
     assert "The code is fine." in said(again.messages)
     assert "And the tests?" in said(again.messages)
     assert "The tests are fine, too." in said(models.requests[-1].messages)
+
+
+def test_what_is_said_to_an_agent_while_it_ends_is_not_lost(tmp_path: Path) -> None:
+    steps = [say(calls=call(name="ada")), say("Ok.")]
+    lanes = {"agent": [say("Done.")], "background agent": [say("Heard, too.")]}
+    with ScriptedProvider(steps, lanes=lanes) as models:
+        crew = Crew(tmp_path, models)
+
+        async def tell(lead: Lead) -> None:
+            def tell_at_the_end(event: Event) -> None:
+                member = lead.team.find("ada")
+                if isinstance(event, AgentEnded) and member is not None and not member.waiting:
+                    crew.noted.hears = None
+                    member.hear("One thing more.")
+
+            crew.noted.hears = tell_at_the_end
+            await lead.agent.run_turn("Go.")
+            await lead.ended("ada")
+            lead.agent.inbox.take_all()
+
+        work(crew, tell)
+    assert any("One thing more." in said(request.messages) for request in models.requests)
 
 
 def test_an_agent_of_an_earlier_run_can_be_taken_up_by_name(tmp_path: Path) -> None:

@@ -103,6 +103,28 @@ def test_a_teammate_goes_with_its_lead(tmp_path: Path) -> None:
     assert teammates_of(tmp_path) == []
 
 
+def test_a_detached_teammate_lives_on_and_can_be_asked_to_end(tmp_path: Path) -> None:
+    with Simulator(mate) as sim:
+        with ScriptedProvider([say(calls=call(detached=True)), say("Started.")]) as models:
+
+            async def begin(lead: Lead) -> None:
+                await lead.agent.run_turn("Go.")
+                await lead.agent.inbox.wait()
+
+            work(crew_on(sim, tmp_path, models), begin)
+        (pid,) = teammates_of(tmp_path)
+        gone = os.pidfd_open(pid)
+        with ScriptedProvider() as models:
+
+            async def go_on(lead: Lead) -> None:
+                await lead.team.send(LEAD, Named("ada"), ShutdownRequest("r1"), "")
+                await _readable(gone)
+
+            work(crew_on(sim, tmp_path, models), go_on)
+        os.close(gone)
+    assert teammates_of(tmp_path) == []
+
+
 def test_a_stopped_teammate_is_taken_up_again_from_its_transcript_by_a_message(tmp_path: Path) -> None:
     with Simulator(mate) as sim:
         with ScriptedProvider([say(calls=call()), say("Started.")]) as models:

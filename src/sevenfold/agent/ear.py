@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack, ExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeAlias
@@ -69,8 +69,7 @@ class Ear:
 
     async def close(self) -> None:
         """Acknowledge what is safe by now, and let go of the name."""
-        with suppress(MailError):
-            await durably(self._feed.collect)
+        await self._feed.settle()
         await self._exits.aclose()
 
 

@@ -67,6 +67,13 @@ class MailFeed:
         """Put a message that came another way into the mailbox, durably, and have it looked at."""
         self._mailbox.deliver(mail)
 
+    async def settle(self) -> None:
+        """Acknowledge what is safe by now."""
+        try:
+            await durably(self.collect)
+        except SevenfoldError as error:
+            self._emit(MailSkipped(self.name, str(error)))
+
     def wake(self) -> None:
         """There may be something: look now."""
         self._woken.set()

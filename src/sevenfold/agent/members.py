@@ -104,8 +104,7 @@ class Member:
     definition: Definition
     agent: Agent | None = None
     """While it runs in this process."""
-    task: asyncio.Task[None] | None = None
-    """While it runs in the background."""
+    task: asyncio.Task[Ending] | None = None
     waiting: list[str] = field(default_factory=list[str])
     """Said to it before it was there."""
     said: str = ""

@@ -67,9 +67,12 @@ class Runs:
 
     async def _run_fresh(self, member: Member, order: Order, pen: Tool, on_progress: OnProgress) -> Ending:
         tree: WorktreeEnd | None = None
+        listed = member.listed
         async with AsyncExitStack() as exits:
-            held = exits.enter_context(ExitStack())
-            await durably(lambda: self.office.roster.hold(member.listed, held))
+            if order.name:
+                # Others may want to talk with it, now or later.
+                held = exits.enter_context(ExitStack())
+                await durably(lambda: self.office.roster.hold(member.listed, held))
             if order.is_isolated:
                 trees = self._worktrees()
                 # What killed processes left behind goes now: nobody else looks for it.
@@ -82,12 +85,13 @@ class Runs:
             if every is not None:
                 exits.push_async_callback(_end, asyncio.create_task(self._tell(member, on_progress, every)))
             ending = await self._converse(member, child, order.prompt, on_progress)
-        note = (
-            f"its worktree stays at {tree.tree.path}, on branch {tree.tree.branch}: {tree.kept}"
-            if tree
-            else ""
-        )
-        return replace(ending, note=note if tree and tree.kept else "")
+        if tree is None or not tree.kept:
+            member.listed = listed
+            return ending
+        if order.name:
+            await durably(lambda: self.office.roster.write(member.listed))
+        where = f"{tree.tree.path}, on branch {tree.tree.branch}"
+        return replace(ending, note=f"its worktree stays at {where}: {tree.kept}")
 
     async def _converse(self, member: Member, child: Agent, prompt: str, on_progress: OnProgress) -> Ending:
         def watch(seen: Seen) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Protocol
+from uuid import uuid4
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
@@ -54,8 +55,6 @@ class Courier(Protocol):
         """What became of it, in a line for the sender."""
         ...
 
-    def new_request_id(self) -> str: ...
-
 
 class SendMessage:
     """One agent's pen. It cannot sign with another's name."""
@@ -84,5 +83,5 @@ class SendMessage:
         if not isinstance(message, JsonObject):
             raise InputError("message is missing; expected text or one of the structured messages")
         if str(message.get("type")).endswith("_request") and "request_id" not in message:
-            message = JsonObject({**message, "request_id": self._courier.new_request_id()})
+            message = JsonObject({**message, "request_id": uuid4().hex[:12]})
         return read_letter(message)

@@ -20,7 +20,11 @@ from sevenfold.core.events import AgentStarted, Emit, ignore
 from sevenfold.layers.mail import LEAD, Address, Letter, check_name
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress
+from sevenfold.store.offload import to_the_end
 from sevenfold.store.sessions import new_agent_session
+
+MAIN = "main-"
+"""How the name of a session begins that no agent started."""
 
 MOST_WAITING = 100
 """Agents that run or wait for room. A model that asks for more is going round in circles."""
@@ -47,7 +51,7 @@ class Team:
         if self._runs is not None:
             return
         place, project = agent.place, self._ground.project
-        name = f"main-{agent.session.id[:8]}"
+        name = f"{MAIN}{agent.session.id[:8]}"
         office = PostOffice(name, project.mail, project.control, place.clock, emit=place.emit)
         progress = ProgressLines(self._ground.catalog, place.emit)
         self._runs = Runs(self._ground, agent, office, self._open_child, progress, {})
@@ -64,9 +68,6 @@ class Team:
         """Bring a message to whoever is meant; what became of it. `lead` signs for the agent itself."""
         mail = self.mail
         return await mail.send(mail.name if sender == LEAD else sender, to, letter, summary)
-
-    def new_request_id(self) -> str:
-        return uuid4().hex[:12]
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -94,7 +95,14 @@ class Team:
         if order.is_background:
             self._go_on(member, order)
             return f"the agent {member.name!r} works in the background; you are told when it has ended"
-        return (await self._run(member, order, on_progress)).render()
+        task = member.task = asyncio.create_task(self._run(member, order, on_progress))
+        try:
+            await asyncio.wait({task})
+        finally:
+            # Whoever waits for it and is cancelled takes it along.
+            await _end({task})
+        ending = member.ending or Ending("cancelled", "")
+        return ending.render()
 
     def take_up(self, listed: Listed, prompt: str) -> str:
         """Go on with an agent that has ended, from its transcript, in the background."""
@@ -114,13 +122,11 @@ class Team:
             known = ", ".join(self._members) or "none"
             raise AddressUnknown(f"there is no agent called {name!r}; there are: {known}")
         if member.task is not None:
-            member.task.cancel()
-            await asyncio.wait({member.task})
+            await _end({member.task})
 
     async def close(self) -> None:
         """End everybody, and let go of the name."""
-        for member in self.members:
-            await self.stop(member.name)
+        await _end({member.task for member in self.members if member.task is not None})
         if self._mail is not None:
             await self._mail.close()
 
@@ -135,18 +141,19 @@ class Team:
         if len(running) >= MOST_WAITING:
             raise AgentRefused(f"{len(running)} agents run or wait already; wait until some have ended")
         name = order.name or f"{order.definition.name}-{uuid4().hex[:6]}"
-        if name == LEAD or any(member.name == name for member in running):
-            raise InputError(f"an agent called {name!r} runs already; use another name")
+        if name == LEAD or name.startswith(MAIN) or any(member.name == name for member in running):
+            raise InputError(f"the name {name!r} is taken; use another one")
         return check_name(name)
 
     def _go_on(self, member: Member, order: Order) -> None:
         """Run it with nobody waiting: its end is told."""
         member.task = asyncio.create_task(self._run_alone(member, order))
 
-    async def _run_alone(self, member: Member, order: Order) -> None:
+    async def _run_alone(self, member: Member, order: Order) -> Ending:
         ending = await self._run(member, order, _silent)
         if order.kind != "teammate" or ending.outcome != "answered":
             self._joined.lead.post(render_ended(member, ending))
+        return ending
 
     async def _run(self, member: Member, order: Order, on_progress: OnProgress) -> Ending:
         runs = self._joined
@@ -159,10 +166,27 @@ class Team:
                 ending = await runs.run(member, order, pen, on_progress)
         except SevenfoldError as error:
             ending = Ending("failed", str(error))
+        except Exception as error:  # nobody else would hear of what went wrong in the background
+            ending = Ending("failed", f"{type(error).__name__}: {error}")
         finally:
             member.ending = ending
             emit(ending.event(member.listed))
+        if member.waiting:
+            # Said to it between its last round and its end.
+            self.take_up(member.listed, "\n\n".join(member.waiting))
         return ending
+
+
+async def _end(tasks: set[asyncio.Task[Ending]]) -> None:
+    """Cancel them and wait, whoever loses patience meanwhile: each has something to tidy up."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await to_the_end(_wait(tasks))
+
+
+async def _wait(tasks: set[asyncio.Task[Ending]]) -> None:
+    await asyncio.wait(tasks)
 
 
 def _silent(_text: str) -> None:

@@ -119,6 +119,8 @@ class TeamMail:
         own = [member for member in self._team.members if member.is_running and member.listed.kind == "fresh"]
         here = frozenset({self.name, *(member.name for member in own)})
         told = await self._office.send_to_all(sender, here, letter, summary)
+        for name in (*told, *here):
+            self._note_request(letter, name)
         if sender != self.name:
             self._send_to_lead(sender, letter)
             told.append(LEAD)
@@ -138,16 +140,15 @@ class TeamMail:
     async def _send_to_name(self, sender: str, name: str, letter: Letter, summary: str) -> str:
         self._note_request(letter, name)
         member = self._team.find(name)
-        if member is not None and member.is_running and member.listed.kind != "teammate":
-            self._tell(member, sender, letter)
-            return f"{name} hears it when its next round begins"
+        if member is not None and member.listed.kind == "fork":
+            raise AddressUnknown(f"{name} is a fork, which hears nothing; start a fresh agent to talk with")
+        if member is not None and member.listed.kind == "fresh":
+            return self._tell(member, sender, letter)
         listed = await durably(lambda: self._office.roster.find(name))
-        if listed is not None and listed.kind in ("fresh", "fork"):
+        if listed is not None and listed.kind == "fresh":
             if await durably(lambda: self._office.roster.is_running(name)):
                 raise AddressUnknown(f"{name} works for another session; write to that one")
-            self._check_answer(name, sender, letter)
-            approved = replace(listed, plan=APPROVED) if self._is_go_ahead(sender, letter) else listed
-            return self._team.take_up(approved, render_mail(uuid4().hex, sender, letter))
+            return self._go_on(listed, sender, letter)
         is_running = await self._office.send_to_name(sender, name, letter, summary)
         if is_running:
             return f"it is in the mailbox of {name}: {summarize(letter, summary)}"
@@ -155,11 +156,20 @@ class TeamMail:
             return f"it is in the mailbox of {name}, who is not running now"
         return self._team.take_up(listed, "")
 
-    def _tell(self, member: Member, sender: str, letter: Letter) -> None:
+    def _tell(self, member: Member, sender: str, letter: Letter) -> str:
+        if not member.is_running:
+            return self._go_on(member.listed, sender, letter)
         self._check_answer(member.name, sender, letter)
         if self._is_go_ahead(sender, letter) and member.agent is not None:
             member.agent.mode = self._lead.mode
         member.hear(render_mail(uuid4().hex, sender, letter))
+        return f"{member.name} hears it when its next round begins"
+
+    def _go_on(self, listed: Listed, sender: str, letter: Letter) -> str:
+        """Take up an agent that has ended, with a message."""
+        self._check_answer(listed.name, sender, letter)
+        approved = replace(listed, plan=APPROVED) if self._is_go_ahead(sender, letter) else listed
+        return self._team.take_up(approved, render_mail(uuid4().hex, sender, letter))
 
     def _check_answer(self, asker: str, sender: str, letter: Letter) -> None:
         if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):

@@ -11,7 +11,6 @@ import os
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
-from uuid import uuid4
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.ear import Ear
@@ -85,9 +84,6 @@ class Teammate:
                 return await self._send_to_name(
                     sender, self._charge.lead if name == LEAD else name, letter, summary
                 )
-
-    def new_request_id(self) -> str:
-        return uuid4().hex[:12]
 
     async def work(self, agent: Agent) -> None:
         """Until it may end: a turn for what was said, and its answer to the lead."""
@@ -167,31 +163,40 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
             raise error
 
 
-async def _main() -> int:
-    reader = asyncio.StreamReader(limit=4 * 1024 * 1024)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    charge = read_charge(await reader.readline())
-    gone = asyncio.Event()
+async def _run(charge: Charge) -> None:
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
 
-    async def watch() -> None:
-        await reader.read()
+    def leave() -> None:
+        loop.remove_reader(sys.stdin.fileno())
         gone.set()
 
-    watching = None if charge.is_detached else asyncio.create_task(watch())
-    try:
-        await run_teammate(charge, gone)
-    except SevenfoldError as error:
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
-        return 1
-    finally:
-        if watching is not None:
-            watching.cancel()
-    return 0
+    if not charge.is_detached:
+        # Readable when the lead has closed its end, or died: nothing more is ever sent.
+        loop.add_reader(sys.stdin.fileno(), leave)
+    await run_teammate(charge, gone)
 
 
 def main() -> int:
-    return asyncio.run(_main())
+    """Be a teammate, as the line on standard input says."""
+    try:
+        charge = read_charge(sys.stdin.buffer.readline())
+        if charge.is_detached:
+            _detach()
+        asyncio.run(_run(charge))
+    except SevenfoldError as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 1
+    return 0
+
+
+def _detach() -> None:
+    """Go on as nobody's child: the lead sees this process end, and need not bury it later."""
+    if os.fork():
+        os._exit(0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.close(null)
 
 
 if __name__ == "__main__":

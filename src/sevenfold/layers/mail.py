@@ -220,6 +220,7 @@ def find_mail_ids(messages: Sequence[Message]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
+    request_id: str
     who: str
     is_plan: bool
 
@@ -228,16 +229,17 @@ class _Asked:
 class Handshakes:
     """Requests that wait for an answer. Only the one who was asked can give it, and once."""
 
-    _asked: dict[str, _Asked] = field(default_factory=dict[str, "_Asked"])
+    _asked: set[_Asked] = field(default_factory=set["_Asked"])
 
     def ask(self, request: Request, to: str) -> None:
-        self._asked[request.request_id] = _Asked(to, isinstance(request, PlanRequest))
+        self._asked.add(_Asked(request.request_id, to, isinstance(request, PlanRequest)))
 
     def settle(self, answer: Answer, sender: str) -> bool:
         """Whether this answers a request of ours; it is settled then."""
-        if self._asked.get(answer.request_id) != _Asked(sender, isinstance(answer, PlanAnswer)):
+        asked = _Asked(answer.request_id, sender, isinstance(answer, PlanAnswer))
+        if asked not in self._asked:
             return False
-        del self._asked[answer.request_id]
+        self._asked.remove(asked)
         return True
 
 
