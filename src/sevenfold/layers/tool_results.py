@@ -37,8 +37,8 @@ class ToolResultSettings:
     """By tool, in characters, in place of `limit_chars`. Empty: no tool was measured to need its own."""
 
     opted_out: tuple[str, ...] = names(("Read", "read"))
-    """Tools with no limit, whatever `limits` says. Read, by either name, brings spills back: storing that goes
-    in circles."""
+    """Tools with no limit, whatever `limits` says. Read, by either name, brings spills back: storing those
+    again goes in circles."""
 
 
 EMPTY_RESULT = "[the tool returned no output]"
