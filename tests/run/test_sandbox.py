@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,24 @@ def test_git_runs_no_program_that_a_repository_names_while_it_only_looks(tmp_pat
     subprocess.run([*git, "config", "core.fsmonitor", "./evil"], check=True)
     text = told(held_by(way), "read-only", "git status --short", place)
     assert text == "?? evil\n"
+
+
+@both
+@held
+def test_git_can_look_at_a_worktree_whose_repository_lies_elsewhere(
+    tmp_path: Path, way: Means, profile: Profile
+) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    subprocess.run(["git", "-C", str(main), "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    subprocess.run(["git", "-C", str(main), "worktree", "add", "-q", str(tree)], check=True)
+    (tree / "new").touch()
+    place = replace(place_in(tmp_path), root=tree, cwd=tree)
+    text = told(
+        held_by(way), profile, f"git status --short; git log --format=%s; echo x > {main}/.git/HEAD", place
+    )
+    assert text.startswith("?? new\nfirst\n")
+    assert (main / ".git" / "HEAD").read_text(encoding="utf-8").startswith("ref:")
 
 
 @both

@@ -111,7 +111,7 @@ async def _play_bubblewrap(orders: Orders, lines: Sequence[Line]) -> list[Outcom
 
 
 def _choose(orders: Orders, permission: Permission, lines: Sequence[Line]) -> Sequence[Line]:
-    wanted = orders.pick(24, 150, len(lines))
+    wanted = orders.pick(24, 60, len(lines))
     if wanted >= len(lines):
         return lines
     random = orders.random(f"shell {permission.name}")

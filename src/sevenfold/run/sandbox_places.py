@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+from sevenfold.core.errors import StoreError
 from sevenfold.run.sensitive import why_guarded
 from sevenfold.run.workplace import Workplace
+from sevenfold.store.git_root import find_root
 
 SYSTEM = (
     *(
@@ -60,6 +62,9 @@ def readable(place: Workplace, more: tuple[str, ...]) -> list[str]:
     found += [os.path.join(home, name) for name in TOOLCHAINS if home]
     found += [os.path.expanduser(path) for path in more]
     found += _of_path(place.environ, home)
+    with suppress(StoreError):
+        # A worktree's history lies with its repository, if that knows it.
+        found.append(str(find_root(place.cwd) / ".git"))
     return list(dict.fromkeys(found))
 
 
