@@ -71,9 +71,11 @@ class _Talk(asyncio.SubprocessProtocol):
     def text(self, stream: int) -> str:
         return self._kept[stream].decode("utf-8", "replace")
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
+    def hear(self, fd: int, data: bytes) -> None:
         kept = self._kept[fd]
         kept += data[: MAX_BYTES - len(kept)]
+
+    pipe_data_received = hear  # by asyncio's name for it
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         self._open.discard(fd)
