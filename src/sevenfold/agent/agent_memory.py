@@ -9,11 +9,12 @@ The same format as memory: one topic a file, and an index that the agent is show
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.agent.definitions import Scope
-from sevenfold.core.errors import FileMissing
+from sevenfold.core.errors import FileMissing, KeyRefused
 from sevenfold.core.text import cut_lines
 from sevenfold.layers.fences import fenced
 from sevenfold.store.instruction_file import FileReader
@@ -68,13 +69,16 @@ def read_memory(places: MemoryPlaces, scope: Scope, agent: str) -> AgentMemory:
     """An agent's memory as it is now, its folder made if need be. Blocks on the disk."""
     folder = places.folder(scope, agent)
     folder.mkdir(mode=0o755 if scope == "project" else 0o700, parents=True, exist_ok=True)
-    # A repository could have a link there: what is shown must lie in the scope it is said to.
     within = {"user": places.home, "project": places.root, "local": places.project}[scope]
+    real = Path(os.path.realpath(folder))
+    # A repository could have a link there, and an agent may write where this leads.
+    if not real.is_relative_to(os.path.realpath(within)):
+        raise KeyRefused(f"the memory {folder} leads out of {within}; put a folder there")
     try:
-        text = FileReader().read(folder / INDEX, within=(within,)).text
+        text = FileReader().read(real / INDEX, within=(within,)).text
     except FileMissing:
-        return AgentMemory(folder, "")
+        return AgentMemory(real, "")
     lines = text.strip().splitlines()
     cut = cut_lines("\n".join(lines[:MAX_INDEX_LINES]), MAX_INDEX_BYTES)
     is_cut = len(lines) > MAX_INDEX_LINES or len(cut) < len("\n".join(lines[:MAX_INDEX_LINES]))
-    return AgentMemory(folder, f"{cut}\n[the index goes on; shorten it]" if is_cut else cut)
+    return AgentMemory(real, f"{cut}\n[the index goes on; shorten it]" if is_cut else cut)
