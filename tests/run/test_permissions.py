@@ -223,6 +223,21 @@ def test_what_lies_beside_the_project_may_be_in_reach(root: Path) -> None:
     assert "own files" in at.decide(use("edit"), edit(home / "settings.toml")).reason
 
 
+def test_folders_that_are_reached_by_a_link_count_as_what_they_lead_to(root: Path) -> None:
+    real, link = root.parent / "real", root.parent / "link"
+    for name in ("home/memory", "project"):
+        (real / name).mkdir(parents=True)
+    link.symlink_to(real)
+    at = Guard("accept-edits", Rules(), link / "project", home=link / "home")
+    at.reach = Reach(edit=(link / "home/memory",))
+    decided = {
+        name: at.decide(use("edit"), edit(link / name)).decision
+        for name in ("project/a.py", "home/memory/a.md", "home/settings.toml")
+    }
+    assert list(decided.values()) == ["allow", "allow", "ask"]
+    assert at.decide(use("edit"), edit(real / "home/settings.toml")).decision == "ask"
+
+
 def test_a_person_is_asked_and_a_no_answers_the_model(root: Path) -> None:
     person = Person(Answer(False, words="use the other file"))
     at = guard(root)

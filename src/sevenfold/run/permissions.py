@@ -18,6 +18,7 @@ from sevenfold.run.reach import Reach, Verdict, real_paths
 from sevenfold.run.rules import Case, Rule, Rules, find_narrow, find_wide, rule_for
 from sevenfold.run.sensitive import why_guarded, why_secret
 from sevenfold.run.tool import Need, NeedKind
+from sevenfold.store.user_files import find_real
 
 Mode: TypeAlias = Literal["ask", "accept-edits", "plan", "read-only", "bypass"]
 MODES: tuple[Mode, ...] = ("ask", "accept-edits", "plan", "read-only", "bypass")
@@ -74,7 +75,7 @@ class Guard:
     mode: Mode
     rules: Rules
     root: Path
-    """The project's folder, links resolved: read without asking, edited where the mode says so."""
+    """The project's folder: read without asking, edited where the mode says so."""
     ask: Ask = nobody
     reach: Reach = field(default_factory=Reach)
     """What may be read and edited beside the project without asking: spills, memory."""
@@ -85,6 +86,10 @@ class Guard:
     may_run_held: bool = False
     """In `ask` mode: a command that a sandbox holds to the project need not be asked for."""
     grants: Grants = field(default_factory=Grants)
+
+    def __post_init__(self) -> None:
+        self.root, self.user_home = Path(find_real(str(self.root))), Path(find_real(str(self.user_home)))
+        self.home = Path(find_real(str(self.home))) if self.home else None
 
     def at(self, root: Path) -> Guard:
         """The same for an agent in a folder of its own."""

@@ -26,10 +26,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Folders, links resolved. What may be edited may be read."""
+    """Folders, wherever links lead when it is made. What may be edited may be read."""
 
     read: tuple[Path, ...] = ()
     edit: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Calls are judged by real paths, and many a home folder is reached by a link.
+        object.__setattr__(self, "read", tuple(Path(find_real(str(folder))) for folder in self.read))
+        object.__setattr__(self, "edit", tuple(Path(find_real(str(folder))) for folder in self.edit))
 
     def may_read(self, real: str) -> bool:
         return any(Path(real).is_relative_to(folder) for folder in (*self.read, *self.edit))
