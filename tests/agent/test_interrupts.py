@@ -87,7 +87,10 @@ async def tell(home: Path, simulator: Simulator, at: int, *, leaves: bool) -> st
 
 
 def check_sent(messages: tuple[Message, ...], at: int) -> None:
-    """Every call has its own result, in the message after it."""
+    """Every call has its own result, in the message after it, and no answer stands there twice."""
+    spoken = [str(block) for message in messages for block in message.blocks if message.role == "assistant"]
+    for answer in ("I look", "That is all"):
+        assert sum(answer in text for text in spoken) <= 1, at
     for message, after in pairwise(messages):
         calls = [block.id for block in message.blocks if isinstance(block, ToolUse)]
         if calls:

@@ -249,9 +249,10 @@ class Agent:
                 raise
             view = shorter
             reply = await self._send(view, turn)
+        turn.half = []
         # An answer that came is paid for: it is kept, whoever has lost patience meanwhile.
         await to_the_end(self.session.record(reply))
-        turn.rounds, turn.text, turn.half = turn.rounds + 1, reply.text, []
+        turn.rounds, turn.text = turn.rounds + 1, reply.text
         tokens = reply.usage.context_tokens if reply.usage.requests else None
         turn.watch(RoundEnded(reply, tokens or view.tokens, self.session.limit_tokens, self.spent_usd))
         return reply

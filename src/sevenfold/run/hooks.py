@@ -67,9 +67,6 @@ class Hooks:
     def __init__(self, hooks: Sequence[Hook], place: HookPlace, emit: Emit = ignore) -> None:
         self._hooks, self.place, self._emit = tuple(hooks), place, emit
 
-    def has(self, event: HookEvent) -> bool:
-        return any(hook.event == event for hook in self._hooks)
-
     async def ask(self, event: HookEvent, subject: str = "", **details: object) -> Heard:
         """What the hooks of an event say; `subject` is what their matchers look at."""
         chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(subject)]
