@@ -58,7 +58,7 @@ RECOVERY_ROUNDS = 8
 YOUNG_SHARE = 1.5
 """Rounds to come that a session may hope for, for each that it has had."""
 
-SCANNED = 64
+SCANNED = 96
 """Results that are looked at in every round; older ones every `SCAN_ROUNDS`, for they change no more."""
 SCAN_ROUNDS = 16
 
