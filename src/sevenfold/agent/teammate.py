@@ -149,7 +149,12 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
         )
         sockets = choose_folder(ground.folders.home, environ)
         ear = await Ear.open(
-            office, listed, ground.project.sessions, sockets=sockets, on_letter=mate.take, emit=ignore
+            office,
+            listed,
+            ground.project.sessions,
+            sockets=sockets,
+            on_letter=mate.take,
+            emit=agent.place.emit,
         )
         exits.push_async_callback(ear.close)
         working = asyncio.create_task(mate.work(agent))
