@@ -98,7 +98,7 @@ def run_swaps(stage: Stage, orders: Orders) -> Outcome:
         swapper = threading.Thread(target=_swap, args=(stage, stopped))
         swapper.start()
         try:
-            asyncio.run(_use_swapped(stage, orders.pick(100, 1_000, 20_000), found))
+            asyncio.run(_use_swapped(stage, orders.pick(100, 1_000, 5_000), found))
         finally:
             stopped.set()
             swapper.join()
