@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sevenfold.blocking import Session
 from sevenfold.core.errors import DiskFull, WindowFull
-from sevenfold.core.events import BillMissing, HistoryChanged, ResultSpilled, SpillFailed, TranscriptFailed
+from sevenfold.core.events import BillLost, HistoryChanged, ResultSpilled, SpillFailed, TranscriptFailed
 from sevenfold.core.json import EMPTY
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
 from sevenfold.core.usage import NO_USAGE
@@ -147,13 +147,13 @@ def test_an_answer_without_a_bill_is_told_once_and_so_is_one_that_is_read_again(
         session.history.append(result(number, "short"))
     session.close()
     assert [(spent.calls, spent.cost) for spent in session.spent] == [(3, None)]
-    assert [event for event in listener.events if isinstance(event, BillMissing)] == [
-        BillMissing(FRAME.model, "none came")
+    assert [event for event in listener.events if isinstance(event, BillLost)] == [
+        BillLost(FRAME.model, "none came")
     ]
     listener.events.clear()
     again = opened(session.id)
     assert "names no count" in next(
-        event.reason for event in listener.events if isinstance(event, BillMissing)
+        event.reason for event in listener.events if isinstance(event, BillLost)
     )
     assert len(again.prepare().request.messages) == 7
 

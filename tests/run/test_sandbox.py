@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.events import Event, SandboxMissing
+from sevenfold.core.events import Event, SandboxFailed
 from sevenfold.run import sandbox_trial
 from sevenfold.run.command import Command
 from sevenfold.run.confine.seccomp import ARCHITECTURES, make_filter
@@ -218,7 +218,7 @@ def test_without_landlock_bubblewrap_is_tried_and_without_both_it_is_said(
     found = asyncio.run(find_sandbox(SandboxSettings(), os.environ, events.append))
     assert found.means == {}
     assert "install bubblewrap" in found.why_not
-    assert events == [SandboxMissing(profile, found.why_not) for profile in HELD]
+    assert events == [SandboxFailed(profile, found.why_not) for profile in HELD]
 
 
 def test_a_sandbox_that_is_turned_off_holds_nothing() -> None:

@@ -14,7 +14,7 @@ class GuardedMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxMissing:
+class SandboxFailed:
     """Commands cannot be held here: those that must be are refused, and others are asked for."""
 
     profile: str

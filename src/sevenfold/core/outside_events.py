@@ -1,5 +1,4 @@
-"""Events of what comes from outside the agent, and of documents that it keeps up to date: part of the union in
-`core/events.py`."""
+"""What comes from outside, and living documents, as events; `core/events.py` has them in its union."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.clock import Clock
-from sevenfold.core.events import BillMissing, Emit, HistoryChanged
+from sevenfold.core.events import BillLost, Emit, HistoryChanged
 from sevenfold.core.flatten import INSERTED, FlattenRules
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolUse, ToolUseId, is_markable
@@ -107,7 +107,7 @@ class RequestPath:
         """The caller's own cache markers, by message of the history."""
         self._marking = Marking(around.settings.cache)
         self._cuts: list[Cut] = []
-        self._unbilled: set[BillMissing] = set()
+        self._unbilled: set[BillLost] = set()
         self._view: View | None = None
         self._handed: View | None = None
         """The one that was handed out last; a view that was only looked at is none."""
@@ -220,7 +220,7 @@ class RequestPath:
 
     def miss_bill(self, model: str, reason: str) -> None:
         """An answer has no bill to count from."""
-        event = BillMissing(model, reason)
+        event = BillLost(model, reason)
         if event not in self._unbilled:
             self._unbilled.add(event)
             self.around.emit(event)

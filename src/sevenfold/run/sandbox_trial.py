@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sevenfold.core.events import Emit, SandboxMissing, ignore
+from sevenfold.core.events import Emit, SandboxFailed, ignore
 from sevenfold.run.command import Command
 from sevenfold.run.confine.landlock import OLDEST, read_version
 from sevenfold.run.confine.seccomp import is_known
@@ -38,7 +38,7 @@ async def find_sandbox(settings: SandboxSettings, environ: Mapping[str, str], em
     found = await _find(settings, environ)
     for profile in HELD:
         if not found.holds(profile):
-            emit(SandboxMissing(profile, found.why_not))
+            emit(SandboxFailed(profile, found.why_not))
     return found
 
 

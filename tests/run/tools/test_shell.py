@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.events import GuardedMoved, SandboxMissing
+from sevenfold.core.events import GuardedMoved, SandboxFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.run import command_output, job
@@ -156,7 +156,7 @@ def test_where_nothing_holds_what_must_be_held_is_refused(tmp_path: Path, mode: 
     assert output.is_error
     assert "there is no such thing here" in text_of(output)
     assert not (bench.place.root / "ran").exists()
-    assert [type(event) for event in bench.events] == [SandboxMissing]
+    assert [type(event) for event in bench.events] == [SandboxFailed]
 
 
 @pytest.mark.parametrize("mode", ["ask", "accept-edits"])

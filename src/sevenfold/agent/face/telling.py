@@ -59,7 +59,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.McpFailed: _Row(None, "the MCP server {server} cannot be reached: {reason}", True),
     events.McpSkipped: _Row(None, "the MCP server {server} is not used: {reason}", True),
     events.RuleLost: _Row(None, "{rule} holds for this session alone: {reason}", True),
-    events.SandboxMissing: _Row(None, "commands cannot be held to {profile} access here: {reason}", True),
+    events.SandboxFailed: _Row(None, "commands cannot be held to {profile} access here: {reason}", True),
     events.SkillSkipped: _Row(None, "the skill {path} is not offered: {reason}", True),
     events.HooksIgnored: _Row(None, "hooks of {source} are not run: {reason}", True),
     events.ContextCut: _Row(None, "more context than {limit_tokens:,} tokens: {sources} were cut", True),

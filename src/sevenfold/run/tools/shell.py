@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.events import SandboxMissing
+from sevenfold.core.events import SandboxFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.sound import sound_text
 from sevenfold.run.confine.supervise import GRACE_SECONDS
@@ -89,7 +89,7 @@ class Shell:
         if os.uname().sysname != "Linux":
             return failed(f"not run: commands run on Linux only so far, and this is {os.uname().sysname}")
         if wish.profile != "open" and not self._sandbox.holds(wish.profile):
-            place.emit(SandboxMissing(wish.profile, self._sandbox.why_not))
+            place.emit(SandboxFailed(wish.profile, self._sandbox.why_not))
             return failed(
                 f"not run: a command cannot be held to {wish.profile} access on this machine "
                 f"({self._sandbox.why_not}). Use other tools, or tell the user"

@@ -1,0 +1,150 @@
+"""Layers 3 and 4 at work, as events; `core/events.py` has them in its union."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerOpened:
+    """Something automatic failed or helped nothing too often in a row, and is not tried again by itself."""
+
+    breaker: str
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerStateLost:
+    """What was known about failed compactions could not be read or kept, so that counting starts anew."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    """The view is about to be cut down to a summary."""
+
+    trigger: str
+    tokens_before: int
+    target_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCut:
+    """Instruction files and other context have more than their share of the window: not all is shown."""
+
+    sources: str
+    """The ones that lost text, separated by commas."""
+    limit_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraRestored:
+    """Something beside files that was in view before a compaction was put back after it."""
+
+    kind: str
+    """`skill`, `plan`, `todo`, `tasks`, `tools`, `agents`, `mcp`, `hook` or `session`."""
+    title: str
+    tokens: int
+    is_cut: bool
+    """Only its beginning fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRestored:
+    """A file that was read before a compaction was read again after it."""
+
+    path: str
+    tokens: int
+    is_cut: bool
+    """Only its beginning fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCompacted:
+    """A summary stands for what came before it."""
+
+    rung: str
+    trigger: str
+    tokens_before: int
+    tokens_after: int
+    kept_messages: int
+    calls: int
+    """Model calls that it took, failed ones included."""
+    milliseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class HookFailed:
+    """A hook failed or took too long: what it would have added is missing, and the rest goes on."""
+
+    hook: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotesRecordLost:
+    """How far session notes go could not be read, so that they count as covering nothing until they are next
+    brought up to date."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotesSkipped:
+    """Session notes were due and were not brought up to date; what they cover stays as it was."""
+
+    session: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotesTruncated:
+    """Session notes are over their limits, so that a part of them stays out of the prompt."""
+
+    session: str
+    sections: str
+    """The ones that lost lines, separated by commas."""
+    tokens: int
+    """Of what is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotesUpdated:
+    """Session notes were brought up to date."""
+
+    session: str
+    writer: str
+    """`structural` or `model`."""
+    tokens: int
+    covered: int
+    """How many messages of the history they cover."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSkipped:
+    """Something that was in view before a compaction was not put back after it."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RungFailed:
+    """One way to make a summary was tried and failed."""
+
+    rung: str
+    reason: str
+    failures_in_row: int
+    """Of model calls, over the life of the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class RungSkipped:
+    """One way to make a summary was not tried."""
+
+    rung: str
+    reason: str
