@@ -37,6 +37,8 @@ OUTSIDE = (
     "home/settings.toml",
     "project_evil/a.py",
 )
+AROUND = ("outside", "user", "home", "project_evil")
+"""What lies beside the project, and rules deny where the mode allows everything."""
 INSIDE = ("src/a.py", "src/deep/b.py", "memory/a.md", "folder/x", ".git/config", ".git/HEAD", ".bashrc")
 GUARDED = frozenset(
     {
@@ -137,12 +139,13 @@ class Stage:
         return dict(self._looked(str(self.base)))
 
     def may_change(self, trial: Trial, path: str) -> bool:
+        if trial.name == "bypass":
+            # Everything but what its rules deny.
+            return not any(Path(path).is_relative_to(self.base / name) for name in AROUND)
         if not Path(path).is_relative_to(self.root):
             return False
         parts = Path(path).relative_to(self.root).parts
         match trial.name:
-            case "bypass":
-                return True
             case "accept-edits":
                 return not any(part.casefold() in GUARDED for part in parts)
             case "fork":
@@ -151,7 +154,7 @@ class Stage:
                 return False
 
     def _guard(self, mode: Mode) -> Guard:
-        around = [f"edit({self.base}/{name}/**)" for name in ("outside", "user", "home", "project_evil")]
+        around = [f"edit({self.base}/{name}/**)" for name in AROUND]
         rules = read_rules(deny=around) if mode == "bypass" else Rules()
         return Guard(mode, rules, self.root, home=self.base / "home", user_home=self.base / "user")
 
