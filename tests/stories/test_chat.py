@@ -96,8 +96,9 @@ def test_what_was_half_typed_when_a_question_came_is_there_again(place: Place) -
         stage.wait_until(lambda: "› half a" not in stage.shown, "the input is empty for the answer")
         stage.enter("y")
         stage.wait_for("It is done.")
-        stage.wait_until(lambda: "› half a" in stage.shown, "what was half typed is back")
+        stage.wait_until(lambda: "› half a" in stage.shown and is_idle(stage), "what was half typed is back")
         stage.type(CTRL_C)
+        stage.wait_until(lambda: "› half a" not in stage.shown, "it is taken back")
         leave(stage)
 
 

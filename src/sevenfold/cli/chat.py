@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.agent.face.asking import Asking
-from sevenfold.agent.face.chat import Chat, House
+from sevenfold.agent.face.chat import Chat, Keyboard
+from sevenfold.agent.face.house import House
 from sevenfold.agent.face.one_shot import OutputForm, Shot, run_once
 from sevenfold.agent.face.past import Past
 from sevenfold.agent.face.plain_terminal import PlainTerminal
+from sevenfold.agent.face.scene import Scene
 from sevenfold.agent.face.terminal import Terminal
 from sevenfold.agent.face.typed import read_typed
 from sevenfold.agent.face.welcome import render_ways
@@ -113,25 +115,25 @@ async def _chat(options: Namespace, setup: Setup, screen: Screen) -> int:
     setup = replace(setup, ask=asking.ask, confirm=_Confirming(screen).ask)
     agent = await open_agent(setup)
     with _open_past() as past:
-        chat = Chat(agent, _house(setup), asking)
+        chat = Chat(agent, _house(setup), asking, lambda scene: _keyboard(scene, past, agent.place.cwd))
         loop = asyncio.get_running_loop()
         for number in LEAVING:
             loop.add_signal_handler(number, chat.leave)
-        with _keyboard(chat, past, agent) as keyboard:
-            await chat.run(keyboard, cast("str | None", options.prompt) or "")
+        await chat.run(cast("str | None", options.prompt) or "")
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}")
     return 0
 
 
-def _keyboard(chat: Chat, past: Past, agent: Agent) -> Terminal | PlainTerminal:
+def _keyboard(scene: Scene, past: Past, cwd: Path) -> Keyboard:
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        return Terminal(chat, past, agent.place.cwd)
-    return PlainTerminal(chat)
+        return Terminal(scene, past, cwd)
+    return PlainTerminal(scene)
 
 
 def _house(setup: Setup) -> House:
     async def open_session(session: str | None) -> Agent:
-        return await open_agent(replace(setup, session=session, is_fork=False))
+        start = "clear" if session is None else setup.start
+        return await open_agent(replace(setup, session=session, is_fork=False, start=start))
 
     async def describe_context(session: str) -> str:
         facts = await asyncio.to_thread(read_context, setup.project, SessionId(session), None, os.environ)

@@ -20,7 +20,7 @@ from sevenfold.core import events
 from sevenfold.core.events import Event
 from sevenfold.run.permissions import Answer, Question
 
-WORD_SECONDS = 0.06
+WORD_SECONDS = 0.035
 """A reader takes some 0.25 s for a word, and skims most of what a terminal prints."""
 MOST_COLUMNS = 100
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.face.asking import Asking
 from sevenfold.agent.face.brush import Brush
-from sevenfold.agent.face.chat import Chat, House
+from sevenfold.agent.face.chat import Chat
+from sevenfold.agent.face.house import House
 from sevenfold.core.clock import ManualClock
 from sevenfold.store.sessions import SessionEntry
 
@@ -22,6 +23,12 @@ class Keys:
         self.typed = ""
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._changed = asyncio.Event()
+
+    def __enter__(self) -> None:
+        """There is no terminal to prepare."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nor to restore."""
 
     @property
     def text(self) -> str:
@@ -86,7 +93,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         house = House(self._open, lambda: self.sessions, self._describe, lambda: ["- [A](a.md) — a hook"])
-        self.chat = Chat(self.agent, house, self.asking, self.clock)
+        self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
 
     async def _open(self, _session: str | None) -> Agent:
         return self.others.pop(0)

@@ -35,7 +35,7 @@ def play(
         agents = [await shop.open(ask=asking.ask) for _ in range(sessions)]
         desk = Desk(agents[0], asking, others=agents[1:])
         async with asyncio.timeout(60):
-            running = asyncio.create_task(desk.chat.run(desk.keys))
+            running = asyncio.create_task(desk.chat.run())
             await asyncio.sleep(0)
             await story(desk)
             desk.keys.leave()

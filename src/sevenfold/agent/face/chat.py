@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -14,6 +14,8 @@ from sevenfold.agent.face.aside import count_running
 from sevenfold.agent.face.asking import Asking, render_question, render_request
 from sevenfold.agent.face.brush import Brush, Tone
 from sevenfold.agent.face.commands import Asked, Unknown, read_command
+from sevenfold.agent.face.house import House
+from sevenfold.agent.face.scene import Scene
 from sevenfold.agent.face.slashes import run_slash
 from sevenfold.agent.face.status import Status, render_status
 from sevenfold.agent.face.turn_view import Surface, TurnView
@@ -22,7 +24,6 @@ from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.messages import Message
-from sevenfold.store.sessions import SessionEntry
 
 TWICE = timedelta(seconds=2)
 """Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
@@ -31,86 +32,92 @@ TWICE = timedelta(seconds=2)
 class Keyboard(Surface, Protocol):
     """A terminal: where a turn is shown, and where lines come from."""
 
-    async def read(self) -> str: ...
+    def __enter__(self) -> object: ...
 
-    def settle(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
-    def leave(self) -> None: ...
+    async def read(self) -> str:
+        """The next line; EOFError when the person leaves."""
+        ...
 
-    def empty(self) -> None: ...
+    def settle(self) -> None:
+        """Nothing is moving any more."""
+        ...
 
-    def set_aside(self) -> None: ...
+    def leave(self) -> None:
+        """Have `read` end."""
+        ...
+
+    def empty(self) -> None:
+        """Take back what is typed."""
+        ...
+
+    def set_aside(self) -> None:
+        """Make room for an answer; `bring_back` restores what was typed."""
+        ...
 
     def bring_back(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """What a chat is given by whoever opens it."""
-
-    open: Callable[[str | None], Awaitable[Agent]]
-    """An agent in a session of that id; None: in a new one."""
-    sessions: Callable[[], Sequence[SessionEntry]]
-    describe_context: Callable[[str], Awaitable[str]]
-    """What fills the window of a session, by its id."""
-    memories: Callable[[], Sequence[str]]
-    """The index of what is remembered of the project, line by line."""
 
 
 class Chat:
     """One person's conversation, until they leave."""
 
-    def __init__(self, agent: Agent, house: House, asking: Asking, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        house: House,
+        asking: Asking,
+        make_keyboard: Callable[[Scene], Keyboard],
+        clock: Clock | None = None,
+    ) -> None:
         self.agent, self.house = agent, house
         self._asking = asking
         self._clock = clock or SystemClock()
-        self._keyboard: Keyboard | None = None
+        self._keyboard = make_keyboard(self)
+        self.view = TurnView(
+            self._keyboard, Status(), root=str(agent.place.cwd), unfolding="ctrl-o or /expand"
+        )
         self._turn: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._doing: asyncio.Task[None] | None = None
         """The command that is carried out."""
         self._last_interrupt: timedelta | None = None
         self._is_over = False
-        self.view: TurnView
         asking.on_change = self._question_changed
-
-    async def run(self, keyboard: Keyboard, first: str = "") -> None:
-        """Until the person leaves: then the turn is interrupted, and the session closed."""
-        self._keyboard = keyboard
-        root = str(self.agent.place.cwd)
-        self.view = TurnView(keyboard, Status(), root=root, unfolding="ctrl-o or /expand")
         self.renew_status()
-        heeding = asyncio.create_task(self._heed_mail())
-        doing = asyncio.create_task(self._do_lines())
-        try:
-            if first:
-                self._lines.put_nowait(first)
-            await self._listen(keyboard)
-            if not self._is_over:
-                await doing
-        finally:
-            heeding.cancel()
-            doing.cancel()
-            await asyncio.wait({doing})
-            await self.end_turn()
-            await self.agent.close("prompt_input_exit")
+
+    async def run(self, first: str = "") -> None:
+        """Until the person leaves: then the turn is interrupted, and the session closed."""
+        if first:
+            self._lines.put_nowait(first)
+        with self._keyboard:
+            heeding = asyncio.create_task(self._heed_mail())
+            doing = asyncio.create_task(self._do_lines())
+            try:
+                await self._listen()
+                if not self._is_over:
+                    await doing
+            finally:
+                heeding.cancel()
+                doing.cancel()
+                await asyncio.wait({doing})
+                await self.end_turn()
+                await self.agent.close("prompt_input_exit")
 
     @property
     def is_busy(self) -> bool:
         return self._turn is not None and not self._turn.done()
 
-    def say(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> None:
-        self.view.say(text, tone, indent=indent)
+    def say(self, text: str, tone: Tone = "plain") -> None:
+        self.view.say(text, tone)
 
     def put(self, text: str) -> None:
         """Print what is painted already."""
-        if self._keyboard is not None:
-            self._keyboard.put(text)
+        self._keyboard.put(text)
 
     def leave(self) -> None:
         self._is_over = True
-        if self._keyboard is not None:
-            self._keyboard.leave()
+        self._keyboard.leave()
 
     async def exchange(self, session: str | None) -> None:
         """Go on in another session, or in a new one. The one that was open is closed only if that works."""
@@ -151,7 +158,7 @@ class Chat:
             self.agent.interrupt()
         elif self._doing is not None and not self._doing.done():
             self._doing.cancel()
-        elif is_typed and self._keyboard is not None:
+        elif is_typed:
             self._keyboard.empty()
         else:
             self.say("Ctrl-C again leaves; so does Ctrl-D", "faint")
@@ -160,11 +167,11 @@ class Chat:
         if not self.view.unfold():
             self.say("nothing is folded", "faint")
 
-    async def _listen(self, keyboard: Keyboard) -> None:
+    async def _listen(self) -> None:
         """Hand on what is typed, or answer with it. The input stays open whatever else goes on."""
         with suppress(EOFError):
             while not self._is_over:
-                line = await keyboard.read()
+                line = await self._keyboard.read()
                 if line.strip() and not self._asking.hear(line):
                     self._lines.put_nowait(line)
         self._lines.put_nowait(None)
@@ -184,13 +191,10 @@ class Chat:
     def renew_status(self) -> None:
         """The model or the mode may have changed."""
         self.view.status = replace(self.view.status, model=self.agent.frame.model, mode=self.agent.mode)
-        if self._keyboard is not None:
-            self._keyboard.refresh()
+        self._keyboard.refresh()
 
     def _question_changed(self) -> None:
         keyboard, question = self._keyboard, self._asking.question
-        if keyboard is None:
-            return
         if question is None:
             keyboard.bring_back()
         else:
@@ -224,8 +228,7 @@ class Chat:
             self.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
         finally:
             self.view.end()
-            if self._keyboard is not None:
-                self._keyboard.settle()
+            self._keyboard.settle()
 
     def _show_end(self, end: TurnEnd) -> None:
         match end.reason:

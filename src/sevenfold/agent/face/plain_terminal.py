@@ -13,7 +13,8 @@ from typing import Self, TextIO
 from sevenfold.agent.face.brush import Brush
 from sevenfold.agent.face.pane import Pane
 from sevenfold.agent.face.prompting import CONTINUES
-from sevenfold.agent.face.terminal import Scene, has_unicode
+from sevenfold.agent.face.scene import Scene
+from sevenfold.agent.face.terminal import has_unicode
 
 PROMPT = "> "
 MORE = "... "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 from sevenfold.agent.face.completing import list_candidates
 from sevenfold.agent.face.pane import Pane
 from sevenfold.agent.face.past import Past
+from sevenfold.agent.face.scene import Scene
 from sevenfold.core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.output import Output
-
-    from sevenfold.agent.face.terminal import Scene
 
 CONTINUES = "\\"
 """Before Enter: the text goes on in a new line."""

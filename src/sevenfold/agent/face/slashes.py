@@ -6,24 +6,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from sevenfold.agent.face.aside import find_agents, find_tasks
 from sevenfold.agent.face.commands import Asked, render_help
+from sevenfold.agent.face.house import Conversation
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.prices import Cost, add_costs
 from sevenfold.run.permissions import MODES
 
-if TYPE_CHECKING:
-    from sevenfold.agent.face.chat import Chat
-
 MOST_SESSIONS = 15
 """That are listed; older ones are named by their id."""
 
-Doing: TypeAlias = "Callable[[Chat, str], Awaitable[None]]"
+Doing: TypeAlias = Callable[[Conversation, str], Awaitable[None]]
 
 
-async def run_slash(chat: Chat, asked: Asked) -> None:
+async def run_slash(chat: Conversation, asked: Asked) -> None:
     """Carry a command out. What goes wrong is said, and the chat goes on."""
     if chat.is_busy and not asked.slash.is_anytime:
         chat.say(f"/{asked.slash.name} waits for the end of the turn; Ctrl-C interrupts it", "warning")
@@ -37,21 +35,21 @@ async def run_slash(chat: Chat, asked: Asked) -> None:
         raise
 
 
-async def _help(chat: Chat, _: str) -> None:
+async def _help(chat: Conversation, _: str) -> None:
     for line in render_help():
         chat.say(line)
 
 
-async def _compact(chat: Chat, focus: str) -> None:
+async def _compact(chat: Conversation, focus: str) -> None:
     done = await chat.agent.compact(focus)
     chat.say(f"compacted: {done.tokens_before:,} tokens were in view, {done.tokens_after:,} are now", "good")
 
 
-async def _context(chat: Chat, _: str) -> None:
+async def _context(chat: Conversation, _: str) -> None:
     chat.put(await chat.house.describe_context(chat.agent.session.id))
 
 
-async def _cost(chat: Chat, _: str) -> None:
+async def _cost(chat: Conversation, _: str) -> None:
     lanes = chat.agent.session.spent
     if not lanes:
         chat.say("no model was asked yet", "faint")
@@ -65,7 +63,7 @@ async def _cost(chat: Chat, _: str) -> None:
     chat.say(f"in all {_usd(add_costs(lane.cost for lane in lanes))}; without caching {plain}", "strong")
 
 
-async def _memory(chat: Chat, _: str) -> None:
+async def _memory(chat: Conversation, _: str) -> None:
     memories = await asyncio.to_thread(chat.house.memories)
     for line in memories:
         chat.say(line)
@@ -73,11 +71,11 @@ async def _memory(chat: Chat, _: str) -> None:
         chat.say("nothing is remembered of this project yet; say what should be", "faint")
 
 
-async def _dream(chat: Chat, _: str) -> None:
+async def _dream(chat: Conversation, _: str) -> None:
     chat.say("layer 6 is not built yet: there is nobody to dream. Memories stay as they are", "warning")
 
 
-async def _agents(chat: Chat, _: str) -> None:
+async def _agents(chat: Conversation, _: str) -> None:
     agents = find_agents(chat.agent)
     for line in agents.listing() if agents else ():
         chat.say(line)
@@ -87,7 +85,7 @@ async def _agents(chat: Chat, _: str) -> None:
         chat.say("this session has no tool for starting agents", "faint")
 
 
-async def _tasks(chat: Chat, _: str) -> None:
+async def _tasks(chat: Conversation, _: str) -> None:
     tasks, agents = find_tasks(chat.agent), find_agents(chat.agent)
     lines = [task.line for task in tasks.all()] if tasks else []
     lines += [f"{row.name}: {row.state}, {row.said}" for row in agents.running()] if agents else []
@@ -95,7 +93,7 @@ async def _tasks(chat: Chat, _: str) -> None:
         chat.say(line)
 
 
-async def _kill(chat: Chat, name: str) -> None:
+async def _kill(chat: Conversation, name: str) -> None:
     tasks, agents = find_tasks(chat.agent), find_agents(chat.agent)
     if tasks is not None and any(task.id == name for task in tasks.all()):
         await tasks.stop(name)
@@ -107,13 +105,13 @@ async def _kill(chat: Chat, name: str) -> None:
     chat.say(f"{name} was ended", "good")
 
 
-async def _expand(chat: Chat, argument: str) -> None:
+async def _expand(chat: Conversation, argument: str) -> None:
     back = int(argument) if argument.isascii() and argument.isdigit() else 1
     if not chat.view.unfold(back):
         chat.say(f"{len(chat.view.folds)} outputs are folded; /expand 1 is the last of them", "faint")
 
 
-async def _mode(chat: Chat, argument: str) -> None:
+async def _mode(chat: Conversation, argument: str) -> None:
     if argument in MODES:
         chat.agent.mode = argument
         chat.renew_status()
@@ -123,14 +121,14 @@ async def _mode(chat: Chat, argument: str) -> None:
     chat.say(f"the mode is {chat.agent.mode}")
 
 
-async def _model(chat: Chat, name: str) -> None:
+async def _model(chat: Conversation, name: str) -> None:
     if name:
         await chat.agent.use_model(name)
         chat.renew_status()
     chat.say(f"the model is {chat.agent.frame.model}")
 
 
-async def _resume(chat: Chat, session: str) -> None:
+async def _resume(chat: Conversation, session: str) -> None:
     sessions = await asyncio.to_thread(chat.house.sessions)
     if not session:
         for entry in sessions[:MOST_SESSIONS]:
@@ -146,13 +144,13 @@ async def _resume(chat: Chat, session: str) -> None:
     chat.say(f"session {found[0][:12]}, {len(chat.agent.session.history)} messages", "good")
 
 
-async def _clear(chat: Chat, _: str) -> None:
+async def _clear(chat: Conversation, _: str) -> None:
     old = chat.agent.session.id
     await chat.exchange(None)
     chat.say(f"a new session; /resume {old[:12]} goes back", "good")
 
 
-async def _quit(chat: Chat, _: str) -> None:
+async def _quit(chat: Conversation, _: str) -> None:
     chat.leave()
 
 

@@ -10,11 +10,13 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from sevenfold.agent.face.brush import Brush
 from sevenfold.agent.face.pane import Pane
 from sevenfold.agent.face.past import Past
+from sevenfold.agent.face.prompting import make_session
+from sevenfold.agent.face.scene import Scene
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -24,34 +26,10 @@ REDRAW_SECONDS = 0.04
 """Twenty-five times a second looks like writing, and costs little even over a slow line."""
 
 
-class Scene(Protocol):
-    """What stands around the input, and what its keys do."""
-
-    def live(self, brush: Brush) -> str:
-        """What is still moving."""
-        ...
-
-    def question(self, brush: Brush) -> str:
-        """What is asked, while something is."""
-        ...
-
-    def status_line(self, columns: int) -> str: ...
-
-    def interrupt(self, *, is_typed: bool) -> None:
-        """Ctrl-C, with something in the input or nothing."""
-        ...
-
-    def unfold(self) -> None:
-        """Ctrl-O."""
-        ...
-
-
 class Terminal:
     """The screen and the keyboard of one person."""
 
     def __init__(self, scene: Scene, past: Past, cwd: Path) -> None:
-        from sevenfold.agent.face.prompting import make_session
-
         self._scene = scene
         self._pane = Pane(sys.stdout)
         self._session: PromptSession[str] = make_session(self._pane, scene, past, cwd)

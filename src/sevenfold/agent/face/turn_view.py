@@ -112,10 +112,10 @@ class TurnView:
                 self.say(seen.text, "warning" if seen.is_warning else "accent")
         self._surface.refresh()
 
-    def say(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> None:
+    def say(self, text: str, tone: Tone = "plain") -> None:
         """A line of our own: above what is still being said, which it does not split."""
         self._is_after_tool = False
-        self._surface.put(self._surface.brush().line(text, tone, indent=indent))
+        self._surface.put(self._surface.brush().line(text, tone))
 
     def begin(self, typed: str) -> None:
         """A turn begins with what was typed."""

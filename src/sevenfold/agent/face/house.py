@@ -1,0 +1,52 @@
+"""What a chat is given, and what its commands may do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.face.brush import Tone
+from sevenfold.agent.face.turn_view import TurnView
+from sevenfold.store.sessions import SessionEntry
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What a chat is given by whoever opens it."""
+
+    open: Callable[[str | None], Awaitable[Agent]]
+    """An agent in a session of that id; None: in a new one."""
+    sessions: Callable[[], Sequence[SessionEntry]]
+    describe_context: Callable[[str], Awaitable[str]]
+    """What fills the window of a session, by its id."""
+    memories: Callable[[], Sequence[str]]
+    """The index of what is remembered of the project, line by line."""
+
+
+class Conversation(Protocol):
+    """A chat as its commands see it."""
+
+    agent: Agent
+    house: House
+    view: TurnView
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    def say(self, text: str, tone: Tone = "plain") -> None: ...
+
+    def put(self, text: str) -> None:
+        """Print what is painted already."""
+        ...
+
+    def renew_status(self) -> None:
+        """The model or the mode may have changed."""
+        ...
+
+    async def exchange(self, session: str | None) -> None:
+        """Go on in another session, or in a new one."""
+        ...
+
+    def leave(self) -> None: ...
