@@ -83,7 +83,7 @@ class PromptTrimmed:
 
 @dataclass(frozen=True, slots=True)
 class ReplyUnrecorded:
-    """An answer of an attached client could not be read along: its caller has it, and its bill is not booked."""
+    """An answer of an attached client could not be read along: its caller has it, and it is not booked."""
 
     reason: str
 
