@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -164,9 +165,12 @@ def forget_what_was_told(patch: pytest.MonkeyPatch) -> None:
 
 
 class FollowingDisk(QuickDisk):
-    """Goes where links lead."""
+    """Goes where links lead, as far as the stage reaches: what is planted must do no harm to the machine."""
 
     def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
+        place = Path(os.path.realpath(f"/proc/self/fd/{root_fd}/{path}"))
+        if not place.is_relative_to(os.path.realpath(tempfile.gettempdir())):
+            raise PermissionError(errno.EACCES, "outside the stage", path)
         return os.open(path, flags & ~os.O_NOFOLLOW, 0o600, dir_fd=root_fd)
 
 
