@@ -293,6 +293,7 @@ def test_without_a_model_it_says_what_it_looked_for_and_how_to_begin(place: Plac
         (("-p", "x", "--fork"), "--fork needs a session"),
         (("-p", "x", "--continue"), "no session is kept"),
         (("-p", "x", "--max-usd", "0"), "no amount of dollars"),
+        (("x", "--max-usd", "1"), "for one answer: add -p"),
         (("-p", "x", "--max-rounds", "none"), "no number of rounds"),
     ],
 )

@@ -73,6 +73,8 @@ def run(options: Namespace, screen: Screen) -> int:
 def _setup(options: Namespace) -> Setup:
     project = cast("Path", options.project)
     wanted = "latest" if getattr(options, "continue") else cast("str | None", options.resume)
+    if not options.print and (options.max_usd is not None or options.output != "text"):
+        raise InputError("--output and --max-usd are for one answer: add -p")
     if options.fork and wanted is None:
         raise InputError("--fork needs a session to go on from: add --continue or --resume ID")
     session = choose_session(project, wanted, os.environ) if wanted is not None else None
@@ -96,7 +98,11 @@ async def _print(options: Namespace, setup: Setup, screen: Screen) -> int:
         typed = read_typed(text, agent.place.cwd)
         for problem in typed.problems:
             screen.note(problem)
-        return await run_once(agent, typed.message, lambda line: _write(screen, line), shot)
+        facts = await run_once(agent, typed.message, lambda line: _write(screen, line), shot)
+        if facts.exit_code and shot.form == "text":
+            why = "the budget is used up" if facts.is_over_budget else facts.end.reason
+            screen.note(f"not finished: {why}; to go on: sevenfold chat --resume {facts.session[:12]}")
+        return facts.exit_code
     finally:
         await agent.close()
 

@@ -241,3 +241,15 @@ def test_the_status_line_names_model_and_mode(tmp_path: Path) -> None:
         assert desk.chat.status_line(80) == "ask  opus-5-5  $0.00"
 
     play(tmp_path, [], story)
+
+
+def test_mail_to_a_session_that_was_taken_up_later_is_heard(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        second = desk.others[0]
+        desk.keys.enter("/clear")
+        await desk.keys.wait_for("a new session")
+        second.post("the build is done")
+        await desk.keys.wait_for("Good to know.")
+        assert "a message came in" in desk.keys.text
+
+    play(tmp_path, [say("Good to know.")], story, sessions=2)

@@ -28,7 +28,8 @@ def shoot(folder: Path, steps: Sequence[Step], shot: Shot, max_rounds: int = 9) 
         agent = await Shop(folder, models, tools).open(max_rounds=max_rounds)
         lines: list[str] = []
         try:
-            return await run_once(agent, "Go.", lines.append, shot, ManualClock()), lines
+            facts = await run_once(agent, "Go.", lines.append, shot, ManualClock())
+            return facts.exit_code, lines
         finally:
             await agent.close()
 

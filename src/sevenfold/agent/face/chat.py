@@ -81,6 +81,7 @@ class Chat:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._doing: asyncio.Task[None] | None = None
         """The command that is carried out."""
+        self._heeding: asyncio.Task[None] | None = None
         self._last_interrupt: timedelta | None = None
         self._is_over = False
         asking.on_change = self._question_changed
@@ -90,19 +91,20 @@ class Chat:
         """Until the person leaves: then the turn is interrupted, and the session closed."""
         if first:
             self._lines.put_nowait(first)
-        with self._keyboard:
-            heeding = asyncio.create_task(self._heed_mail())
-            doing = asyncio.create_task(self._do_lines())
-            try:
+        self._heeding = asyncio.create_task(self._heed_mail())
+        doing = asyncio.create_task(self._do_lines())
+        try:
+            with self._keyboard:
                 await self._listen()
                 if not self._is_over:
                     await doing
-            finally:
-                heeding.cancel()
-                doing.cancel()
-                await asyncio.wait({doing})
-                await self.end_turn()
-                await self.agent.close("prompt_input_exit")
+        finally:
+            # The terminal is a person's own again: Ctrl-C ends us, should closing take too long.
+            self._heeding.cancel()
+            doing.cancel()
+            await asyncio.wait({doing})
+            await self._end_turn()
+            await self.agent.close("prompt_input_exit")
 
     @property
     def is_busy(self) -> bool:
@@ -123,11 +125,14 @@ class Chat:
         """Go on in another session, or in a new one. The one that was open is closed only if that works."""
         fresh = await self.house.open(session)
         old, self.agent = self.agent, fresh
+        if self._heeding is not None:
+            self._heeding.cancel()
+            self._heeding = asyncio.create_task(self._heed_mail())
         await old.close("clear" if session is None else "resume")
         self.view.status = replace(self.view.status, context_tokens=0, spent_usd=0.0, news="")
         self.renew_status()
 
-    async def end_turn(self) -> None:
+    async def _end_turn(self) -> None:
         """Interrupt the turn, if one runs, and wait until its history is whole."""
         if self._turn is not None and not self._turn.done():
             self.agent.interrupt()
@@ -244,11 +249,11 @@ class Chat:
                 self.say(f"stopped after {end.rounds} rounds; say something to go on", "warning")
 
     async def _heed_mail(self) -> None:
-        """What comes while nobody works begins a turn of its own."""
+        """What comes to this agent while nobody works begins a turn of its own."""
         while True:
-            agent = self.agent
-            await agent.inbox.wait()
-            if not self.is_busy and agent is self.agent:
+            await self.agent.inbox.wait()
+            if not self.is_busy:
+                self.say("a message came in", "accent")
                 self.view.status = replace(self.view.status, is_working=True)
                 self._start(None)
             if self._turn is not None:

@@ -29,9 +29,6 @@ from sevenfold.core.usage import NO_USAGE, Usage
 OutputForm: TypeAlias = Literal["text", "json", "stream-json"]
 OUTPUT_FORMS: tuple[OutputForm, ...] = ("text", "json", "stream-json")
 
-INTERRUPTED = 130
-FAILED = 1
-
 
 @dataclass(frozen=True, slots=True)
 class Shot:
@@ -102,8 +99,8 @@ async def run_once(
     write: Callable[[str], None],
     shot: Shot = PLAIN,
     clock: Clock | None = None,
-) -> int:
-    """Run the turn and tell it; the exit code. In text form an error is raised for the caller to tell."""
+) -> RunFacts:
+    """Run the turn and tell it. In text form an error is raised for the caller to tell."""
     clock = clock or SystemClock()
     began, run = clock.uptime(), _Run(agent, shot, write)
     run.begin()
@@ -120,9 +117,7 @@ async def run_once(
     if shot.form == "text" and end.error is not None:
         raise end.error
     run.end(facts)
-    if end.reason == "interrupted" and not run.is_over_budget:
-        return INTERRUPTED
-    return 0 if facts.subtype == "success" else FAILED
+    return facts
 
 
 async def _interruptible(agent: Agent, prompt: Message | str, run: _Run) -> TurnEnd:

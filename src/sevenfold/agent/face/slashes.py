@@ -33,6 +33,8 @@ async def run_slash(chat: Conversation, asked: Asked) -> None:
     except asyncio.CancelledError:
         chat.say(f"/{asked.slash.name} was interrupted", "warning")
         raise
+    except Exception as bug:
+        chat.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
 
 
 async def _help(chat: Conversation, _: str) -> None:

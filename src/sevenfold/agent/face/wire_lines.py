@@ -43,6 +43,13 @@ class RunFacts:
             return "error_max_turns"
         return "success" if self.end.reason == "answered" else "error_during_execution"
 
+    @property
+    def exit_code(self) -> int:
+        """0: answered; 130: interrupted from the keyboard; 1: anything else."""
+        if self.end.reason == "interrupted" and not self.is_over_budget:
+            return 130
+        return 0 if self.subtype == "success" else 1
+
 
 def write_init(session: str, cwd: str, model: str, mode: str, tools: Sequence[str]) -> Fields:
     return {
