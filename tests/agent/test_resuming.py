@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +18,7 @@ from sevenfold.core.messages import Thinking
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.tools.todo import Todo
 from sevenfold.store.folder import Folder
 from sevenfold.store.records import ParentRecord
 from sevenfold.store.transcript_reader import Stored, scan
@@ -22,6 +26,7 @@ from sevenfold.testing import Prompt, Simulator
 from sevenfold.testing import Reply as Said
 from sevenfold.testing import say as answer
 from tests.agent.test_agent import said
+from tests.agent.test_agent_hooks import summarise
 from tests.agent.workshop import Plain, Shop
 
 LONG = "These are the words of a long prompt. " * 1_500
@@ -177,6 +182,42 @@ def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> 
         assert named == ["claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"]
 
     asyncio.run(tell())
+
+
+def live_and_die(home: Path) -> None:
+    """In a process of its own: note what is to be done, compact, and be killed."""
+
+    async def live() -> None:
+        items = [{"content": "mend the parser", "status": "in_progress"}]
+        models = ScriptedProvider([say(calls={"todo": {"items": items}}), say("Listed."), summarise])
+        agent = await Shop(home, models, [Todo()]).open()
+        await agent.run_turn("First. " + LONG)
+        await agent.compact()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    asyncio.run(live())
+
+
+@pytest.mark.parametrize("is_fork", [False, True], ids=["continued", "branched off"])
+@pytest.mark.moves_prefix(reason="the views are compacted")
+def test_the_todo_list_outlives_compactions_and_a_killed_process(tmp_path: Path, is_fork: bool) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=live_and_die, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+    async def tell() -> list[bool]:
+        with ScriptedProvider([say("Two."), say("Three.")]) as models:  # the notes serve
+            agent = await Shop(tmp_path, models, [todo := Todo()]).open("latest", is_fork=is_fork)
+            assert todo.todos.render() == "[>] mend the parser"
+            await agent.run_turn("Second. " + LONG)
+            await agent.compact()
+            await agent.run_turn("Third.")
+            await agent.close()
+        views = (said(request.messages) for request in models.requests)
+        return ["[>] mend the parser" in "\n".join(view) for view in views]
+
+    assert asyncio.run(tell()) == [True, True]
 
 
 def test_a_session_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from sevenfold.agent.agents import AgentTool
@@ -14,7 +13,6 @@ from sevenfold.agent.members import OpenChild
 from sevenfold.agent.send_message import SendMessage
 from sevenfold.agent.team import Team
 from sevenfold.core.events import Emit
-from sevenfold.core.messages import Message
 from sevenfold.layers.context_sources import ContextSource
 from sevenfold.layers.mail import LEAD
 from sevenfold.run.mcp import McpClient
@@ -39,6 +37,7 @@ from sevenfold.run.tools.todo import Todo
 from sevenfold.run.tools.web_fetch import WebFetch
 from sevenfold.run.tools.write import Write
 from sevenfold.run.web_settings import WebSettings
+from sevenfold.run.workplace import Workplace
 from sevenfold.store.offload import durably
 from sevenfold.store.skills import find_skills, skill_folders
 from sevenfold.store.trust import Trust
@@ -57,10 +56,12 @@ class Joins(Protocol):
 
 
 @runtime_checkable
-class Recalls(Protocol):
-    """A tool whose state can be read out of a history."""
+class Keeps(Protocol):
+    """A tool that keeps something with the session."""
 
-    def recall(self, history: Sequence[Message], /) -> None: ...
+    def begin(self, place: Workplace, /) -> None:
+        """The session is there: take up what was kept in it. Blocks on the disk."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,6 @@ class Equipment:
     tasks: Tasks
     mcp: McpClient
     skill: Skill
-    plan: PlanFile
-
-    def begin(self, folder: Path, history: Sequence[Message]) -> None:
-        """The session is there: its folder, and what happened in it before."""
-        self.plan.folder = folder
-        for tool in self.tools:
-            if isinstance(tool, Recalls):
-                tool.recall(history)
 
     def sources(self) -> tuple[ContextSource, ...]:
         """What the model is to know of skills and servers, as it is now."""
@@ -112,7 +105,7 @@ class Equipping:
         self.exits.push_async_callback(tasks.close)
         sandbox = await find_sandbox(settings.of(SandboxSettings), self.environ, self.emit)
         hides, project = self.guard.is_hidden, self.ground.project
-        folders, plan = skill_folders(self.ground.root, self.ground.folders.home), PlanFile(None)
+        folders = skill_folders(self.ground.root, self.ground.folders.home)
         skill = Skill(await durably(lambda: find_skills(folders, self.emit)))
         shell = Shell(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings))
         mcp = await self._connect()
@@ -127,14 +120,14 @@ class Equipping:
             TaskOutput(tasks),
             TaskStop(tasks),
             Todo(),
-            Plan(self.guard, plan),
+            Plan(self.guard, PlanFile(None)),
             WebFetch(settings.of(WebSettings)),
             Memory(project.memory, project.control),
             skill,
             *await self._team(),
             *await mcp.tools(stored.frame.tools if stored else None),
         )
-        return Equipment(tools, tasks, mcp, skill, plan)
+        return Equipment(tools, tasks, mcp, skill)
 
     async def _team(self) -> tuple[Tool, ...]:
         open_child = self.open_child

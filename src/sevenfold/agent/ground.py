@@ -18,6 +18,7 @@ from sevenfold.core.settings import Settings
 from sevenfold.request.opening import LATEST, TEMPLATES
 from sevenfold.request.sections import SECTIONS
 from sevenfold.run.hook_files import HookFolders
+from sevenfold.run.kept_state import copy_kept
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
@@ -65,7 +66,7 @@ class Ground:
             project = exits.enter_context(
                 open_project(wish.project, settings, user_home=user_home, clock=clock, emit=emit)
             )
-            session = _choose(project.sessions, wish, clock)
+            session = _choose(project.sessions, wish, clock, emit)
             stored = None
             if session is not None:
                 with project.sessions.subfolder(session) as folder:
@@ -98,7 +99,7 @@ class Ground:
         self.exits.close()
 
 
-def _choose(sessions: Folder, wish: Wish, clock: Clock) -> SessionId | None:
+def _choose(sessions: Folder, wish: Wish, clock: Clock, emit: Emit) -> SessionId | None:
     if wish.session is None:
         return None
     named = latest_session(sessions) if wish.session == LATEST else SessionId(wish.session)
@@ -111,6 +112,7 @@ def _choose(sessions: Folder, wish: Wish, clock: Clock) -> SessionId | None:
         stored = read_frame(old)
         if stored is not None:
             write_frame(new, stored)
+        copy_kept(old, new, emit)
     return child
 
 

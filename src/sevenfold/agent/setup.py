@@ -12,7 +12,7 @@ from typing import Literal
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
 from sevenfold.agent.compaction import Compaction
-from sevenfold.agent.equipment import Equipment, Equipping, Joins
+from sevenfold.agent.equipment import Equipment, Equipping, Joins, Keeps
 from sevenfold.agent.frame_file import StoredFrame
 from sevenfold.agent.gear import Gear, Opening
 from sevenfold.agent.ground import Ground, Wish
@@ -115,6 +115,7 @@ class _Opener:
         guard.reach = Reach(read=(folder,), edit=(Path(ground.project.memory.path),))
         hooks = await self._hooks(session, guard)
         toolbox = Toolbox(tools, self._place(folder), guard, hooks)
+        await durably(lambda: [tool.begin(toolbox.place) for tool in tools if isinstance(tool, Keeps)])
         compaction.begin(toolbox, hooks, self.surrounds)
         opening = await self._opening(hooks, frame)
         fitting = _Fitting(self, provider, session.id)
@@ -178,8 +179,6 @@ class _Opener:
 
     def _join(self, agent: Agent, equipment: Equipment | None) -> None:
         """Tell everybody who works with the agent that it is there."""
-        if equipment is not None:
-            equipment.begin(self.ground.session_folder(agent.session.id), agent.session.history)
         for joining in (*agent.toolbox.tools, equipment):
             if isinstance(joining, Joins):
                 joining.join(agent)

@@ -86,7 +86,7 @@ from sevenfold.core.store_events import (
     TranscriptFailed,
     WorktreeDisowned,
 )
-from sevenfold.core.tool_events import RuleLost, SkillSkipped
+from sevenfold.core.tool_events import RuleLost, SkillSkipped, ToolStateLost
 from sevenfold.core.turn_events import HooksIgnored, ToolFailed, TurnInterrupted
 
 Event: TypeAlias = (
@@ -157,6 +157,7 @@ Event: TypeAlias = (
     | TempSwept
     | ToolDenied
     | ToolFailed
+    | ToolStateLost
     | TranscriptFailed
     | TurnInterrupted
     | UntrustedEntered

@@ -19,3 +19,12 @@ class SkillSkipped:
 
     path: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStateLost:
+    """What a tool keeps of a session, such as the todo list, could not be read or written: a session that is
+    resumed later may lack it."""
+
+    name: str
+    reason: str

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
-from sevenfold.core.json import freeze_object
-from sevenfold.core.messages import Message, ToolUse, ToolUseId
-from sevenfold.core.tool_events import SkillSkipped
+from sevenfold.core.tool_events import SkillSkipped, ToolStateLost
 from sevenfold.run.tools.skill import Skill
 from sevenfold.run.workplace import Workplace
 from sevenfold.store import skills
@@ -54,11 +54,23 @@ def test_a_skill_that_is_not_there_is_answered_with_those_that_are(place: Workpl
 
 
 def test_a_resumed_session_remembers_what_it_loaded(place: Workplace, tmp_path: Path) -> None:
+    put(tmp_path / "skills", "gone", "Soon.")
     put(tmp_path / "skills", "one", "First.")
-    tool = Skill(find_skills(skill_folders(place.root, tmp_path)))
-    uses = [ToolUse(ToolUseId(name), "skill", freeze_object({"name": name})) for name in ("gone", "one")]
-    tool.recall([Message("assistant", tuple(uses))])
-    assert [extra.title for extra in tool.extras()] == ["one"]
+    put(tmp_path / "skills", "two", "Of $ARGUMENTS.")
+    folders = skill_folders(place.root, tmp_path)
+    tool = Skill(find_skills(folders))
+    tool.begin(place)
+    for name in ("two", "gone", "one"):
+        call(tool, place, name=name, arguments="all")
+    shutil.rmtree(tmp_path / "skills/gone")
+    events: list[Event] = []
+    later = Skill(find_skills(folders))
+    later.begin(replace(place, emit=events.append))
+    assert [extra.title for extra in later.extras()] == ["one", "two"]
+    assert "Of all." in later.extras()[1].text
+    [lost] = events
+    assert isinstance(lost, ToolStateLost)
+    assert "gone" in lost.reason
 
 
 def test_what_is_not_offered_is_told(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import freeze_object
-from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.events import Event, ToolStateLost
 from sevenfold.layers.compact_restore import Extra
+from sevenfold.run.kept_state import TODO
 from sevenfold.run.permissions import Answer, Guard, Question
 from sevenfold.run.rules import Rules
 from sevenfold.run.tools.plan import Plan, PlanFile
@@ -45,15 +46,35 @@ def test_what_is_no_list_is_refused(items: object, place: Workplace) -> None:
         call(Todo(), place, items=items)
 
 
-def test_a_resumed_session_has_the_list_that_its_history_ends_with() -> None:
-    calls = [[item("old")], [item("new", "done")], "refused"]
-    history = [
-        Message("assistant", (ToolUse(ToolUseId(f"toolu_{at}"), "todo", freeze_object({"items": items})),))
-        for at, items in enumerate(calls)
-    ]
+def test_a_resumed_session_has_the_list_that_it_kept(place: Workplace) -> None:
+    first, later = Todo(), Todo()
+    first.begin(place)
+    call(first, place, items=[item("old")])
+    call(first, place, items=[item("new", "done")])
+    later.begin(place)
+    assert later.todos.render() == "[x] new"
+
+
+@pytest.mark.parametrize("kept", [b"{", b'{"items": 1}', b"[]"])
+def test_a_kept_list_that_cannot_be_used_is_told(kept: bytes, place: Workplace) -> None:
+    events: list[Event] = []
+    assert place.session_folder
+    (place.session_folder / TODO).write_bytes(kept)
     todo = Todo()
-    todo.recall(history)
-    assert todo.todos.render() == "[x] new"
+    todo.begin(replace(place, emit=events.append))
+    assert todo.todos.items == ()
+    [lost] = events
+    assert isinstance(lost, ToolStateLost)
+    assert lost.name == TODO
+
+
+def test_a_list_that_cannot_be_kept_is_told_and_holds_all_the_same(place: Workplace) -> None:
+    events: list[Event] = []
+    todo = Todo()
+    todo.begin(replace(place, session_folder=place.root / "gone", emit=events.append))
+    assert "one" in text_of(call(todo, place, items=[item("one")]))
+    assert todo.extras()
+    assert [type(event) for event in events] == [ToolStateLost]
 
 
 def planning(place: Workplace, answer: Answer) -> tuple[Plan, list[Question]]:

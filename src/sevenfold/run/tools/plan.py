@@ -9,6 +9,7 @@ from sevenfold.core.errors import FileMissing, InputError, SevenfoldError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.layers.compact_restore import Extra
+from sevenfold.run.kept_state import PLAN
 from sevenfold.run.permissions import Guard, Mode, Question
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import failed, schema, text_of, word_of
@@ -16,7 +17,6 @@ from sevenfold.run.workplace import Workplace
 from sevenfold.store.folder import Folder
 from sevenfold.store.offload import durably
 
-PLAN = "plan.md"
 MAX_CHARS = 100_000
 
 SPEC = ToolSpec(
@@ -71,6 +71,10 @@ class Plan:
     spec: ToolSpec = SPEC
     _before: Mode | None = field(default=None)
     """The mode that planning began in."""
+
+    def begin(self, place: Workplace) -> None:
+        """Keep the plan with the session from now on."""
+        self.file.folder = place.session_folder
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
         return Need("nothing", said=f"{_action(given)} a plan")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sevenfold.core.errors import InputError, SevenfoldError
-from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, ToolUse
+from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.layers.context_sources import ContextSource
+from sevenfold.run.kept_state import SKILLS, KeptState
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import answered, schema, text_of
 from sevenfold.run.workplace import Workplace
@@ -43,13 +42,32 @@ class Skill:
     spec: ToolSpec = SPEC
     _loaded: dict[str, str] = field(default_factory=dict[str, str])
     """By name, the newest last."""
+    _arguments: dict[str, str] = field(default_factory=dict[str, str])
+    """What each was loaded with."""
+    _kept: KeptState = field(default_factory=lambda: KeptState(SKILLS))
+
+    def begin(self, place: Workplace) -> None:
+        """Load again what the session had loaded, as it is now, and keep the names from now on."""
+        self._kept.place = place
+        state = self._kept.read()
+        for name, arguments in state.items() if state else ():
+            try:
+                self._load(self._find(freeze_object({"name": name})), str(arguments))
+            except SevenfoldError as error:
+                self._kept.lose(f"the skill {name} is not in use again: {error}")
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
         return Need("nothing", said=f"load the skill {self._find(given).name}")
 
     async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
         skill, arguments = self._find(given), text_of(given, "arguments", "")
-        return await answered(lambda: ToolOutput(self._load(skill, arguments)))
+
+        def load() -> ToolOutput:
+            text = self._load(skill, arguments)
+            self._kept.write(freeze_object(self._arguments))
+            return ToolOutput(text)
+
+        return await answered(load)
 
     def sources(self) -> tuple[ContextSource, ...]:
         """The list of skills, for the context."""
@@ -61,16 +79,6 @@ class Skill:
     def extras(self) -> tuple[Extra, ...]:
         """What was loaded, the newest first, for after a compaction."""
         return tuple(Extra("skill", name, text) for name, text in reversed(self._loaded.items()))
-
-    def recall(self, history: Sequence[Message]) -> None:
-        """Load again what a history has loaded, for a session that is resumed."""
-        for message in history:
-            for block in message.blocks:
-                if isinstance(block, ToolUse) and block.name == self.spec.name:
-                    try:
-                        self._load(self._find(block.input), text_of(block.input, "arguments", ""))
-                    except SevenfoldError:
-                        continue  # it was refused then too, or is gone
 
     def _find(self, given: JsonObject) -> SkillFile:
         name = text_of(given, "name")
@@ -87,8 +95,9 @@ class Skill:
         elif arguments:
             body = f"{body}\n\nTo be used on: {arguments}"
         text = f"Skill {skill.name}, from {Path(skill.path).parent} (paths in it start there)\n\n{body}"
-        self._loaded.pop(skill.name, None)
-        self._loaded[skill.name] = text
+        for known, value in ((self._loaded, text), (self._arguments, arguments)):
+            known.pop(skill.name, None)
+            known[skill.name] = value
         return text
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, cast, get_args
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.messages import Message, ToolUse
+from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.layers.compact_restore import Extra
+from sevenfold.run.kept_state import TODO, KeptState
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import schema, text_of, word_of
 from sevenfold.run.workplace import Workplace
+from sevenfold.store.offload import durably
 
 Status: TypeAlias = Literal["pending", "in_progress", "done"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -64,28 +64,27 @@ class Todo:
 
     todos: TodoList = field(default_factory=TodoList)
     spec: ToolSpec = SPEC
+    kept: KeptState = field(default_factory=lambda: KeptState(TODO))
+
+    def begin(self, place: Workplace) -> None:
+        """Take up the list that the session has kept, and keep it there from now on."""
+        self.kept.place = place
+        try:
+            self.todos.items = _items(state) if (state := self.kept.read()) else ()
+        except InputError as error:
+            self.kept.lose(str(error))
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
         return Need("nothing", said=f"todo list of {len(_items(given))}")
 
     async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
         self.todos.items = _items(given)
+        await durably(lambda: self.kept.write(freeze_object({"items": given["items"]})))
         return ToolOutput(self.todos.render() or "the list is empty")
 
     def extras(self) -> tuple[Extra, ...]:
         """The list, for after a compaction."""
         return (Extra("todo", "todo list", self.todos.render()),) if self.todos.items else ()
-
-    def recall(self, history: Sequence[Message]) -> None:
-        """The list as a history left it, for a session that is resumed."""
-        for message in reversed(history):
-            for block in reversed(message.blocks):
-                if isinstance(block, ToolUse) and block.name == self.spec.name:
-                    try:
-                        self.todos.items = _items(block.input)
-                    except InputError:
-                        continue  # that call was refused then too
-                    return
 
 
 def _items(given: JsonObject) -> tuple[TodoItem, ...]:
