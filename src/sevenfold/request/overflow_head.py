@@ -14,23 +14,20 @@ from sevenfold.layers.compact_said import Said, collect_said, plan_said, render_
 from sevenfold.layers.compact_strip import without_thinking
 from sevenfold.layers.compact_summary import Head, render_head
 from sevenfold.layers.notes_said import without_said
-from sevenfold.request.overflow_climb import Climb, Draft, Restores
+from sevenfold.request.overflow_climb import Climb, Draft
 from sevenfold.request.restore import restore
 from sevenfold.store.offload import durably
 
 SAID_SHARE = 5
 """At most this part of the target goes to the user's own words."""
 RESTORED_SHARE = 4
-"""At most this part of it goes to files that are read again."""
+"""At most this part of it goes to files that are read again, and as much to skills."""
+EXTRA_SHARE = 16
+"""At most this part of it goes to each other thing that is put back: in a small window all are cut before any
+is left out."""
 NOTED_RUNGS: frozenset[Rung] = frozenset({"notes", "structural", "clip"})
 """Those whose text comes from notes, which hold the user's words too."""
 NO_ROOM = "the view has no room for it"
-
-_LESS: dict[Restores, tuple[Restores, ...]] = {
-    "all": ("extras", "nothing"),
-    "extras": ("nothing",),
-    "nothing": (),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +48,22 @@ async def compose(draft: Draft, climb: Climb) -> Composed:
     """The view of a draft: without restored files, then without all else that is restored, and then without
     kept rounds, if it would be too large."""
     found = wide = await _compose(draft, climb)
-    for less in _LESS[draft.restores]:
+    for narrower in _narrower(draft, climb):
         if found.tokens < climb.limit:
             break
-        found = await _compose(replace(draft, restores=less), climb)
-    if found is wide:
-        return wide
-    found = replace(found, events=(*found.events, *_told_lost(wide, found)))
+        found = await _compose(narrower, climb)
+    return found if found is wide else replace(found, events=(*found.events, *_told_lost(wide, found)))
+
+
+def _narrower(draft: Draft, climb: Climb) -> Iterator[Draft]:
+    yield replace(draft, restores="extras")
+    yield replace(draft, restores="nothing")
+    # A clip has fitted its own end already, and says how much it cut.
     has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
-    if found.tokens < climb.limit or has_own_end:
-        return found
-    alone = await _compose(replace(draft, restores="nothing", kept_from=climb.unanswered()), climb)
-    return replace(alone, events=found.events)
+    if not has_own_end and draft.rung != "clip":
+        alone = replace(draft, kept_from=climb.unanswered())
+        yield replace(alone, restores="extras")
+        yield replace(alone, restores="nothing")
 
 
 def _told_lost(wide: Composed, found: Composed) -> Iterator[RestoreSkipped]:
@@ -73,6 +74,8 @@ def _told_lost(wide: Composed, found: Composed) -> Iterator[RestoreSkipped]:
             yield RestoreSkipped(event.path, NO_ROOM)
         elif isinstance(event, ExtraRestored):
             yield RestoreSkipped(f"{event.kind} {event.title}", NO_ROOM)
+        elif isinstance(event, RestoreSkipped):
+            yield event
 
 
 async def _compose(draft: Draft, climb: Climb) -> Composed:
@@ -162,10 +165,16 @@ async def _restored(
     plans = (extra.title for extra in job.extras if extra.kind == "plan")
     barred = frozenset((*job.barred_files, *plans, job.transcript)) - {""}
     facts = RestoreFacts(seen, frozenset(files_read(kept)), barred, job.extras)
-    budget = min(settings.restored_files_tokens, job.target // RESTORED_SHARE)
+    share = job.target // RESTORED_SHARE
+    budgets = replace(
+        settings,
+        restored_files_tokens=min(settings.restored_files_tokens, share),
+        restored_skills_tokens=min(settings.restored_skills_tokens, share),
+        restored_extra_tokens=min(settings.restored_extra_tokens, job.target // EXTRA_SHARE),
+    )
     return await restore(
         facts,
-        replace(settings, restored_files_tokens=budget),
+        budgets,
         climb.sizer.text,
         events.append,
         folder=job.folder,

@@ -66,7 +66,7 @@ def draft_clip(climb: Climb) -> Draft:
     text = cut_tokens(known, room // SUMMARY_SHARE, climb.sizer.text)
     budget = room // KEPT_SHARE
     start = keep_from(climb.rounds, budget, length=len(climb.messages))
-    draft = Draft("clip", text, start, restores="nothing")
+    draft = Draft("clip", text, start)
     if start == len(climb.messages) and climb.rounds:
         draft = _with_last_round(draft, climb, budget)
     gone = sum(job.counts[climb.head : draft.kept_from])
