@@ -93,7 +93,8 @@ def test_every_command_in_the_help_exists(capsys: pytest.CaptureFixture[str]) ->
     main(["--help"])
     listed = capsys.readouterr().out.partition("commands:")[2].partition("examples:")[0]
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("    ")]
-    assert names == ["settings", "replay", "simulate", "context", "layers"]
+    assert names == [usage.__name__.rpartition(".")[2] for usage in commands.USAGES]
+    assert {"chat", "replay", "settings", "simulate", "tour"} <= set(names)
     assert all(callable(commands.find_command(name)) for name in names)
 
 
