@@ -1,0 +1,88 @@
+"""Every rule: the formats, and secrets that only the words around them give away."""
+
+from __future__ import annotations
+
+from sevenfold.core.secret_formats import FORMATS, Rule, RuleId
+
+_NAME = (
+    "(?:(?:api|access|auth|private|signing|encryption|master|account)[_. -]?key"
+    "|secret|token|credential|bearer)"
+    "(?:[_.-][A-Za-z0-9_.-]*|key[A-Za-z0-9_.-]*|value|id|s|[0-9]+)?"
+)
+_PASS = "pass(?:word|wort|wd|phrase|code)|kennwort|pwd"
+_GIVEN = r"[\"'`*\])]{0,3}\s{0,4}(?::=|=>|->|==|=|:|\|)\s{0,4}"
+_QUOTES = "[\"'`*]{0,3}"
+_WORDS = f"{_PASS}|mot de passe|contraseña|senha|wachtwoord|пароль|密码|口令|パスワード|비밀번호"
+_LINKS = r"(?:\b(?:is|was|to|ist|lautet|est|es|é)\b|это|是|为|は|:|：|=|->|→|—)"
+_TOLD = r"([^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>|]*)"
+"""A password in a sentence has something in it that the words of the sentence have not."""
+
+_GENERIC = (
+    Rule(
+        RuleId("url-password"),
+        "Password in a URL",
+        ("://",),
+        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:@/\"'`<>]*:([^\s@/\"'`<>]{3,})@[A-Za-z0-9.\[-]",
+        "url",
+    ),
+    Rule(
+        RuleId("authorization-header"),
+        "Authorization header",
+        ("bearer", "basic", "authorization"),
+        r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:bearer|basic|token)|\bbearer) "
+        r"([A-Za-z0-9+/=_.~-]{16,})",
+        "key",
+    ),
+    Rule(
+        RuleId("key-assignment"),
+        "Value named as a key, token or secret",
+        ("key", "secret", "token", "credential", "bearer"),
+        rf"(?i:{_NAME}){_GIVEN}{_QUOTES}([^\s\"'`,;<>(){{}}\[\]|*]{{16,}})",
+        "key",
+    ),
+    Rule(
+        RuleId("password-assignment"),
+        "Value named as a password",
+        ("pass", "pwd", "kennwort"),
+        rf"(?i:{_PASS})[A-Za-z0-9_.-]*{_GIVEN}{_QUOTES}([^\s\"'`,;<>|]{{6,}})",
+        "password",
+    ),
+    Rule(
+        RuleId("password-option"),
+        "Password on a command line",
+        ("--pass", "-u ", "--user", "sshpass"),
+        r"(?:--pass(?:word|wd|phrase)?[= ]|sshpass -p ?|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)"
+        r"[\"']?([^\s\"'`,;<>|]{6,})",
+        "password",
+    ),
+    Rule(
+        RuleId("password-in-prose"),
+        "Password in a sentence",
+        (
+            "pass",
+            "kennwort",
+            "pwd",
+            "contrase",
+            "senha",
+            "wachtwoord",
+            "пароль",
+            "密码",
+            "口令",
+            "パスワード",
+            "비밀번호",
+        ),
+        rf"(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_TOLD}",
+        "told",
+    ),
+    Rule(
+        RuleId("password-with"),
+        "Password in a sentence",
+        ("pass", "pwd", "kennwort", "log", "sign"),
+        rf"(?i:(?:with|using|and|mit|avec|con)(?: the| dem)? (?:{_WORDS})"
+        rf"|(?:log ?in|logged in|sign ?in)[^\n]{{1,60}}? with) {_QUOTES}{_TOLD}",
+        "told",
+    ),
+)
+
+RULES: tuple[Rule, ...] = (*FORMATS, *_GENERIC)
+"""In the order in which they are asked: of two that find the same, the first one names it."""

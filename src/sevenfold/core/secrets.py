@@ -1,0 +1,199 @@
+"""Secrets in a text: what rule, which line, and never the value.
+
+Pure, and bounded by counts, not by a clock: the same text gives the same answer on every machine. What could
+not be looked through to the end is refused, not passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Literal, NewType, TypeAlias
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.secret_engine import Hints, Match, compile_pattern, has_engine
+from sevenfold.core.secret_formats import Rule, RuleId
+from sevenfold.core.secret_rules import RULES
+from sevenfold.core.secret_values import is_credible, is_placeholder
+from sevenfold.core.secret_views import BudgetSpent, View, readings
+from sevenfold.core.sound import sound_text
+
+Fingerprint = NewType("Fingerprint", str)
+Refusal: TypeAlias = Literal["no engine", "too long", "too much work"]
+
+MAX_CHARS = 300_000
+"""The largest file that may be shared is 250,000 bytes."""
+MAX_VIEW_CHARS = 2 * MAX_CHARS
+"""Full-width and ligature characters grow when they are read plainly, the worst of them eighteenfold."""
+MAX_CANDIDATES = 4_000
+"""Values to judge in one reading. A file of nothing but keys has a tenth of it."""
+MAX_FINDINGS = 50
+"""Enough to show; one is enough to block."""
+
+WHY = {
+    "no engine": "secrets cannot be looked for without google-re2; install sevenfold[team]",
+    "too long": f"it is longer than {MAX_CHARS:,} characters, which is more than is looked through",
+    "too much work": "it takes more work than any ordinary text; split it, or take out what is encoded",
+}
+"""What to tell the user for each refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One secret, told without telling it."""
+
+    rule: RuleId
+    name: str
+    line: int
+    column: int
+    """Both from 1, in the text as handed in."""
+    view: str
+    """How it was read: `as written`, `decoded`, `joined`, `reversed`."""
+    fingerprint: Fingerprint
+    """The same value under the same rule has the same one, anywhere. Without the key it says nothing about
+    the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A person's word that one finding is no secret, or may be shared."""
+
+    fingerprint: Fingerprint
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise InputError(
+                f"the finding {self.fingerprint} is allowed without a reason; say why it may be shared"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What was found in one text."""
+
+    findings: tuple[Finding, ...] = ()
+    """What blocks it, at most `MAX_FINDINGS`, in the order of the text."""
+    allowed: tuple[Finding, ...] = ()
+    """What somebody allowed."""
+    refusal: Refusal | None = None
+    """Why the text was not looked through to the end; it is blocked then, too."""
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings and self.refusal is None
+
+
+def find_secrets(text: str, *, key: bytes, allowances: Collection[Allowance] = ()) -> Inspection:
+    """Look for secrets in the text, in what it decodes to, and across its seams.
+
+    `key` makes fingerprints: 16 bytes or more that are kept, and are not shared with whom the findings are.
+    """
+    if len(key) < 16:
+        raise InputError(f"a key of {len(key)} bytes makes fingerprints that can be guessed; use 16 or more")
+    if not has_engine():
+        return Inspection(refusal="no engine")
+    if len(text) > MAX_CHARS:
+        return Inspection(refusal="too long")
+    text = sound_text(text)
+    found: list[_Hit] = []
+    passed: set[_Place] = set()
+    refusal: Refusal | None = None
+    try:
+        for view in readings(text):
+            _add(found, _hits(view, passed))
+    except BudgetSpent:
+        refusal = "too much work"
+    return _sorted_out(text, found, key, {one.fingerprint for one in allowances}, refusal)
+
+
+_TORN = frozenset({"joined", "reversed"})
+"""Views in which nothing stands as it was written: sentences and assignments mean nothing there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    rule: RuleId
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    rule: Rule
+    start: int
+    end: int
+    view: str
+    value: str = field(repr=False)
+
+
+def _hits(view: View, passed: set[_Place]) -> Iterator[_Hit]:
+    if len(view.text) > MAX_VIEW_CHARS:
+        raise BudgetSpent
+    present = _hints().words_in(view.text)
+    candidates = 0
+    for rule in RULES:
+        if present.isdisjoint(rule.hints) or (view.kind in _TORN and rule.kind not in {"format", "url"}):
+            continue
+        for match in compile_pattern(rule.pattern).finditer(view.text):
+            candidates += 1
+            if candidates > MAX_CANDIDATES:
+                raise BudgetSpent
+            hit = _judged(rule, match, view, passed)
+            if hit is not None:
+                yield hit
+
+
+def _judged(rule: Rule, match: Match, view: View, passed: set[_Place]) -> _Hit | None:
+    start, end, value = match.start(1), match.end(1), match.group(1)
+    place = _Place(rule.id, view.source_of(start))
+    if is_placeholder(value):
+        passed.add(place)
+    # The example of a manual is none any more with the next line's first word behind it.
+    if place in passed or not is_credible(value, rule.kind):
+        return None
+    if rule.kind == "format" and not _stands_alone(view, start, end):
+        return None
+    return _Hit(rule, place.start, view.source_of(end - 1) + 1, view.kind, value)
+
+
+def _stands_alone(view: View, start: int, end: int) -> bool:
+    """Whether it is no part of a longer word, unless that word was joined here."""
+    text = view.text
+    before = start == 0 or not text[start - 1].isalnum() or view.is_seam(start)
+    after = end >= len(text) or not text[end].isalnum() or view.is_seam(end)
+    return before and after
+
+
+def _add(found: list[_Hit], hits: Iterable[_Hit]) -> None:
+    """Keep what no earlier hit has told of already: the first rule that finds a place names it."""
+    for hit in hits:
+        if len(found) >= MAX_FINDINGS:
+            return
+        if not any(hit.start < other.end and other.start < hit.end for other in found):
+            found.append(hit)
+
+
+def _sorted_out(
+    text: str, found: list[_Hit], key: bytes, allowed: set[Fingerprint], refusal: Refusal | None
+) -> Inspection:
+    findings = [_finding(text, hit, key) for hit in sorted(found, key=lambda hit: hit.start)]
+    return Inspection(
+        tuple(one for one in findings if one.fingerprint not in allowed),
+        tuple(one for one in findings if one.fingerprint in allowed),
+        refusal,
+    )
+
+
+def _finding(text: str, hit: _Hit, key: bytes) -> Finding:
+    line = text.count("\n", 0, hit.start) + 1
+    column = hit.start - (text.rfind("\n", 0, hit.start) + 1) + 1
+    made = blake2b(f"{hit.rule.id}\0{hit.value}".encode(), key=key[:64], digest_size=10, person=b"secret")
+    fingerprint = Fingerprint(made.hexdigest())
+    return Finding(hit.rule.id, hit.rule.name, line, column, hit.view, fingerprint)
+
+
+@lru_cache(maxsize=1)
+def _hints() -> Hints:
+    return Hints(sorted({hint for rule in RULES for hint in rule.hints}))
