@@ -23,6 +23,7 @@ pytest.importorskip("mcp")
 SERVER = {"command": sys.executable, "args": ["-m", "tests.run.mcp_server"], "env": {"PYTHONPATH": str(ROOT)}}
 SETTINGS = {"mcp": {"own": SERVER}, "mcp_client": {"start_seconds": 120, "connect_seconds": 120}}
 DEFERRED = {**SETTINGS, "mcp_client": {**SETTINGS["mcp_client"], "schema_tokens": 10}}
+SUM = {"a": 2, "b": 3}
 
 
 def names(request: ModelRequest) -> list[object]:
@@ -122,5 +123,32 @@ def test_a_call_by_name_is_asked_for_under_the_name_that_is_meant(tmp_path: Path
         assert [question.need.tool for question in asked] == ["mcp__own__greet"]
         assert "hello Ann" in results(models.requests[1])
         assert "not allowed" in results(models.requests[2])
+
+    asyncio.run(tell())
+
+
+def test_agents_use_the_connections_of_the_one_that_started_them(tmp_path: Path) -> None:
+    async def tell() -> None:
+        started = {"prompt": "Add two and three.", "description": "adds"}
+        steps = [
+            say(calls={"agent": started}),
+            say("It says five."),
+            say(calls={"mcp__own__add": SUM}),
+            say("6"),
+        ]
+        adding = [say(calls={"mcp__own__add": SUM}), say("Five.")]
+        with ScriptedProvider(steps, lanes={"agent": adding}) as models:
+            shop = Shop(tmp_path, models)
+            agent = await open_agent(shop, SETTINGS)
+            await agent.run_turn("Have it added.")
+            await agent.run_turn("Add it yourself.")
+            await agent.close()
+        mine, its = (
+            [request for request in models.requests if request.who == who] for who in ("main", "agent")
+        )
+        assert "mcp__own__add" in names(its[0])
+        assert "'5'" in results(its[-1])
+        assert "'5'" in results(mine[-1]), "the connection outlives the agent that shared it"
+        assert len(shop.noted.of("McpConnected")) == 1
 
     asyncio.run(tell())

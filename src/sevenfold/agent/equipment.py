@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from sevenfold.agent.agents import AgentTool
 from sevenfold.agent.ground import Ground
-from sevenfold.agent.members import OpenChild
+from sevenfold.agent.members import Child
 from sevenfold.agent.send_message import SendMessage
 from sevenfold.agent.team import Team
 from sevenfold.core.events import Emit
@@ -44,6 +44,10 @@ from sevenfold.store.trust import Trust
 
 if TYPE_CHECKING:
     from sevenfold.agent.agent import Agent
+
+
+OpenWith: TypeAlias = "Callable[[Child, McpClient | None], Awaitable[Agent]]"
+"""Opens an agent, with these connections to servers or its own."""
 
 
 @runtime_checkable
@@ -96,8 +100,10 @@ class Equipping:
     confirm: Confirm
     emit: Emit
     exits: AsyncExitStack
-    open_child: OpenChild | None = None
+    open_child: OpenWith | None = None
     """Opens the agents that this one starts; None: it starts none."""
+    mcp: McpClient | None = None
+    """Connections of whoever started this one; None: its own."""
 
     async def equip(self) -> Equipment:
         settings = self.ground.settings
@@ -124,20 +130,28 @@ class Equipping:
             WebFetch(settings.of(WebSettings)),
             Memory(project.memory, project.control),
             skill,
-            *await self._team(),
+            *await self._team(mcp),
             *await mcp.tools(stored.frame.tools if stored else None),
         )
         return Equipment(tools, tasks, mcp, skill)
 
-    async def _team(self) -> tuple[Tool, ...]:
-        open_child = self.open_child
-        if open_child is None:
+    async def _team(self, mcp: McpClient) -> tuple[Tool, ...]:
+        open_with = self.open_child
+        if open_with is None:
             return ()
+
+        async def open_child(child: Child) -> Agent:
+            # In a folder of its own, servers have to work there too.
+            is_shared = child.cwd == self.ground.cwd
+            return await open_with(child, mcp if is_shared else None)
+
         team = await durably(lambda: Team(self.ground, open_child, self.emit))
         self.exits.push_async_callback(team.close)
         return (AgentTool(team), SendMessage(team, LEAD))
 
     async def _connect(self) -> McpClient:
+        if self.mcp is not None:
+            return self.mcp.share()
         ground = self.ground
         servers = await find_servers(
             ground.settings,

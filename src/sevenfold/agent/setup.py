@@ -32,6 +32,7 @@ from sevenfold.run.hook_answers import NOTHING_HEARD
 from sevenfold.run.hook_files import HookSettings, find_hooks
 from sevenfold.run.hooks import HookPlace, Hooks
 from sevenfold.run.keeping import RuleKeeper
+from sevenfold.run.mcp import McpClient
 from sevenfold.run.mcp_servers import Confirm
 from sevenfold.run.mcp_servers import nobody as never
 from sevenfold.run.permission_settings import PermissionSettings
@@ -75,6 +76,8 @@ class Setup:
     """Tools beside the usual ones."""
     is_child: bool = False
     """Started by another agent: it starts none itself."""
+    mcp: McpClient | None = None
+    """Connections to MCP servers that somebody else has opened, and closes; None: its own."""
     system: str | None = None
     """A system prompt of the caller's own, for a new session."""
     settings: Mapping[str, Mapping[str, object]] | None = None
@@ -189,11 +192,11 @@ class _Opener:
         setup = self.setup
         open_child = None if setup.is_child else self._open_child
         making = Equipping(
-            self.ground, guard, setup.environ, setup.confirm, self.relay, self.exits, open_child
+            self.ground, guard, setup.environ, setup.confirm, self.relay, self.exits, open_child, setup.mcp
         )
         return await making.equip()
 
-    async def _open_child(self, child: Child) -> Agent:
+    async def _open_child(self, child: Child, mcp: McpClient | None) -> Agent:
         """An agent that this one starts: with a session and tools of its own, asking whom it is told."""
         return await open_agent(
             replace(
@@ -211,6 +214,7 @@ class _Opener:
                 provider=child.provider,
                 ask=child.ask,
                 emit=child.emit,
+                mcp=mcp,
             )
         )
 

@@ -71,6 +71,11 @@ class McpClient:
             link.start()
         return cls(links, settings, emit)
 
+    def share(self) -> McpClient:
+        """The same connections for another session, with a list of tools of its own. Whoever started them
+        closes them."""
+        return McpClient(self._links.links, self._settings, self._emit)
+
     async def tools(self, declared: Iterable[JsonObject] | None = None) -> tuple[Tool, ...]:
         """The tools for a session's list, which are the same from now on.
 
