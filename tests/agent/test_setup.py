@@ -22,6 +22,8 @@ from sevenfold.providers.openai_chat import ChatProvider
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.store.folder import Folder
+from sevenfold.testing import API_KEY, Simulator
+from sevenfold.testing import say as answer
 from tests.agent.workshop import Shop
 
 OPUS = CATALOG.find("claude-opus-5-5")
@@ -55,6 +57,25 @@ def test_the_provider_is_the_one_that_settings_or_the_environment_name(
     environ: dict[str, str], base_url: str | None, kind: type
 ) -> None:
     assert isinstance(choose_provider(OPUS, AgentSettings(base_url=base_url), environ), kind)
+
+
+@pytest.mark.parametrize("name", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
+def test_the_environment_that_was_handed_in_counts_and_not_that_of_the_process(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "somebody else's")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
+
+    async def tell(environ: dict[str, str]) -> str:
+        agent = await open_agent(Setup(tmp_path, tools=[], environ=environ))
+        end = await agent.run_turn("Hello?")
+        await agent.close()
+        return end.text
+
+    with Simulator(lambda _prompt: answer("Here.")) as simulator:
+        environ = {name: API_KEY, "ANTHROPIC_BASE_URL": simulator.url, "HOME": str(tmp_path)}
+        assert asyncio.run(tell(environ)) == "Here."
 
 
 def test_without_any_the_error_says_what_was_looked_for_and_how_to_get_going() -> None:

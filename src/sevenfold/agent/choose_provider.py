@@ -15,6 +15,9 @@ from sevenfold.run.agent_settings import AgentSettings
 
 ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL")
+ANTHROPIC_URL = "https://api.anthropic.com"
+OPENAI_URL = "https://api.openai.com/v1"
+"""Said outright, so that the environment of the process does not count where another was handed in."""
 USUAL_MODEL = "claude-opus-5-5"
 
 MOST_OUTPUT = 32_000
@@ -35,11 +38,16 @@ def choose_provider(model: Model, settings: AgentSettings, environ: Mapping[str,
     if any(environ.get(name) for name in ANTHROPIC):
         from sevenfold.providers.anthropic import AnthropicProvider
 
-        return AnthropicProvider()
+        key = environ.get("ANTHROPIC_API_KEY") or None
+        # One of them alone, and the key where there are both, as the SDK has it.
+        token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN") or None
+        url = environ.get("ANTHROPIC_BASE_URL") or ANTHROPIC_URL
+        return AnthropicProvider(base_url=url, api_key=key, auth_token=token)
     if any(environ.get(name) for name in OPENAI):
         from sevenfold.providers.openai_chat import ChatProvider
 
-        return ChatProvider(base_url=environ.get("OPENAI_BASE_URL"), api_key=environ.get("OPENAI_API_KEY"))
+        url = environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        return ChatProvider(base_url=url, api_key=environ.get("OPENAI_API_KEY"))
     raise ProviderMissing(
         f"no model to talk to: none of {', '.join((*ANTHROPIC, *OPENAI))} is set, nor agent.base_url; set a "
         "key, or agent.base_url to any server that speaks like OpenAI's, or agent.model to a .gguf file, or "

@@ -33,13 +33,20 @@ class AnthropicProvider:
     """Sends requests with a client of the official SDK: async, or sync and then in a thread.
 
     A client that was handed in stays its owner's to close. Without one, the SDK's own environment variables
-    say where to send and with which key.
+    and profiles say what is not said here: where to send, and with which key or token, of which it takes one.
     """
 
     def __init__(
-        self, client: AsyncAnthropic | Anthropic | None = None, *, cache_edits: bool = False
+        self,
+        client: AsyncAnthropic | Anthropic | None = None,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        auth_token: str | None = None,
+        cache_edits: bool = False,
     ) -> None:
         self._client = client
+        self._base_url, self._api_key, self._auth_token = base_url, api_key, auth_token
         self._owned: AsyncAnthropic | None = None
         self._cache_edits = cache_edits
         self._writer = BodyWriter()
@@ -74,7 +81,9 @@ class AnthropicProvider:
                 from anthropic import AsyncAnthropic
             except ImportError as error:
                 raise InputError(EXTRA) from error
-            self._owned = AsyncAnthropic()
+            self._owned = AsyncAnthropic(
+                base_url=self._base_url, api_key=self._api_key, auth_token=self._auth_token
+            )
         return self._owned
 
     def _pack(
