@@ -14,6 +14,8 @@ from sevenfold.core.messages import Message, Text
 from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.layers.forks import PLACEHOLDER
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.permissions import Answer, Guard, Question
+from sevenfold.run.tools.write import Write
 from tests.agent.crews import Crew, Lead, said
 from tests.agent.workshop import Plain
 from tests.store.repos import git, make_repo
@@ -115,6 +117,35 @@ def test_an_agent_in_the_background_is_heard_of_when_it_has_ended(tmp_path: Path
     assert "works in the background" in told
     assert "'ada' (a task) that you started in the background has ended" in told
     assert "\n7\n" in told
+
+
+@pytest.mark.parametrize("kind", ["fresh", "fork"])
+def test_an_agent_in_the_background_asks_whoever_its_lead_asks(tmp_path: Path, kind: str) -> None:
+    asked: list[str] = []
+
+    async def ask(question: Question) -> Answer:
+        asked.append(question.reason)
+        return Answer(is_allowed=True)
+
+    path = tmp_path / "project" / "new.txt"
+    its = [say(calls={"write": {"file_path": str(path), "content": "seven"}}), say("Written.")]
+    steps = [say(calls=call(name="ada", kind=kind, background=True)), say("It works on it.")]
+    lanes = {"fork" if kind == "fork" else "background agent": its}
+    with ScriptedProvider([*steps, say("Fine.")], lanes=lanes) as models:
+
+        async def tell(lead: Lead) -> None:
+            guard = lead.agent.toolbox.guard
+            assert isinstance(guard, Guard)
+            guard.ask = ask
+            await lead.agent.run_turn("Go.")
+            await lead.ended("ada")
+            if lead.agent.inbox:
+                await lead.agent.run_turn(None)
+
+        work(Crew(tmp_path, models, "ask", (Write(),)), tell)
+    assert path.read_text() == "seven"
+    [reason] = asked
+    assert reason.startswith("agent 'ada': ")
 
 
 def test_a_fork_goes_on_from_the_same_bytes_and_may_start_no_agent(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from sevenfold.agent.worktree import WorktreeEnd, Worktrees
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.usage import add_up
 from sevenfold.layers.forks import ForkBrief, Permit
-from sevenfold.run.permissions import Guard, Mode, nobody
+from sevenfold.run.permissions import Answer, Ask, Guard, Mode, Question, nobody
 from sevenfold.run.reach import Reach
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress, Tool
@@ -130,7 +130,7 @@ class Runs:
                 None if definition.tools is None else frozenset(definition.tools) - STARTS,
                 (pen,),
                 Labelled(self.lead.provider, who),
-                guard.ask if isinstance(guard, Guard) and not order.is_background else nobody,
+                self._ask(member),
                 self.lead.place.emit,
             )
         )
@@ -141,6 +141,17 @@ class Runs:
             if memory is not None:
                 own.reach = Reach(own.reach.read, (*own.reach.edit, memory.folder))
         return child
+
+    def _ask(self, member: Member) -> Ask:
+        """Whoever the lead asks, told who wants to know: a background agent's question comes at any time."""
+        guard = self.lead.toolbox.guard
+        if not isinstance(guard, Guard):
+            return nobody
+
+        async def ask(question: Question) -> Answer:
+            return await guard.ask(replace(question, reason=f"agent {member.name!r}: {question.reason}"))
+
+        return ask
 
     def _mode(self, member: Member) -> Mode:
         starter = self.lead.mode
@@ -162,8 +173,8 @@ class Runs:
         for old in [key for key in self.waves if key < len(parent.messages)]:
             del self.waves[old]
         guard = lead.toolbox.guard
-        if isinstance(guard, Guard) and order.is_background:
-            guard = replace(guard, ask=nobody)
+        if isinstance(guard, Guard):
+            guard = replace(guard, ask=self._ask(member))
         box = lead.toolbox.at(lead.place.clone(), guard, who=member.name)
 
         async def run_tool(use: ToolUse) -> ToolResult:
