@@ -13,16 +13,19 @@ READY := $(VENV)/.package-installed
 UV := uv==0.13.7
 
 .DEFAULT_GOAL := help
-.PHONY: help try test check format models torture bench constraints clean
+.PHONY: help try test stories check format models torture bench constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-try: $(READY)  ## what did your agent sessions cost? yours, or a sample: no key, no network
-	@$(BIN)/sevenfold replay
+try: $(READY)  ## a tour: a real session in which the layers act, and its bill. No key, no network, a minute
+	@$(BIN)/sevenfold tour
 
-test: $(READY)  ## run every test and gate
-	$(PYTEST)
+test: $(READY)  ## run every test and gate but the stories
+	$(PYTEST) -m "not story"
+
+stories: $(READY)  ## drive the terminal agent in a real terminal, with real processes, for some minutes
+	$(PYTEST) -m story
 
 check: $(READY)  ## run the gates alone: style, types, imports, sizes, docs
 	$(PYTEST) -m gate

@@ -20,6 +20,8 @@ from sevenfold.testing import Prompt, Reply, Simulator, call_tool
 from sevenfold.testing import say as answer
 from tests.agent.crews import Crew, Lead, said
 
+pytestmark = pytest.mark.story
+
 Tell = Callable[[Lead], Awaitable[None]]
 AGREE = {"type": "shutdown_response", "request_id": "r1", "approve": True}
 

@@ -16,6 +16,8 @@ from sevenfold.testing import Prompt, Reply, Simulator, SlowFault, say
 from tests.stories.living import Place
 from tests.stories.stage import CTRL_C, CTRL_D, CTRL_O, CTRL_R, ESCAPE, Stage
 
+pytestmark = pytest.mark.story
+
 WORDS = " ".join(f"word{number}" for number in range(400))
 
 

@@ -13,6 +13,8 @@ from sevenfold.testing import Prompt, Reply, Simulator, say
 from tests.stories.living import Place, processes_with
 from tests.stories.stage import CTRL_C, Stage
 
+pytestmark = pytest.mark.story
+
 NUMBER = "86399"
 """Seconds that a command sleeps which only ever ends because somebody ends it; nobody else sleeps as long."""
 

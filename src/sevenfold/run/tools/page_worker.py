@@ -10,14 +10,15 @@ import resource
 import signal
 import sys
 
-from bs4 import BeautifulSoup
-from markdownify import MarkdownConverter
-
 MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
 LEFT_OUT = ("script", "style", "noscript", "template", "svg", "iframe", "nav", "footer")
 
 
 def main() -> None:
+    # Not at the top: whoever looks through our modules does not need them.
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
+
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
