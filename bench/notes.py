@@ -30,7 +30,8 @@ from token_replay import Session, read_sessions, regrouped
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.token_estimators import CALIBRATED
 from sevenfold.core.token_shape import shape_tokens
-from sevenfold.layers.notes_compact import choose_start, missing_requests
+from sevenfold.layers.notes_compact import choose_start
+from sevenfold.layers.notes_said import without_said
 from sevenfold.layers.session_notes import NotesSettings, find_over_limit
 from sevenfold.layers.structural_notes import StructuralNotes
 
@@ -87,8 +88,8 @@ def judge(session: Session, place: int, sizes: Sequence[int], notes: str) -> Ver
     start = choose_start(before, sizes[: place + 1], place, SETTINGS)
     kept = before[start:]
     requests = [text for message in before[:start] for text in human_texts(message)]
-    missing = missing_requests(notes, requests)
-    view = "\n".join((notes, *missing, told(kept)))
+    # As the engine shows them: its own copy of the user's words, and the notes without theirs.
+    view = "\n".join((without_said(notes, requests), *requests, told(kept)))
     seen = Seen(before)
     shares: Counter[str] = Counter()
     lost: list[Use] = []
@@ -113,7 +114,7 @@ def judge(session: Session, place: int, sizes: Sequence[int], notes: str) -> Ver
         sum(sizes[start : place + 1]),
         len(requests),
         sum(request in view for request in requests),
-        len(requests) - len(missing),
+        sum(request in notes for request in requests),
         len(find_over_limit(notes, SETTINGS, shape_tokens)),
         shares,
         tuple(lost),

@@ -152,9 +152,7 @@ def test_an_answer_without_a_bill_is_told_once_and_so_is_one_that_is_read_again(
     ]
     listener.events.clear()
     again = opened(session.id)
-    assert "names no count" in next(
-        event.reason for event in listener.events if isinstance(event, BillLost)
-    )
+    assert "names no count" in next(event.reason for event in listener.events if isinstance(event, BillLost))
     assert len(again.prepare().request.messages) == 7
 
 

@@ -10,19 +10,21 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 from sevenfold.core.errors import FileDamaged
 
-Numbers: TypeAlias = NDArray[np.float32]
+# Not loaded at the top: only who searches by meaning needs it.
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Numbers: TypeAlias = "NDArray[np.float32]"
 
 LAYERS = 6
 HEADS = 12
 WIDTH = 384
-EPSILON = np.float32(1e-12)
+EPSILON = 1e-12
 
 MAX_TOKENS = 256
 """What the model was trained on. A memory says what it is about at its beginning."""
@@ -31,7 +33,7 @@ BATCH = 32
 """Texts at a time, of similar length: enough for large matrices, and little enough to stay in cache."""
 
 MAX_HEADER_BYTES = 1_000_000
-_TYPES = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "I64": np.dtype("<i8")}
+_TYPES = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}
 
 
 class Tokens(Protocol):
@@ -54,6 +56,8 @@ class Meanings:
 
     def encode(self, texts: Sequence[str]) -> Numbers:
         """A row of length one for each text."""
+        import numpy as np
+
         found = np.zeros((len(texts), WIDTH), np.float32)
         encoded = [tokens.ids for tokens in self.tokenizer.encode_batch(list(texts))]
         # Of similar length together, so that little is computed on padding.
@@ -64,6 +68,8 @@ class Meanings:
         return found
 
     def _encode(self, ids: list[list[int]]) -> Numbers:
+        import numpy as np
+
         longest = max(map(len, ids))
         tokens = np.zeros((len(ids), longest), np.int64)
         mask = np.zeros((len(ids), longest), np.float32)
@@ -90,6 +96,8 @@ class Meanings:
         return self._norm("embeddings.LayerNorm", summed)
 
     def _layer(self, name: str, hidden: Numbers, hide: Numbers) -> Numbers:
+        import numpy as np
+
         rows, length, _ = hidden.shape
 
         def heads(part: str) -> Numbers:
@@ -111,6 +119,8 @@ class Meanings:
         return value @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
 
     def _norm(self, name: str, value: Numbers) -> Numbers:
+        import numpy as np
+
         centred = value - value.mean(axis=-1, keepdims=True)
         spread = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + EPSILON)
         return centred / spread * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
@@ -118,6 +128,8 @@ class Meanings:
 
 def gelu(value: Numbers) -> Numbers:
     """With the error function by a series of five terms, to 1.5e-7: numpy has none."""
+    import numpy as np
+
     scaled = value * np.float32(0.7071067811865476)
     size = np.abs(scaled)
     step = 1 / (1 + np.float32(0.3275911) * size)
@@ -140,6 +152,8 @@ def read_meanings(folder: Path) -> Meanings:
 
 def _tensors(path: Path) -> Iterator[tuple[str, Numbers]]:
     """The file's own format: a length, a header in JSON, and the numbers one after another."""
+    import numpy as np
+
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         if not 2 <= size <= MAX_HEADER_BYTES:

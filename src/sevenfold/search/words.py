@@ -10,8 +10,6 @@ import re
 from functools import cache, lru_cache
 from typing import Protocol, cast
 
-import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
-
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MAX_WORD = 64
@@ -37,6 +35,9 @@ class _Stemmer(Protocol):
 
 @cache
 def _stemmer() -> _Stemmer:
+    # Not at the top: only who searches needs it.
+    import snowballstemmer  # pyright: ignore[reportMissingTypeStubs]
+
     made = snowballstemmer.stemmer("english")  # pyright: ignore[reportUnknownMemberType]
     return cast("_Stemmer", made)
 
