@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from bench.secret_decoys import HOSTILE, INNOCENT, VENDOR_EXAMPLES
 from bench.secret_samples import FORMATS, NOTES, PROVIDERS, TRANSFORMS, Sample, in_note, make_samples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +27,6 @@ from sevenfold.core.secrets import (
     Inspection,
     find_secrets,
 )
-from tests.core.secret_cases import HOSTILE, INNOCENT, VENDOR_EXAMPLES
 
 KEY = b"a key that is kept at home"
 SAMPLES = make_samples(seed=1)

@@ -86,7 +86,8 @@ would set off everybody else's scanners."""
 
 _MOST_JUDGED = 512
 """Characters. The rest of a longer value is like its beginning."""
-_WORD = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}")
+_WORD = re.compile(r"[A-Z]?(?=[a-z]*[aeiouy])[a-z]{3,}|(?<![A-Za-z])[A-Z]{4,}(?![A-Za-z])")
+"""Letters of one case with a vowel among them. Looks ahead within a run, and a value is short."""
 _CODE = re.compile(
     r"[(){}\[\]\\]|\$\w|://|::|->|=>|&&|^[./~@#-]|^\w+(?:\.[A-Za-z_]\w*)+$|^[\w-]+(?:/[\w.-]+)+$"
 )

@@ -1,4 +1,4 @@
-"""Texts with nothing to hide that look as if they had, and texts written to keep a scanner busy."""
+"""Texts with nothing to hide that look as if they had, and texts written to keep whoever reads them busy."""
 
 from __future__ import annotations
 
