@@ -155,5 +155,8 @@ def test_nobody_waits_for_the_output_of_a_process_that_got_away(tmp_path: Path) 
         assert "outside" in (await command.close()).failure
         return name
 
-    (pid,) = pids_of(asyncio.run(run()))
+    name = asyncio.run(run())
+    while not (found := pids_of(name)):
+        pass  # it was started, and has not got its name yet
+    (pid,) = found
     os.kill(pid, signal.SIGKILL)
