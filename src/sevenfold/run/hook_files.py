@@ -13,7 +13,6 @@ from sevenfold.core.json import read_object, write_json
 from sevenfold.core.settings import switch
 from sevenfold.run.hook_config import Dialect, Hook, HookList, read_hooks
 from sevenfold.run.mcp_servers import Confirm, nobody
-from sevenfold.store.git_index import read_tracking
 from sevenfold.store.instruction_file import FileReader
 from sevenfold.store.offload import durably
 from sevenfold.store.trust import Trust
@@ -82,9 +81,9 @@ def list_files(settings: HookSettings, folders: HookFolders) -> Iterator[HookFil
     yield HookFile(root / PROJECT_FILE, root, needs_trust=True)
     if settings.claude_files:
         yield HookFile(root / CLAUDE_FILE, root, "claude", needs_trust=True)
-        # An archive can carry a file of this name too: only git's index shows that it is the user's own.
-        is_own = read_tracking(root, frozenset({CLAUDE_LOCAL_FILE, ".claude"})) == "untracked"
-        yield HookFile(root / CLAUDE_LOCAL_FILE, root, "claude", needs_trust=not is_own)
+        # The user's own, by its name. But archives hold files of any name, and so does a project in which a
+        # held command is at work: whoever wrote it, it is run once a person has agreed.
+        yield HookFile(root / CLAUDE_LOCAL_FILE, root, "claude", needs_trust=True)
 
 
 async def find_hooks(
