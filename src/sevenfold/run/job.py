@@ -11,7 +11,7 @@ from sevenfold.run.command import Command, Ended
 from sevenfold.run.command_output import FILE_BYTES, Output
 from sevenfold.run.profile import Profile
 from sevenfold.run.sandbox import Sandbox
-from sevenfold.run.sandbox_places import move_aside, writable_root
+from sevenfold.run.sandbox_places import make_own_folder, move_aside, writable_root
 from sevenfold.run.tool import OnProgress
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.spill import FOLDER
@@ -35,6 +35,8 @@ class Job:
         self.wish = wish
         self._place = place
         self._root = writable_root(place) if wish.profile == "workspace" else None
+        if self._root is not None:
+            make_own_folder(self._root)
         orders = sandbox.orders(wish.profile, wish.line, place)
         self._known = frozenset(Path(path).name for path in orders.guarded)
         folder = place.session_folder

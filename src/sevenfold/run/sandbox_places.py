@@ -14,6 +14,7 @@ from sevenfold.core.errors import StoreError
 from sevenfold.run.sensitive import why_guarded
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.git_root import find_root
+from sevenfold.store.places import HOME
 
 SYSTEM = (
     *(
@@ -77,6 +78,13 @@ def _of_path(environ: Mapping[str, str], home: str) -> Iterator[str]:
         above, name = os.path.split(entry.rstrip("/"))
         if name in ("bin", "sbin") and above != home:
             yield from (os.path.join(above, beside) for beside in BESIDE_BIN)
+
+
+def make_own_folder(root: Path) -> None:
+    """Have our own folder there, so that it can be mounted read-only: settings that a command puts into it
+    would be obeyed by the next agent that starts, while the command still runs or after we were killed."""
+    with suppress(OSError):  # it is there, or nobody can make it
+        os.mkdir(root / HOME)
 
 
 def guarded_names(root: Path) -> frozenset[str]:

@@ -99,6 +99,15 @@ def test_what_a_command_makes_and_may_not_is_moved_aside(tmp_path: Path) -> None
     assert aside in text
 
 
+def test_settings_that_the_next_agent_would_obey_cannot_even_be_made(tmp_path: Path) -> None:
+    """Moved aside at its end, they would count for as long as the command runs."""
+    bench = Bench(tmp_path)
+    line = "mkdir -p .sevenfold; echo > .sevenfold/settings.local.toml || mv .sevenfold x || rmdir .sevenfold"
+    assert asyncio.run(bench.run(line)).is_error
+    assert list((bench.place.root / ".sevenfold").iterdir()) == []
+    assert bench.events == []
+
+
 @pytest.mark.parametrize(
     ("mode", "profile"),
     [
