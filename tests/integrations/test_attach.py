@@ -14,7 +14,7 @@ from anthropic import beta_tool
 
 from sevenfold.core.errors import InputError, ReplyBroken
 from sevenfold.core.events import CutRegistered, HistoryChanged, ReplyUnrecorded, ResultSpilled
-from sevenfold.integrations import anthropic_sdk
+from sevenfold.integrations import anthropic_sdk, lanes
 from sevenfold.integrations.anthropic_sdk import attach
 from sevenfold.integrations.anthropic_stream import LEFT, Reader
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
@@ -143,6 +143,32 @@ def test_a_raw_response_is_what_the_sdk_gives(sim: Simulator) -> None:
         raw = client.messages.with_raw_response.create(model=MODEL, max_tokens=50, messages=ask())
         assert raw.headers["request-id"]
         assert raw.parse().role == "assistant"
+
+
+def test_the_bytes_of_a_plain_answer_may_be_streamed(sim: Simulator) -> None:
+    attached = attach(sim.client(), project=None)
+    with (
+        attached as client,
+        client.messages.with_streaming_response.create(
+            model=MODEL, max_tokens=50, messages=ask()
+        ) as response,
+    ):
+        assert b"assistant" in b"".join(response.iter_bytes())
+        assert attached.sessions[0].spent[0].usage.requests == 1
+
+
+def test_the_bytes_of_a_plain_answer_may_be_streamed_by_an_async_client(sim: Simulator) -> None:
+    async def read() -> str:
+        async with (
+            sim.async_client() as own,
+            attach(own, project=None) as client,
+            client.messages.with_streaming_response.create(
+                model=MODEL, max_tokens=50, messages=ask()
+            ) as response,
+        ):
+            return (await response.parse()).role
+
+    assert asyncio.run(read()) == "assistant"
 
 
 def test_beta_calls_go_the_same_way(sim: Simulator) -> None:
@@ -307,6 +333,34 @@ def test_many_conversations_at_once_do_not_mix(sim: Simulator, listener: Listene
     asyncio.run(story())
     assert listener.events == []
     assert sum(1 for read in reads(sim) if read > 0) >= 12
+
+
+@pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
+def test_no_conversation_is_let_go_of_before_it_is_answered(
+    sim: Simulator, monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
+    monkeypatch.setattr(lanes, "MOST_LANES", 2)
+
+    async def talk(client: anthropic.AsyncAnthropic, name: str, everyone: asyncio.Barrier) -> None:
+        if not streams:
+            await client.messages.create(model=MODEL, max_tokens=50, messages=ask(name))
+            return
+        async with client.messages.stream(model=MODEL, max_tokens=50, messages=ask(name)) as stream:
+            await everyone.wait()
+            assert (await stream.get_final_message()).role == "assistant"
+
+    async def story() -> int:
+        everyone = asyncio.Barrier(8)
+        async with sim.async_client() as own:
+            attached = attach(own, project=None)
+            client = await attached.__aenter__()
+            await asyncio.gather(*(talk(client, f"number {number}", everyone) for number in range(8)))
+            await client.messages.create(model=MODEL, max_tokens=50, messages=ask("one more"))
+            held = len(attached.sessions)
+            await attached.__aexit__()
+            return held
+
+    assert asyncio.run(story()) == 2
 
 
 def test_conversations_that_go_on_alike_are_told_apart_by_how_they_began(

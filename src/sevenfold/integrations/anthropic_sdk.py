@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
@@ -23,7 +24,7 @@ from sevenfold.core.json import read_json
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.engine import Session
 from sevenfold.integrations.anthropic_stream import passed_on, passed_on_async
-from sevenfold.integrations.lanes import Lane, Lanes
+from sevenfold.integrations.lanes import Lanes, Passage
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.anthropic_reply import read_reply
 from sevenfold.providers.error_map import map_fault, read_fault
@@ -129,14 +130,19 @@ class _Call:
     """A request of the caller's, and what it became."""
 
     request: APIRequest
-    lane: Lane
+    passage: Passage
     view: View
+
+    @property
+    def session(self) -> Session:
+        return self.passage.lane.session
 
     def rewritten(self) -> APIRequest:
         """The caller's request with the view for its body. Not by `copy()`, which copies the old one."""
         streams = self.request.stream or _body(self.request).get("stream") is True
-        with self.lane.writing:
-            data = self.lane.writer.write(self.view.request, streams=streams)
+        lane = self.passage.lane
+        with lane.writing:
+            data = lane.writer.write(self.view.request, streams=streams)
         headers = dict(self.request.headers)
         if self.view.request.frame.betas:
             headers[BETAS] = ",".join(self.view.request.frame.betas)
@@ -168,8 +174,8 @@ class _Desk:
         body = _body(request)
         frame = self._lanes.read_frame(body, _betas(request))
         messages = cast("Sequence[object]", body["messages"])
-        lane = await self._lanes.find(messages, frame)
-        return _Call(request, lane, await lane.session.prepare(messages, frame=frame))
+        passage = await self._lanes.find(messages, frame)
+        return _Call(request, passage, await passage.lane.session.prepare(messages, frame=frame))
 
     def read(self, response: httpx2.Response) -> Reply | None:
         """An answer that came whole. One that we cannot read is the caller's all the same."""
@@ -179,13 +185,17 @@ class _Desk:
             self.lost(f"{type(error).__name__}: {error}")
             return None
 
+    async def record(self, call: _Call, reply: Reply) -> None:
+        await call.session.record(reply)
+        call.passage.leave()
+
     def lost(self, reason: str) -> None:
         self._emit(ReplyUnrecorded(reason))
 
     async def recover(self, call: _Call, error: Recoverable) -> _Call | None:
         """The provider refused the view: another one, if there can be one that it takes."""
-        view = await call.lane.session.recover(error)
-        return None if view is None else _Call(call.request, call.lane, view)
+        view = await call.session.recover(error)
+        return None if view is None else _Call(call.request, call.passage, view)
 
 
 class Layers:
@@ -213,19 +223,21 @@ class Layers:
     def _recorded(self, call: _Call, response: APIResponse[Any]) -> APIResponse[Any]:
         from anthropic import APIResponse
 
-        session, raw = call.lane.session, response.http_response
+        raw = response.http_response
         if not raw.is_success or not call.view.request.frame.max_tokens:
             return response
         if call.request.stream:
 
             def ended(reply: Reply) -> None:
-                self._run(session.record(reply))
+                self._run(self._desk.record(call, reply))
 
             passing = passed_on(raw, ended, self._desk.lost)
             return APIResponse(**_answered(call.request, self._client, passing))
+        # A caller who asked to stream the bytes of a plain answer gets them from memory.
+        raw.read()
         reply = self._desk.read(raw)
         if reply is not None:
-            self._run(session.record(reply))
+            self._run(self._desk.record(call, reply))
         return response
 
 
@@ -254,15 +266,16 @@ class AsyncLayers:
     async def _recorded(self, call: _Call, response: AsyncAPIResponse[Any]) -> AsyncAPIResponse[Any]:
         from anthropic import AsyncAPIResponse
 
-        session, raw = call.lane.session, response.http_response
+        raw = response.http_response
         if not raw.is_success or not call.view.request.frame.max_tokens:
             return response
         if call.request.stream:
-            passing = passed_on_async(raw, session.record, self._desk.lost)
+            passing = passed_on_async(raw, partial(self._desk.record, call), self._desk.lost)
             return AsyncAPIResponse(**_answered(call.request, self._client, passing))
+        await raw.aread()
         reply = self._desk.read(raw)
         if reply is not None:
-            await session.record(reply)
+            await self._desk.record(call, reply)
         return response
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
+from weakref import WeakSet
 
 from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.requests import Frame
@@ -17,7 +18,8 @@ from sevenfold.request.mirror import Shared, plain
 OpenSession: TypeAlias = Callable[[Frame], Awaitable[Session]]
 
 MOST_LANES = 32
-"""Conversations held at once. One that is let go of costs its next request a cold start, nothing more."""
+"""Conversations held at once, unless more than that are being answered. One that is let go of costs its next
+request a cold start, nothing more."""
 
 FRAMED = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
 
@@ -48,6 +50,23 @@ class Lane:
     writer: BodyWriter = field(default_factory=BodyWriter)
     writing: threading.Lock = field(default_factory=threading.Lock)
     """A blocking client may be called from several threads, and the writer serves one at a time."""
+    passages: WeakSet[Passage] = field(default_factory=WeakSet)
+
+    def enter(self) -> Passage:
+        passage = Passage(self)
+        self.passages.add(passage)
+        return passage
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class Passage:
+    """A request on its way: its conversation stays open until it was answered, or nobody holds this any more,
+    as when a stream is left behind without a word."""
+
+    lane: Lane
+
+    def leave(self) -> None:
+        self.lane.passages.discard(self)
 
 
 @dataclass(slots=True)
@@ -59,18 +78,17 @@ class Lanes:
     _frames: FrameReader = field(default_factory=FrameReader)
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def find(self, messages: Sequence[object], frame: Frame) -> Lane:
-        """The conversation that these messages go on with; a new one where there is none."""
+    async def find(self, messages: Sequence[object], frame: Frame) -> Passage:
+        """Into the conversation that these messages go on with; a new one where there is none."""
         async with self._choosing:
             lane = self._known(messages)
             if lane is None:
                 lane = Lane(await self.open_session(frame))
-                if len(self.lanes) >= MOST_LANES:
-                    await self.lanes.pop(0).session.close()
+                await self._make_room()
             else:
                 self.lanes.remove(lane)
             self.lanes.append(lane)
-            return lane
+            return lane.enter()
 
     def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> Frame:
         return self._frames.read(body, betas)
@@ -78,6 +96,13 @@ class Lanes:
     async def close(self) -> None:
         while self.lanes:
             await self.lanes.pop().session.close()
+
+    async def _make_room(self) -> None:
+        """Let go of those used longest ago, but of none that still waits for an answer."""
+        idle = [lane for lane in self.lanes if not lane.passages]
+        for lane in idle[: max(0, len(self.lanes) + 1 - MOST_LANES)]:
+            self.lanes.remove(lane)
+            await lane.session.close()
 
     def _known(self, messages: Sequence[object]) -> Lane | None:
         """The lane with most in common: all of it, or where something was changed, half and more than one.
