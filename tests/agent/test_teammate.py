@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from sevenfold.agent.teammates import Charge, read_charge
 from sevenfold.core.errors import WireError
 from sevenfold.layers.mail import LEAD, Named, Note, ShutdownRequest
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.store.spend_book import Charge as Paid
+from sevenfold.store.spend_book import SpendBook
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool
 from sevenfold.testing import say as answer
 from tests.agent.crews import Crew, Lead, said
@@ -68,6 +72,13 @@ def teammates_of(home: Path) -> list[int]:
     return found
 
 
+def charges_of(home: Path) -> list[Paid]:
+    """What was written down as spent by background work."""
+    with closing(SpendBook.open(home / ".sevenfold")) as book:
+        today = datetime.now(UTC).date()
+        return list(book.charges(today - timedelta(days=1), today))
+
+
 def test_a_teammate_works_answers_is_asked_and_ends_when_it_agrees_to(tmp_path: Path) -> None:
     steps = [say(calls=call()), say("Started."), say("It counted."), say("At two, it says.")]
     with Simulator(mate) as sim, ScriptedProvider(steps) as models:
@@ -88,6 +99,8 @@ def test_a_teammate_works_answers_is_asked_and_ends_when_it_agrees_to(tmp_path: 
 
         work(crew, tell)
     assert "One, two, three." in said(models.requests[2].messages)
+    kinds = {charge.kind for charge in charges_of(tmp_path)}
+    assert "teammate" in kinds, "what a process of its own spends counts against the caps too"
     assert "At two." in said(models.requests[3].messages)
     assert [entry.status for entry in sim.ledger.entries] == [200] * len(sim.ledger.entries)
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 from sevenfold.agent.agent import Agent
+from sevenfold.agent.choose_provider import choose_provider
 from sevenfold.agent.ear import Ear
 from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.members import Labelled
 from sevenfold.agent.post_office import PostOffice
 from sevenfold.agent.roster import Listed
 from sevenfold.agent.runs import STARTS
@@ -41,9 +44,18 @@ from sevenfold.layers.mail import (
     SocketPath,
     render_mail,
 )
+from sevenfold.providers.provider import Provider
+from sevenfold.run.agent_settings import AgentSettings
+from sevenfold.run.governed import GovernedProvider
+from sevenfold.run.governor import Governor
 from sevenfold.run.permissions import Guard
 from sevenfold.run.reach import Reach
+from sevenfold.run.spend import SpendSettings
 from sevenfold.store.offload import durably
+from sevenfold.store.spend_book import SpendBook
+
+TEAMMATE = "teammate"
+"""Its kind of spending."""
 
 
 class Teammate:
@@ -134,6 +146,7 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
                 only=only,
                 also=(SendMessage(mate, charge.name),),
                 is_child=True,
+                provider=await _open_provider(charge, ground, environ, exits),
             )
         )
         exits.push_async_callback(agent.close)
@@ -166,6 +179,19 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
             await asyncio.wait({working})
         elif error := working.exception():
             raise error
+
+
+async def _open_provider(
+    charge: Charge, ground: Ground, environ: Mapping[str, str], exits: AsyncExitStack
+) -> Provider:
+    """Whom it asks. No person waits for the answers, so that all of them count against the caps."""
+    settings, home = ground.settings, ground.folders.home
+    provider = choose_provider(ground.catalog.find(charge.model), settings.of(AgentSettings), environ)
+    exits.push_async_callback(provider.close)
+    book = await durably(lambda: SpendBook.open(home))
+    governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=ground.catalog)
+    exits.push_async_callback(governor.close)
+    return Labelled(GovernedProvider(provider, governor), TEAMMATE)
 
 
 async def _run(charge: Charge) -> None:
