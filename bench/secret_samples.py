@@ -76,7 +76,7 @@ FORMATS: Mapping[str, tuple[str, ...]] = MappingProxyType(
                 "ATCTT3xFfGN0{w170}",
                 "npm_{A36}",
             ),
-            *("//registry.npmjs.org/:_authToken={h8}-{h4}-{h4}-{h4}-{h12}", "pypi-AgEIcHlwaS5vcmc{w160}"),
+            *("//packages.internal/:_authToken={h8}-{h4}-{h4}-{h4}-{h12}", "pypi-AgEIcHlwaS5vcmc{w160}"),
             *(
                 "pypi-AgENdGVzdC5weXBpLm9yZw{w150}",
                 "rubygems_{h48}",
@@ -163,6 +163,13 @@ FORMATS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             ),
         ),
         "prose": (
+            *(
+                "la contraseña es {A10}$4",
+                "a senha é {A10}#3",
+                "het wachtwoord is {A10}%8",
+                "пароль: {A10}!5",
+            ),
+            *("パスワードは{A10}!6", "비밀번호: {A10}&7"),
             *("the admin password is {A10}!", "log in as root with {A8}#{A4}", "Das Passwort lautet {A12}"),
             *(
                 "the wifi password was changed to {A12}$",

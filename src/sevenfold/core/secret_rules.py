@@ -13,7 +13,7 @@ _PASS = "pass(?:word|wort|wd|phrase|code)|kennwort|pwd"
 _GIVEN = r"[\"'`*\])]{0,3}\s{0,4}(?::=|=>|->|==|=|:|\|)\s{0,4}"
 _QUOTES = "[\"'`*]{0,3}"
 _WORDS = f"{_PASS}|mot de passe|contraseña|senha|wachtwoord|пароль|密码|口令|パスワード|비밀번호"
-_LINKS = r"(?:\b(?:is|was|to|ist|lautet|est|es|é)\b|это|是|为|は|:|：|=|->|→|—)"
+_LINKS = r"(?:\b(?:is|was|to|ist|lautet|est|es)\b| é |это|是|为|は|:|：|=|->|→|—)"
 _TOLD = r"([^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>|]*)"
 """A password in a sentence has something in it that the words of the sentence have not."""
 

@@ -11,27 +11,14 @@ from itertools import pairwise
 from sevenfold.core.secret_formats import Kind
 
 _PLACEHOLDERS = (
-    *("example", "sample", "placeholder", "changeme", "change-me", "change_me", "dummy", "redacted", "your"),
-    *(
-        "xxxx",
-        "****",
-        "....",
-        "insert",
-        "replace",
-        "notreal",
-        "not-a-real",
-        "<",
-        "${",
-        "{{",
-        "%(",
-        "$(",
-        "…",
-        "•",
-    ),
+    *("example", "sample", "placeholder", "changeme", "change-me", "change_me", "dummy", "redacted"),
+    *("your_", "your-", "yourapi", "yourkey", "yourtoken", "yoursecret", "yourpass", "insert", "replace"),
+    *("notreal", "not-a-real", "****", "....", "<", "${", "{{", "%(", "$(", "…", "•"),
     "eyjzdwiioiixmjm0nty3odkwiiwibmftzsi6ikpvag4gr",  # the John Doe of every JWT tutorial
 )
-"""What people write where a secret would be. No key of 40 random characters has one of these by chance more
-than once in ten thousand."""
+"""What people write where a secret would be. No word of letters alone has fewer than five of them: a random
+key has one of four by chance once in ten thousand."""
+_CROSSES = ("xxxxx", "XXXXX")
 
 _ORDINARY = re.compile(
     r"(?:my|the|test|user|admin|root|db|some|new|old|a|super)?[-_]?"
@@ -89,7 +76,7 @@ _MOST_JUDGED = 512
 _WORD = re.compile(r"[A-Z]?(?=[a-z]*[aeiouy])[a-z]{3,}|(?<![A-Za-z])[A-Z]{4,}(?![A-Za-z])")
 """Letters of one case with a vowel among them. Looks ahead within a run, and a value is short."""
 _CODE = re.compile(
-    r"[(){}\[\]\\]|\$\w|://|::|->|=>|&&|^[./~@#-]|^\w+(?:\.[A-Za-z_]\w*)+$|^[\w-]+(?:/[\w.-]+)+$"
+    r"[(){}\[\]\\]|^\$\w|://|::|->|=>|&&|^[./~@#-]|^\w+(?:\.[A-Za-z_]\w*)+$|^[\w-]+(?:/[\w.-]+)+$"
 )
 """Calls, references, paths, addresses, dotted names."""
 _SYMBOLS = frozenset("!@#$%^&*?~+=")
@@ -111,7 +98,9 @@ def is_placeholder(value: str) -> bool:
     """Whether it says itself that it is none, or is one that a vendor prints as an example."""
     value = value[:_MOST_JUDGED]
     lowered = value.lower()
-    if any(word in lowered for word in _PLACEHOLDERS) or _is_sequence(value):
+    if any(word in lowered for word in _PLACEHOLDERS) or any(cross in value for cross in _CROSSES):
+        return True
+    if _is_sequence(value):
         return True
     return sha256(value.encode()).hexdigest()[:16] in _KNOWN_EXAMPLES
 
