@@ -328,6 +328,33 @@ def test_a_list_that_differs_from_the_session_taken_up_again_wins_and_is_told(
     assert "HistoryChanged" in listener.names()
 
 
+BLOCKS: Any = [Text("go")]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["go", {"role": "user", "content": "go"}, None, Message("user", BLOCKS)],
+    ids=["text", "dict", "nothing", "a list of blocks"],
+)
+def test_what_is_no_message_never_gets_into_the_history(opened: Open, said: Any) -> None:
+    session = opened()
+    with pytest.raises(InputError):
+        session.history.append(said)
+    start(session, Message("user", "well then"))
+    assert [message.content for message in session.prepare().request.messages] == ["well then"]
+
+
+def test_a_session_whose_end_fails_is_out_of_the_way_all_the_same(opened: Open) -> None:
+    session = opened()
+    start(session, Message("user", "go"))
+    session.prepare()
+    broken: Any = (5,)
+    start(session, Message("user", broken))
+    with pytest.raises(AttributeError):
+        session.close()
+    assert [message.content for message in opened(session.id).history] == ["go"]
+
+
 def test_an_empty_history_gives_an_empty_view() -> None:
     with Session.open(FRAME, project=None) as session:
         assert session.prepare().request.messages == ()

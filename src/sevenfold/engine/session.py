@@ -291,12 +291,15 @@ class Session:
         async with self._one_at_a_time:
             if self._is_closed:
                 return
-            if not self._is_followed:
-                # A result that no request has carried yet is part of what happened all the same.
-                await self._follower.follow(self.history)
-            await self._noting.close()
-            await self._opened.close()
-            self._is_closed = True
+            try:
+                if not self._is_followed:
+                    # A result that no request has carried yet is part of what happened all the same.
+                    await self._follower.follow(self.history)
+                await self._noting.close()
+            finally:
+                # Whatever went wrong: somebody else may want the session.
+                self._is_closed = True
+                await self._opened.close()
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import overload
 
+from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Message
 from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage
@@ -39,6 +40,8 @@ class History(Sequence[Message]):
         self._messages = list(messages)
 
     def append(self, message: Message) -> None:
+        """Refused here if it is none: nothing can be taken out again, and no view could be made with it."""
+        _refuse_if_none(message)
         self._messages.append(message)
 
     @overload
@@ -53,3 +56,15 @@ class History(Sequence[Message]):
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self._messages)
+
+
+def _refuse_if_none(said: object) -> None:
+    if not isinstance(said, Message):
+        raise InputError(
+            f"a history takes a Message, not a {type(said).__name__}; read_message of sevenfold.core.wire "
+            "makes one of a dict, and prepare takes a list of dicts as it is"
+        )
+    content: object = getattr(said, "content")  # noqa: B009 - what its type says is what is in doubt
+    if not isinstance(content, (str, tuple)):
+        found = type(content).__name__
+        raise InputError(f"a message's content is text or a tuple of blocks, not a {found}")

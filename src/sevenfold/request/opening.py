@@ -137,9 +137,11 @@ class Opened:
             await durably(self.log.flush)
 
     async def close(self) -> None:
-        await self.around.journal.close()
-        await self.write_events()
-        self.exits.close()
+        try:
+            await self.around.journal.close()
+            await self.write_events()
+        finally:
+            self.exits.close()
 
 
 def path_settings(settings: Settings) -> PathSettings:
