@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from base64 import b64encode
 from collections.abc import Callable
 
 import pytest
@@ -204,7 +205,17 @@ def test_the_engine_is_looked_for_where_it_is_installed(monkeypatch: pytest.Monk
 
 def test_of_many_secrets_the_first_are_told() -> None:
     text = "\n".join(one.value for one in make_samples(seed=6, each=2))
-    assert len(inspect(text).findings) == MAX_FINDINGS
+    told = inspect(text)
+    assert len(told.findings) == MAX_FINDINGS
+    allowed = [Allowance(finding.fingerprint, "all that was shown") for finding in told.findings]
+    assert not inspect(text, *allowed).is_clean
+
+
+def test_an_allowance_for_one_secret_in_an_encoded_text_leaves_the_other_blocked() -> None:
+    text = b64encode(f"{TOKEN} and npm_{_letters(36)}".encode()).decode()
+    first, second = inspect(text).findings
+    assert inspect(text, Allowance(first.fingerprint, "revoked")).findings == (second,)
+    assert inspect(text, Allowance(second.fingerprint, "revoked")).findings == (first,)
 
 
 def test_two_rules_that_find_the_same_place_tell_it_once() -> None:

@@ -75,7 +75,7 @@ class Inspection:
     """What was found in one text."""
 
     findings: tuple[Finding, ...] = ()
-    """What blocks it, at most `MAX_FINDINGS`, in the order of the text."""
+    """What blocks it, in the order of the text; with more than `MAX_FINDINGS` it is refused, too."""
     allowed: tuple[Finding, ...] = ()
     """What somebody allowed."""
     refusal: Refusal | None = None
@@ -127,6 +127,11 @@ class _Hit:
     view: str
     value: str = field(repr=False)
 
+    def is_told_by(self, other: _Hit) -> bool:
+        """Whether it is the same secret. The place alone says nothing: what was decoded may hold two."""
+        overlap = self.start < other.end and other.start < self.end
+        return overlap and (self.value in other.value or other.value in self.value)
+
 
 def _hits(view: View, passed: set[_Place]) -> Iterator[_Hit]:
     if len(view.text) > MAX_VIEW_CHARS:
@@ -167,12 +172,14 @@ def _stands_alone(view: View, start: int, end: int) -> bool:
 
 
 def _add(found: list[_Hit], hits: Iterable[_Hit]) -> None:
-    """Keep what no earlier hit has told of already: the first rule that finds a place names it."""
+    """Keep what no earlier hit has told of already: the first rule that finds a value names it."""
     for hit in hits:
+        if any(hit.is_told_by(other) for other in found):
+            continue
+        # Those beyond are not looked at, so an allowance for all that are shown must not let the text pass.
         if len(found) >= MAX_FINDINGS:
-            return
-        if not any(hit.start < other.end and other.start < hit.end for other in found):
-            found.append(hit)
+            raise BudgetSpent
+        found.append(hit)
 
 
 def _sorted_out(
