@@ -69,6 +69,19 @@ def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) 
     assert ended[0].fresh_tokens > 0
 
 
+def test_what_agents_cost_is_part_of_what_the_session_cost(tmp_path: Path) -> None:
+    with ScriptedProvider([say(calls=call()), say("Done.")], lanes={"agent": [say("7")]}) as models:
+
+        async def tell(lead: Lead) -> None:
+            await _turn(lead)
+            assert [(lane.who, lane.calls) for lane in lead.agent.spent] == [("main", 2), ("agent", 1)]
+            own = sum(lane.cost.total for lane in lead.agent.session.spent if lane.cost)
+            assert lead.agent.spent_usd is not None
+            assert lead.agent.spent_usd > own > 0
+
+        work(Crew(tmp_path, models), tell)
+
+
 async def _turn(lead: Lead) -> None:
     end = await lead.agent.run_turn("Go.")
     assert end.reason == "answered"

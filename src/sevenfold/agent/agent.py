@@ -31,6 +31,7 @@ from sevenfold.core.prices import add_costs
 from sevenfold.core.requests import Reply
 from sevenfold.layers.context_sources import ContextSource, render_reminder
 from sevenfold.layers.forks import open_calls
+from sevenfold.request.bill_book import BillBook, Spent
 from sevenfold.request.overflow_job import Compacted
 from sevenfold.request.view import View
 from sevenfold.run.permissions import Guard, Mode
@@ -69,6 +70,8 @@ class Agent:
         self.session, self.toolbox, self.provider = gear.session, gear.toolbox, gear.provider
         self.hooks, self.frame = gear.hooks, gear.frame
         self.inbox = Inbox()
+        self.crew = BillBook()
+        """What agents that this one started have spent."""
         self._asides = list(self._opening.texts)
         self._writers: list[SingleFlight[TurnEnd]] = []
         self._sources: tuple[ContextSource, ...] = ()
@@ -309,9 +312,15 @@ class Agent:
             self._gear.relay(TurnInterrupted(self.session.id, turn.rounds, len(waiting)))
 
     @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What was billed since the session was opened here, to agents that it started too, by whose calls
+        they were. A teammate, in another process, keeps its own account."""
+        return (*self.session.spent, *self.crew.spent())
+
+    @property
     def spent_usd(self) -> float | None:
-        """What the session has cost since it was opened here; None where a price is not known."""
-        total = add_costs(spent.cost for spent in self.session.spent)
+        """What all of that comes to; None where a price is not known."""
+        total = add_costs(spent.cost for spent in self.spent)
         return None if total is None else float(total.total)
 
 

@@ -62,6 +62,9 @@ class Child:
     emit: Emit
 
 
+Book: TypeAlias = Callable[[ModelRequest, Reply], None]
+"""Writes an answer down as paid for."""
+
 OpenChild: TypeAlias = Callable[[Child], Awaitable[Agent]]
 
 
@@ -142,8 +145,8 @@ def render_ended(member: Member, ending: Ending) -> str:
 class Labelled:
     """A provider whose calls are booked to somebody: an agent's own conversation is not its starter's."""
 
-    def __init__(self, inner: Provider, who: str) -> None:
-        self._inner, self._who = inner, who
+    def __init__(self, inner: Provider, who: str, book: Book | None = None) -> None:
+        self._inner, self._who, self._book = inner, who, book
 
     @property
     def dialect(self) -> Dialect:
@@ -154,7 +157,10 @@ class Labelled:
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
         own = replace(request, who=self._who) if request.who == MAIN else request
-        return await self._inner.send(own, on_delta)
+        reply = await self._inner.send(own, on_delta)
+        if self._book is not None:
+            self._book(own, reply)
+        return reply
 
     async def close(self) -> None:
         """It is the starter's, who closes it."""

@@ -22,6 +22,7 @@ from sevenfold.agent.send_message import SEND_MESSAGE
 from sevenfold.agent.teammates import Charge, start_process
 from sevenfold.agent.worktree import WorktreeEnd, Worktrees
 from sevenfold.core.messages import ToolResult, ToolUse
+from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.core.usage import add_up
 from sevenfold.layers.forks import ForkBrief, Permit
 from sevenfold.run.permissions import Answer, Ask, Guard, Mode, Question, nobody
@@ -119,7 +120,11 @@ class Runs:
         definition, listed = member.definition, member.listed
         memory = await self._memory(member)
         who = "background agent" if order.is_background else AGENT
-        guard = self.lead.toolbox.guard
+        lead, guard = self.lead, self.lead.toolbox.guard
+
+        def book(request: ModelRequest, reply: Reply) -> None:
+            lead.crew.add(who, request.frame.model, reply, lead.place.clock.now().date())
+
         child = await self.open_child(
             Child(
                 Path(listed.cwd),
@@ -129,9 +134,9 @@ class Runs:
                 _system(definition.prompt, memory),
                 None if definition.tools is None else frozenset(definition.tools) - STARTS,
                 (pen,),
-                Labelled(self.lead.provider, who),
+                Labelled(lead.provider, who, book),
                 self._ask(member),
-                self.lead.place.emit,
+                lead.place.emit,
             )
         )
         own = child.toolbox.guard

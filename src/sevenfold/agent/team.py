@@ -18,6 +18,7 @@ from sevenfold.agent.team_mail import TeamMail
 from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
 from sevenfold.core.events import AgentStarted, Emit, ignore
 from sevenfold.layers.mail import LEAD, Address, Letter, check_name
+from sevenfold.request.bill_book import BillBook
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress
 from sevenfold.store.offload import to_the_end
@@ -50,6 +51,7 @@ class Team:
         """The agent whose team this is. From now on others can write to it."""
         if self._runs is not None:
             return
+        agent.crew = BillBook(self._ground.catalog)
         place, project = agent.place, self._ground.project
         name = f"{MAIN}{agent.session.id[:8]}"
         office = PostOffice(name, project.mail, project.control, place.clock, emit=place.emit)

@@ -14,6 +14,7 @@ from sevenfold.agent.face.house import Conversation
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.prices import Cost, add_costs
 from sevenfold.run.permissions import MODES
+from sevenfold.store.sessions import is_agent_session
 
 MOST_SESSIONS = 15
 """That are listed; older ones are named by their id."""
@@ -52,7 +53,7 @@ async def _context(chat: Conversation, _: str) -> None:
 
 
 async def _cost(chat: Conversation, _: str) -> None:
-    lanes = chat.agent.session.spent
+    lanes = chat.agent.spent
     if not lanes:
         chat.say("no model was asked yet", "faint")
         return
@@ -131,7 +132,8 @@ async def _model(chat: Conversation, name: str) -> None:
 
 
 async def _resume(chat: Conversation, session: str) -> None:
-    sessions = await asyncio.to_thread(chat.house.sessions)
+    every = await asyncio.to_thread(chat.house.sessions)
+    sessions = [entry for entry in every if not is_agent_session(entry.id)]
     if not session:
         for entry in sessions[:MOST_SESSIONS]:
             is_here = entry.id == chat.agent.session.id
