@@ -139,6 +139,21 @@ def test_after_a_compaction_tools_hooks_and_surroundings_say_again_what_they_hol
     assert json.loads((project / "end.json").read_text())["reason"] == "done"
 
 
+def test_a_hook_may_speak_first_in_the_name_of_the_user(tmp_path: Path) -> None:
+    answer = json.dumps({"hookSpecificOutput": {"initialUserMessage": "Look at the open issues."}})
+    write_hooks(tmp_path, SessionStart=f"echo '{answer}'")
+
+    async def tell() -> list[str]:
+        with ScriptedProvider([say("Three.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+            await agent.inbox.wait()
+            assert (await agent.run_turn()).text == "Three."
+            await agent.close()
+        return said(models.requests[0].messages)
+
+    assert any("Look at the open issues." in text for text in asyncio.run(tell()))
+
+
 def test_a_hook_may_refuse_a_compaction_by_hand(tmp_path: Path) -> None:
     write_hooks(tmp_path, PreCompact="echo not now >&2; exit 2")
 

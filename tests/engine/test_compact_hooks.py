@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from sevenfold.blocking import Session
-from sevenfold.core.events import Event, ExtraRestored, HookFailed, RestoreSkipped
+from sevenfold.core.errors import CompactionStopped
+from sevenfold.core.events import (
+    CompactionRefused,
+    Event,
+    ExtraRestored,
+    HookFailed,
+    RestoreSkipped,
+)
 from sevenfold.core.messages import Message, Text
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.compact_restore import Extra
@@ -159,3 +169,47 @@ def test_the_boundary_names_the_tools_that_were_looked_up_before_it(tmp_path: Pa
         lines = scan(folder, latest_session(folder), kinds=("boundary",))
         bodies = [line.record.body for line in lines if isinstance(line, Stored)]
     assert [body.tools for body in bodies if isinstance(body, BoundaryRecord)] == [("mcp__forge__search",)]
+
+
+def test_a_hook_may_put_an_automatic_compaction_off_until_the_window_is_full(tmp_path: Path) -> None:
+    asked: list[Trigger] = []
+
+    async def before(trigger: Trigger) -> str:
+        asked.append(trigger)
+        raise CompactionStopped("not now")
+
+    heard = Listener()
+    settings = {
+        **NO_NOTES,
+        "compact": {"auto_compact_pct": Decimal("0.5")},
+        "window": {"blocking_margin_tokens": 970_000},
+    }
+    with Session.open(
+        FRAME,
+        project=tmp_path,
+        environ={"HOME": str(tmp_path)},
+        settings=settings,
+        hooks=CompactHooks(before=before),
+        emit=heard,
+    ) as session:
+        session.history.append(Message("user", "Mend the parser"))
+        levels = [session.prepare().level]
+        while "HistoryCompacted" not in heard.names() and len(levels) < 20:
+            number = len(levels)
+            session.record(call(number, "Read", 1_000 * number, file_path=f"src/{number}.py"))
+            session.history.append(result(number, "line\n" * 400))
+            levels.append(session.prepare().level)
+    refused = [event for event in heard.events if isinstance(event, CompactionRefused)]
+    [failed] = [event for event in heard.events if isinstance(event, HookFailed)]
+    assert "blocked" not in levels
+    assert refused == [CompactionRefused("auto", "not now")] * (len(asked) - 1)
+    assert len(refused) > 2
+    assert "the window is full" in failed.reason
+
+
+def test_a_hook_may_refuse_a_compaction_by_hand(tmp_path: Path) -> None:
+    async def before(_: Trigger) -> str:
+        raise CompactionStopped("not now")
+
+    with pytest.raises(CompactionStopped, match="not now"):
+        compacted(tmp_path, CompactHooks(before=before))

@@ -15,11 +15,11 @@ import pytest
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.run.hook_answers import MAX_CHARS, Heard, merge, read_answer
-from sevenfold.run.hook_command import run_command
+from sevenfold.run.hook_answers import MAX_CHARS, Heard, HookEvent, merge, read_answer
+from sevenfold.run.hook_command import MAX_BYTES, run_command
 from sevenfold.run.hook_config import Hook, read_hooks
 from sevenfold.run.hook_files import HookFolders, HookSettings, find_hooks
-from sevenfold.run.hooks import HookPlace, Hooks
+from sevenfold.run.hooks import SPILLS, HookPlace, Hooks
 from sevenfold.run.permissions import Guard
 from sevenfold.run.rules import Rules
 from sevenfold.run.toolbox import Answers, Toolbox
@@ -77,10 +77,42 @@ def test_an_answer_that_makes_no_sense_is_refused() -> None:
         read_answer("PreToolUse", 0, "{broken", "")
 
 
-def test_a_long_text_is_cut_with_a_remark() -> None:
-    heard = read_answer("SessionStart", 0, "x" * (MAX_CHARS + 5), "")
-    assert heard.context[0].startswith("x" * MAX_CHARS)
-    assert "5 more characters" in heard.context[0]
+LONG = "x" * MAX_CHARS + "y" * 5
+LONG_ANSWERS: dict[str, tuple[HookEvent, int, str, str]] = {
+    "context": ("SessionStart", 0, LONG, ""),
+    "first": ("SessionStart", 0, f'{{"hookSpecificOutput": {{"initialUserMessage": "{LONG}"}}}}', ""),
+    "blocked": ("Stop", 2, "", LONG),
+    "halted": ("Stop", 0, f'{{"continue": false, "stopReason": "{LONG}"}}', ""),
+    "notices": ("Stop", 0, f'{{"systemMessage": "{LONG}"}}', ""),
+    "output": ("PostToolUse", 0, f'{{"hookSpecificOutput": {{"updatedToolOutput": "{LONG}"}}}}', ""),
+    "reason": ("PreToolUse", 0, f'{{"decision": "block", "reason": "{LONG}"}}', ""),
+}
+
+
+@pytest.mark.parametrize("part", LONG_ANSWERS)
+def test_any_long_text_of_an_answer_is_made_shorter(part: str) -> None:
+    heard = read_answer(*LONG_ANSWERS[part])
+    assert heard.is_long
+    short = heard.shortened(lambda text: text[:MAX_CHARS])
+    assert not short.is_long
+    assert getattr(short, part) != getattr(heard, part)
+
+
+@pytest.mark.parametrize("kept", ["in a file", "nowhere", "with a full disk"])
+def test_of_a_long_text_the_beginning_is_shown_and_where_the_rest_is(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "file").touch()
+    folder = {"in a file": tmp_path, "nowhere": None, "with a full disk": tmp_path / "file"}[kept]
+    noted = Noted()
+    place = HookPlace("s", tmp_path, tmp_path, environ={"PATH": "/usr/bin:/bin"}, folder=folder)
+    said = f"head -c {MAX_CHARS} /dev/zero | tr '\\0' x; echo yyyyy"
+    [text] = asyncio.run(Hooks([Hook("SessionStart", said)], place, noted).ask("SessionStart")).context
+    assert text.startswith("x" * MAX_CHARS)
+    assert "yyyyy" not in text
+    assert len(noted.of("HookFailed")) == (kept == "with a full disk")
+    if kept == "in a file":
+        [spilled] = (tmp_path / SPILLS).iterdir()
+        assert str(spilled) in text
+        assert spilled.read_text() == LONG
 
 
 def test_of_several_hooks_the_strictest_counts() -> None:
@@ -166,12 +198,13 @@ def ends(pid: int) -> bool:
 
 
 def test_output_without_end_is_read_and_dropped(tmp_path: Path) -> None:
-    command = "head -c 3000000 /dev/zero | tr '\\0' x"
+    command = f"head -c {MAX_BYTES + 9} /dev/zero | tr '\\0' x"
     ended = asyncio.run(
         run_command(command, b"", cwd=tmp_path, environ=dict(os.environ), limit=timedelta(seconds=30))
     )
     assert ended.code == 0
-    assert len(ended.out) == 256 * 1024
+    assert len(ended.out.partition("\n")[0]) == MAX_BYTES
+    assert "the rest was dropped" in ended.out
 
 
 def test_a_child_that_holds_the_pipes_open_holds_up_nobody(tmp_path: Path) -> None:

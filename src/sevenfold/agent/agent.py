@@ -73,6 +73,8 @@ class Agent:
         self.crew = BillBook()
         """What agents that this one started have spent."""
         self._asides = list(self._opening.texts)
+        for text in self._opening.posts:
+            self.post(text)
         self._writers: list[SingleFlight[TurnEnd]] = []
         self._sources: tuple[ContextSource, ...] = ()
         self._work: asyncio.Task[TurnEnd] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sevenfold.core.events import Emit, HookFailed
+from sevenfold.core.errors import CompactionStopped
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.request.compact_hooks import CompactHooks
@@ -17,8 +17,7 @@ from sevenfold.run.toolbox import Toolbox
 class Compaction:
     """Handed to a session before the agent is there; says nothing until it is."""
 
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
+    def __init__(self) -> None:
         self._toolbox: Toolbox | None = None
         self._hooks: Hooks | None = None
         self._where: Callable[[], str] = str
@@ -35,8 +34,7 @@ class Compaction:
             return ""  # whoever compacts by hand has asked the hooks already, and could be refused
         heard = await self._hooks.ask("PreCompact", "auto", trigger="auto", custom_instructions=None)
         if heard.blocked is not None:
-            reason = f"a compaction that is due cannot be blocked: {heard.blocked}"
-            self._emit(HookFailed("PreCompact", reason))
+            raise CompactionStopped(f"a PreCompact hook says: {heard.blocked}")
         return "\n".join(heard.context)
 
     async def _restoring(self) -> Sequence[Extra]:

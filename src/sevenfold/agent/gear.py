@@ -44,3 +44,5 @@ class Opening:
     """To the model, beside the first prompt."""
     notices: tuple[str, ...] = ()
     """To the person."""
+    posts: tuple[str, ...] = ()
+    """In the user's name."""

@@ -108,7 +108,7 @@ class _Opener:
     exits: AsyncExitStack
 
     async def open(self) -> Agent:
-        ground, compaction = self.ground, Compaction(self.relay)
+        ground, compaction = self.ground, Compaction()
         provider, guard = self._provider(), self._guard()
         equipment = await self._equip(guard) if self.setup.tools is None else None
         tools = self._tools(equipment)
@@ -261,6 +261,7 @@ class _Opener:
             f"{ground.session_folder(session.id)}.jsonl",
             lambda: guard.mode,
             setup.environ,
+            ground.session_folder(session.id),
         )
         return Hooks(found, place, self.relay)
 
@@ -294,7 +295,7 @@ class _Opener:
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
         texts = [] if is_said else [surrounds]
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
-        return Opening(tuple(texts), heard.notices)
+        return Opening(tuple(texts), heard.notices, heard.first)
 
     def surrounds(self) -> str:
         today = self.setup.clock.now().astimezone().date()

@@ -23,6 +23,14 @@ class BreakerStateLost:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactionRefused:
+    """A hook had a compaction left out. One that is due is asked for again with the next request."""
+
+    trigger: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompactionStarted:
     """The view is about to be cut down to a summary."""
 

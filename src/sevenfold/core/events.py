@@ -35,6 +35,7 @@ from sevenfold.core.command_events import GuardedMoved, SandboxFailed
 from sevenfold.core.compact_events import (
     BreakerOpened,
     BreakerStateLost,
+    CompactionRefused,
     CompactionStarted,
     ContextCut,
     ExtraRestored,
@@ -99,6 +100,7 @@ Event: TypeAlias = (
     | CallCharged
     | CallRefused
     | ClearingRefused
+    | CompactionRefused
     | CompactionStarted
     | ContextCut
     | CutRegistered

@@ -199,7 +199,7 @@ class Session:
                 return self._path.view()
             await self._clearing.run()
             if self._compacting.is_due:
-                await self._compact("auto")
+                await self._compact_when_due()
             await self._context.refresh()
             return await self._hand_out()
 
@@ -217,7 +217,8 @@ class Session:
         """Cut the view down now, with what the summary should look at in your words; or a part of it only."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
-            done = await self._compact("manual", instructions=instructions, part=part)
+            words = await self._hooks.ask_before("manual")
+            done = await self._compact("manual", words or "", instructions=instructions, part=part)
             await self._around.journal.flush()
             return done
 
@@ -233,7 +234,8 @@ class Session:
             if isinstance(error, ThinkingRefused):
                 self._path.forget_thinking("the provider refused thinking that was sent back")
             elif self._around.settings.compact.enabled:
-                await self._compact("reactive", error=error)
+                words = await self._hooks.ask_before("reactive", is_full=True)
+                await self._compact("reactive", words or "", error=error)
             else:
                 return None
             await self._context.refresh()
@@ -325,15 +327,23 @@ class Session:
         self._watch.check(view.request, self._around.clock.now(), view.cuts)
         return view
 
+    async def _compact_when_due(self) -> None:
+        """Unless a hook would rather wait, which it may while there is room left."""
+        is_full = self._path.view().level == "blocked"
+        words = await self._hooks.ask_before("auto", is_full=is_full)
+        if words is not None:
+            await self._compact("auto", words)
+
     async def _compact(
         self,
         trigger: Trigger,
+        hook_text: str,
         *,
         instructions: str = "",
         part: Part | None = None,
         error: PromptTooLong | None = None,
     ) -> Compacted:
-        wishes = Wishes(trigger, instructions, await self._hooks.ask_before(trigger), part, error)
+        wishes = Wishes(trigger, instructions, hook_text, part, error)
         noted = replace(await self._noting.noted(), extras=await self._hooks.ask_restoring())
         context = await self._context.read()
         done = await self._compacting.run(wishes, noted, context)

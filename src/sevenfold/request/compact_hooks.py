@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from sevenfold.core.events import Emit, HookFailed
+from sevenfold.core.errors import CompactionStopped
+from sevenfold.core.events import CompactionRefused, Emit, HookFailed
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.request.overflow_job import Compacted
@@ -16,7 +17,7 @@ from sevenfold.request.overflow_job import Compacted
 T = TypeVar("T")
 
 BeforeCompact: TypeAlias = Callable[[Trigger], Awaitable[str]]
-"""What the summary should look at; empty: nothing in particular."""
+"""What the summary should look at; empty: nothing in particular. `CompactionStopped` refuses it."""
 AfterCompact: TypeAlias = Callable[[Compacted], Awaitable[None]]
 Restoring: TypeAlias = Callable[[], Awaitable[Sequence[Extra]]]
 """What should be in view again, skills newest first."""
@@ -42,9 +43,25 @@ class HookCalls:
     limit: timedelta
     emit: Emit
 
-    async def ask_before(self, trigger: Trigger) -> str:
+    async def ask_before(self, trigger: Trigger, *, is_full: bool = False) -> str | None:
+        """What the summary should look at; None: an automatic one is put off, which is told.
+
+        Whoever compacts by hand hears of a refusal by `CompactionStopped`; a full window cannot wait.
+        """
         before = self.hooks.before
-        return await self._call("before compaction", lambda: before(trigger), "") if before else ""
+        if before is None:
+            return ""
+        try:
+            return await self._call("before compaction", lambda: before(trigger), "")
+        except CompactionStopped as refusal:
+            if trigger == "manual":
+                raise
+            if is_full:
+                reason = f"the window is full, and is compacted all the same: {refusal}"
+                self.emit(HookFailed("before compaction", reason))
+                return ""
+            self.emit(CompactionRefused(trigger, str(refusal)))
+            return None
 
     async def ask_restoring(self) -> tuple[Extra, ...]:
         restoring = self.hooks.restoring
@@ -60,6 +77,8 @@ class HookCalls:
         try:
             async with asyncio.timeout(seconds):
                 return await hook()
+        except CompactionStopped:
+            raise
         except TimeoutError:
             self.emit(HookFailed(name, f"it took over {seconds:g} s (compact.hook_seconds)"))
         except Exception as error:  # a hook is anybody's code, and a compaction must not die of it

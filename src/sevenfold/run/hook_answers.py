@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import WireError
@@ -27,6 +27,8 @@ BLOCKS = 2
 
 MAX_CHARS = 10_000
 """Of each text in an answer. What is longer fills a window with what nobody asked to see."""
+
+Shorten: TypeAlias = Callable[[str], str]
 
 SPEAKS = ("SessionStart", "UserPromptSubmit", "PreCompact")
 """Events at which plain output is context; elsewhere only JSON says anything."""
@@ -54,6 +56,28 @@ class Heard:
     """Another output of the tool; None: as it was."""
     halted: str | None = None
     """Why the agent should stop altogether; None: it goes on."""
+    first: tuple[str, ...] = ()
+    """What the user is to have said first in a session."""
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a text in it is over what goes into a window."""
+        own = (self.blocked, self.reason, self.output, self.halted)
+        texts = (*own, *self.context, *self.notices, *self.first)
+        return any(text is not None and len(text) > MAX_CHARS for text in texts)
+
+    def shortened(self, shorten: Shorten) -> Heard:
+        """The same with every such text made shorter."""
+        return replace(
+            self,
+            blocked=None if self.blocked is None else shorten(self.blocked),
+            reason=shorten(self.reason),
+            context=tuple(map(shorten, self.context)),
+            notices=tuple(map(shorten, self.notices)),
+            output=None if self.output is None else shorten(self.output),
+            halted=None if self.halted is None else shorten(self.halted),
+            first=tuple(map(shorten, self.first)),
+        )
 
 
 NOTHING_HEARD = Heard()
@@ -62,10 +86,10 @@ NOTHING_HEARD = Heard()
 def read_answer(event: HookEvent, code: int, out: str, err: str) -> Heard:
     """One hook's answer; a `WireError` where its JSON cannot be read."""
     if code == BLOCKS:
-        return Heard(blocked=cap(err.strip() or out.strip() or "a hook blocked it"))
+        return Heard(blocked=err.strip() or out.strip() or "a hook blocked it")
     text = out.strip()
     if not text.startswith("{"):
-        return Heard(context=(cap(text),)) if text and event in SPEAKS else NOTHING_HEARD
+        return Heard(context=(text,)) if text and event in SPEAKS else NOTHING_HEARD
     return _read_json(event, read_object(text))
 
 
@@ -82,14 +106,8 @@ def merge(heard: Iterable[Heard]) -> Heard:
         given=next((one.given for one in reversed(all_heard) if one.given is not None), None),
         output=next((one.output for one in reversed(all_heard) if one.output is not None), None),
         halted=next((one.halted for one in all_heard if one.halted is not None), None),
+        first=tuple(text for one in all_heard for text in one.first),
     )
-
-
-def cap(text: str) -> str:
-    """The beginning of a text, with a remark where it was longer."""
-    if len(text) <= MAX_CHARS:
-        return text
-    return f"{text[:MAX_CHARS]}\n[{len(text) - MAX_CHARS:,} more characters of the hook are left out]"
 
 
 def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
@@ -100,6 +118,7 @@ def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
     # PreToolUse once said block and approve where it now says deny and allow.
     is_deciding = event == "PreToolUse"
     context = _text(own, "additionalContext")
+    first = _text(own, "initialUserMessage") if event == "SessionStart" else ""
     notice = _text(wire, "systemMessage")
     given, output = own.get("updatedInput"), own.get("updatedToolOutput")
     return Heard(
@@ -111,6 +130,7 @@ def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
         given=given if isinstance(given, JsonObject) else None,
         output=None if output is None else _output(output),
         halted=(_text(wire, "stopReason") or "a hook stopped it") if wire.get("continue") is False else None,
+        first=(first,) if first else (),
     )
 
 
@@ -130,9 +150,9 @@ def _decision(wire: JsonObject, own: JsonObject) -> Decision | None:
 
 
 def _output(value: Json) -> str:
-    return cap(value) if isinstance(value, str) else cap(write_json(value).decode())
+    return value if isinstance(value, str) else write_json(value).decode()
 
 
 def _text(wire: JsonObject, key: str) -> str:
     value = wire.get(key)
-    return cap(value) if isinstance(value, str) else ""
+    return value if isinstance(value, str) else ""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-MAX_BYTES = 256 * 1024
-"""Kept of each stream: JSON with a few texts of 10,000 characters. The rest is read and dropped, so that no
-hook hangs on a full pipe."""
+MAX_BYTES = 4 * 1024 * 1024
+"""Kept of each stream: more than anybody reads. The rest is read and dropped, so that no hook hangs on a full
+pipe."""
 
 GRACE = timedelta(seconds=1)
 """For what a hook that has ended still has in its pipes; a child that it left running may hold them open."""
@@ -38,9 +38,18 @@ async def run_command(
 
     An `OSError` says that it could not be started.
     """
-    transport, talk = await asyncio.get_running_loop().subprocess_exec(
-        _Talk, "/bin/sh", "-c", command, cwd=cwd, env=dict(environ), start_new_session=True
+    loop = asyncio.get_running_loop()
+    starting = asyncio.ensure_future(
+        loop.subprocess_exec(
+            _Talk, "/bin/sh", "-c", command, cwd=cwd, env=dict(environ), start_new_session=True
+        )
     )
+    try:
+        transport, talk = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Half started, it could neither be waited for nor be ended with all that it has started.
+        await _end(*await starting)
+        raise
     code: int | None = None
     try:
         _ask(transport, question)
@@ -53,10 +62,7 @@ async def run_command(
     except TimeoutError:
         pass
     finally:
-        if transport.get_returncode() is None:
-            _kill(transport.get_pid())
-        await talk.has_ended.wait()
-        transport.close()
+        await _end(transport, talk)
     return Ended(code, talk.text(OUT), talk.text(ERR))
 
 
@@ -66,13 +72,18 @@ class _Talk(asyncio.SubprocessProtocol):
     def __init__(self) -> None:
         self._kept = {OUT: bytearray(), ERR: bytearray()}
         self._open = {OUT, ERR}
+        self._cut = set[int]()
         self.has_ended, self.has_said_all = asyncio.Event(), asyncio.Event()
 
     def text(self, stream: int) -> str:
-        return self._kept[stream].decode("utf-8", "replace")
+        text = self._kept[stream].decode("utf-8", "replace")
+        remark = f"\n[more than {MAX_BYTES:,} bytes; the rest was dropped]"
+        return f"{text}{remark}" if stream in self._cut else text
 
     def hear(self, fd: int, data: bytes) -> None:
         kept = self._kept[fd]
+        if len(kept) + len(data) > MAX_BYTES:
+            self._cut.add(fd)
         kept += data[: MAX_BYTES - len(kept)]
 
     pipe_data_received = hear  # by asyncio's name for it
@@ -92,6 +103,13 @@ def _ask(transport: asyncio.SubprocessTransport, question: bytes) -> None:
     if isinstance(pipe, asyncio.WriteTransport):
         pipe.write(question)
         pipe.write_eof()
+
+
+async def _end(transport: asyncio.SubprocessTransport, talk: _Talk) -> None:
+    if transport.get_returncode() is None:
+        _kill(transport.get_pid())
+    await talk.has_ended.wait()
+    transport.close()
 
 
 def _kill(group: int) -> None:

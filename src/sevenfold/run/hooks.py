@@ -12,14 +12,27 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from sevenfold.core.errors import WireError
+from sevenfold.core.canonical import digest
+from sevenfold.core.errors import SevenfoldError, WireError
 from sevenfold.core.events import Emit, HookFailed, ignore
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.messages import ToolUse
-from sevenfold.run.hook_answers import BLOCKS, NOTHING_HEARD, Heard, HookEvent, merge, read_answer
+from sevenfold.run.hook_answers import (
+    BLOCKS,
+    MAX_CHARS,
+    NOTHING_HEARD,
+    Heard,
+    HookEvent,
+    merge,
+    read_answer,
+)
 from sevenfold.run.hook_command import run_command
 from sevenfold.run.hook_config import Hook
 from sevenfold.run.permissions import Mode
+from sevenfold.store.folder import Folder
+from sevenfold.store.offload import durably
+
+SPILLS = "hook-output"
 
 CLAUDE_MODES: dict[Mode, str] = {
     "ask": "default",
@@ -42,6 +55,8 @@ class HookPlace:
     mode: Callable[[], Mode] = lambda: "ask"
     """The permission mode, which people change."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
+    folder: Path | None = None
+    """The session's, where long texts of hooks go; None: what is too long is left out."""
 
     def question(self, event: HookEvent, details: Mapping[str, object]) -> JsonObject:
         common = {
@@ -105,10 +120,34 @@ class Hooks:
             said = ended.err.strip()[:200]
             return self._failed(hook, f"it ended with code {ended.code}{f': {said}' if said else ''}")
         try:
-            return read_answer(hook.event, ended.code, ended.out, ended.err)
+            heard = read_answer(hook.event, ended.code, ended.out, ended.err)
         except WireError as error:
             return self._failed(hook, f"its answer cannot be read: {error}")
+        if not heard.is_long:
+            return heard
+        return await durably(lambda: heard.shortened(lambda text: self._shorten(hook, text)))
+
+    def _shorten(self, hook: Hook, text: str) -> str:
+        """The beginning of a text that is too long, and where the whole of it is."""
+        if len(text) <= MAX_CHARS:
+            return text
+        try:
+            path = _spill(self.place.folder, text) if self.place.folder else None
+            where = f"all of it is in {path}" if path else "the rest is left out"
+        except SevenfoldError as error:
+            self._failed(hook, f"what it said could not be stored: {error}")
+            where = "the rest could not be stored"
+        return f"{text[:MAX_CHARS]}\n[{len(text):,} characters of a hook; {where}]"
 
     def _failed(self, hook: Hook, reason: str) -> Heard:
         self._emit(HookFailed(f"{hook.event} {hook.source}".strip(), reason))
         return NOTHING_HEARD
+
+
+def _spill(session: Path, text: str) -> str:
+    """Store a text in the session's folder, under a name of this text alone; its path."""
+    data = text.encode("utf-8", "backslashreplace")
+    name = f"{digest(data)[:16]}.txt"
+    with Folder.open(session) as whole, whole.subfolder(SPILLS) as folder:
+        folder.replace(name, data)
+        return f"{folder.path}/{name}"
