@@ -53,6 +53,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/economics.py --data $(DATA)
 	$(BIN)/python bench/driven.py --data $(DATA)
 	$(BIN)/python bench/ladder.py
+	$(BIN)/python bench/secret_scan.py --data $(DATA)
 	$(BIN)/python bench/soak.py
 
 constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
