@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import shutil
+import socket
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +27,7 @@ from sevenfold.run.governor import Governor
 from sevenfold.run.spend import SpendSettings
 from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
+from sevenfold.store.mutex import mutex
 from tests.engine.talk import FRAME
 
 
@@ -169,3 +172,36 @@ def test_a_stopped_or_resting_kind_of_work_is_seen(home: Path, capsys: pytest.Ca
 def test_a_project_that_is_no_folder_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--project", "nowhere"]) == 2
     assert "'nowhere' is no folder" in capsys.readouterr().err
+
+
+def test_worktrees_that_nobody_works_in_are_listed_and_left_alone(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = talk(home).parents[1]
+    left, held = place / "worktrees" / "ada", place / "worktrees" / "bob"
+    left.mkdir(parents=True)
+    held.mkdir()
+    with Folder.open(place / "control") as control, mutex(control, "worktree-bob"):
+        [(level, said)] = told(findings(capsys), "worktrees")
+    assert (level, said) == ("worry", f"1 worktree of agents that have ended: {left}")
+    assert left.is_dir()
+
+
+def test_sockets_of_dead_sessions_are_listed_and_living_ones_are_not_called(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as short, socket.socket(socket.AF_UNIX) as living:
+        # A socket's path has to be shorter than most temporary folders.
+        monkeypatch.setenv("SEVENFOLD_HOME", short)
+        folder = Path(short) / "run"
+        folder.mkdir()
+        living.bind(str(folder / "living"))
+        living.listen()
+        living.setblocking(False)
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(folder / "dead"))
+        [(level, said)] = told(findings(capsys), "sockets")
+        assert (level, said) == ("worry", f"1 socket of sessions that have died: {folder / 'dead'}")
+        assert (folder / "dead").exists()
+        with pytest.raises(BlockingIOError):
+            living.accept()

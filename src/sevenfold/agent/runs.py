@@ -20,7 +20,7 @@ from sevenfold.agent.roster import APPROVED, Listed
 from sevenfold.agent.seen import Seen, ToolStarted
 from sevenfold.agent.send_message import SEND_MESSAGE
 from sevenfold.agent.teammates import Charge, start_process
-from sevenfold.agent.worktree import WorktreeEnd, Worktrees
+from sevenfold.agent.worktree import WORKTREES, WorktreeEnd, Worktrees
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.core.usage import add_up
@@ -233,7 +233,7 @@ class Runs:
         await self.progress.watch(member.name, lambda: member.agent, say, every)
 
     def _worktrees(self) -> Worktrees:
-        folder = Path(self.ground.project.folder.path) / "worktrees"
+        folder = Path(self.ground.project.folder.path) / WORKTREES
         return Worktrees(self.ground.root, folder, self.ground.project.control, emit=self.lead.place.emit)
 
     def list_new(self, name: str, session: str, order: Order) -> Listed:

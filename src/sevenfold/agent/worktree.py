@@ -23,6 +23,8 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import mutex
 from sevenfold.store.offload import durably, to_the_end
 
+WORKTREES = "worktrees"
+"""Where they are, in the project's folder under home."""
 BRANCH = "sevenfold/"
 PATIENCE = timedelta(seconds=120)
 """For git to check out a large repository."""
@@ -143,6 +145,24 @@ class Worktrees:
         await _git(self._root, "worktree", "prune")
         with suppress(WorktreeError):  # where a kill came before git had made it
             await _git(self._root, "branch", "--quiet", "-D", tree.branch)
+
+
+def list_left(folder: Path, control: Folder) -> tuple[Path, ...]:
+    """Worktrees that nobody works in any more: changed ones, which stay, and what killed processes left.
+    Changes nothing; blocks."""
+    names = sorted(os.listdir(folder)) if folder.is_dir() else ()
+    return tuple(folder / name for name in names if not _is_held(control, name))
+
+
+def _is_held(control: Folder, name: str) -> bool:
+    lock = f"worktree-{name}"
+    if control.entry(f"{lock}.mutex") is None:
+        return False
+    try:
+        with mutex(control, lock, wait=timedelta()):
+            return False
+    except LockBusy:
+        return True
 
 
 async def _git(folder: Path, *words: str) -> str:

@@ -11,7 +11,13 @@ from typing import cast
 
 from sevenfold.cli.doctor_finding import Finding, Level
 from sevenfold.cli.doctor_machine import check_keys, check_programs, check_python, check_sandbox
-from sevenfold.cli.doctor_store import check_home, check_project, check_settings, check_spend
+from sevenfold.cli.doctor_store import (
+    check_home,
+    check_project,
+    check_settings,
+    check_sockets,
+    check_spend,
+)
 from sevenfold.cli.figures import spell_count
 from sevenfold.cli.render import Cell, Screen, Tone
 from sevenfold.core.errors import InputError
@@ -42,6 +48,7 @@ def examine(project: Path) -> list[Finding]:
         findings += [
             *check_home(read.settings, environ),
             *check_project(project, read.settings, environ),
+            *check_sockets(read.settings, environ),
             *check_spend(read.settings, environ),
             *check_sandbox(read.settings.of(SandboxSettings), environ),
         ]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from sevenfold.agent.socket_mail import choose_folder, find_stale
+from sevenfold.agent.worktree import WORKTREES, list_left
 from sevenfold.cli.doctor_finding import Finding
 from sevenfold.cli.figures import spell_count, spell_time
 from sevenfold.cli.sections import SECTIONS
@@ -128,6 +130,7 @@ def check_project(project: Path, settings: Settings, environ: Mapping[str, str])
             yield from _check_transcripts(sessions, listed[:LOOKED_AT])
             yield from _check_troubles(sessions, listed)
             yield from _check_mail(folder)
+            yield from _check_worktrees(folder)
     except SevenfoldError as error:
         yield Finding("project", "broken", str(error), "see docs/store.md on what may stand there")
 
@@ -183,6 +186,24 @@ def _check_mail(folder: Folder) -> Iterator[Finding]:
         if aside:
             said = f"{spell_count(aside, 'message')} set aside as forged or damaged"
             yield Finding("mail", "worry", said, f"look at {mail.path}; remove them when you have")
+
+
+def _check_worktrees(folder: Folder) -> Iterator[Finding]:
+    with folder.subfolder("control", create=False) as control:
+        left = list_left(Path(folder.path) / WORKTREES, control)
+    if left:
+        said = f"{spell_count(len(left), 'worktree')} of agents that have ended: {', '.join(map(str, left))}"
+        todo = "merge what was changed there, then `git worktree remove` each"
+        yield Finding("worktrees", "worry", said, todo)
+
+
+def check_sockets(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Ears of sessions that have died without closing them."""
+    home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
+    stale = find_stale(choose_folder(home, environ))
+    if stale:
+        said = f"{spell_count(len(stale), 'socket')} of sessions that have died: {', '.join(map(str, stale))}"
+        yield Finding("sockets", "worry", said, "remove them: nobody listens there")
 
 
 def check_spend(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
