@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.progress import (
-    MAX_LINE_CHARS,
-    Pricing,
-    ProgressLines,
-    Way,
-    choose_line,
-    choose_way,
-    find_cheap,
-)
+from sevenfold.agent.cheaper import Pricing, Way, choose_way, find_cheap
+from sevenfold.agent.progress import MAX_LINE_CHARS, OUTPUT_TOKENS, ProgressLines, choose_line
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import ProgressSkipped
@@ -35,13 +28,13 @@ OPUS, HAIKU = CATALOG.find("claude-opus-5-5"), CATALOG.find("claude-haiku-5-5")
     ],
 )
 def test_prices_decide_who_is_asked(prefix: int, tail: int, way: Way) -> None:
-    assert choose_way(Pricing(prefix, tail, OPUS, HAIKU, DAY)) == way
+    assert choose_way(Pricing(prefix, tail, OPUS, HAIKU, DAY, OUTPUT_TOKENS)) == way
 
 
 def test_without_a_known_price_the_agents_own_model_is_asked() -> None:
     unknown = CATALOG.find("my-own-model")
-    assert choose_way(Pricing(10**6, 1, unknown, HAIKU, DAY)) == "fork"
-    assert choose_way(Pricing(10**6, 1, OPUS, None, DAY)) == "fork"
+    assert choose_way(Pricing(10**6, 1, unknown, HAIKU, DAY, OUTPUT_TOKENS)) == "fork"
+    assert choose_way(Pricing(10**6, 1, OPUS, None, DAY, OUTPUT_TOKENS)) == "fork"
     assert find_cheap(unknown, CATALOG, DAY) is None
 
 

@@ -23,6 +23,8 @@ from sevenfold.run.tools.write import Write
 from tests.agent.workshop import Plain, Shop
 
 TOOLS = (Read(), Write(), Edit(), Plain("shell", kind="run"))
+CHEAPEST = "claude-haiku-5-5"
+"""Of the models of that maker: it is asked for itself, since nobody else costs less."""
 DOC = "# MAGIC DOC: Parser\n\nIt reads the old format.\n"
 
 
@@ -113,7 +115,7 @@ def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(tmp_path
             doc.parent.mkdir()
             doc.write_text(DOC, encoding="utf-8")
             other.write_text("a", encoding="utf-8")
-            agent = await shop.open(mode=mode)
+            agent = await shop.open(mode=mode, model=CHEAPEST)
             await agent.run_turn("What does the parser read?")
             await agent.settle()
             await agent.close()
@@ -123,6 +125,31 @@ def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(tmp_path
         assert len(shop.noted.of("ToolDenied")) == 4
         assert is_unchanged(models.requests)
         assert "living doc" in [spent.who for spent in agent.session.spent]
+
+    asyncio.run(tell())
+
+
+def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_little(tmp_path: Path) -> None:
+    async def tell() -> None:
+        doc, other = tmp_path / "project" / "parser.md", tmp_path / "project" / "other.md"
+        own = {"file_path": str(doc), "old_string": "the old format", "new_string": "both formats"}
+        lane = [say(calls=denied_calls(other, str(doc))), say(calls={"edit": own}), say("Done.")]
+        with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
+            shop = Shop(tmp_path, models, TOOLS)
+            doc.parent.mkdir()
+            doc.write_text(DOC, encoding="utf-8")
+            other.write_text("a", encoding="utf-8")
+            agent = await shop.open(mode="ask")
+            await agent.run_turn("What does the parser read?")
+            await agent.settle()
+            await agent.close()
+        assert "both formats" in doc.read_text(encoding="utf-8")
+        assert other.read_text(encoding="utf-8") == "a"
+        assert len(shop.noted.of("ToolDenied")) == 4
+        asked = [request for request in models.requests if request.who == "living doc"]
+        assert {request.frame.model for request in asked} == {CHEAPEST}
+        assert [tool["name"] for tool in asked[0].frame.tools] == ["edit"]
+        assert "What does the parser read?" in str(asked[0].messages[0])
 
     asyncio.run(tell())
 

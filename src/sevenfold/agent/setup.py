@@ -186,7 +186,8 @@ class _Opener:
             if isinstance(joining, Joins):
                 joining.join(agent)
         if not self.setup.is_child:
-            add_doc_writer(agent, self.ground.settings.of(DocSettings), self.ground.templates)
+            settings = self.ground.settings.of(DocSettings)
+            add_doc_writer(agent, settings, self.ground.templates, self.ground.catalog)
 
     async def _equip(self, guard: Guard) -> Equipment:
         setup = self.setup

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from sevenfold.agent.agent import Agent
+from sevenfold.agent.cheaper import ONLOOKER, Pricing, choose_way, find_cheap, render_tail, weigh, weigh_text
+from sevenfold.agent.choose_provider import MOST_OUTPUT
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.background.living_docs import DocTools, DocWriter
+from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import ToolUse, ToolUseId
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.layers.fences import fenced
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.layers.living_docs import KIND, DocSettings
-from sevenfold.run.fork import ForkResult, ToolRunner
+from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.permissions import Guard
 from sevenfold.run.tool import Need
 from sevenfold.store.folder import Folder
 
 EDIT = "edit"
+SEEN = "I have read these steps."
 
 
-def add_doc_writer(agent: Agent, settings: DocSettings, templates: Folder | None = None) -> DocWriter | None:
+TAIL_MESSAGES = 30
+"""What a cheap model is shown of the conversation: about one turn."""
+TAIL_BYTES = 4_000
+"""Of each text in it: what a document says of the work has to be read there."""
+OUTPUT_TOKENS = 1_000
+"""An edit or two. Only for the choice: what is answered is not cut."""
+
+
+def add_doc_writer(
+    agent: Agent, settings: DocSettings, templates: Folder | None = None, catalog: Catalog = CATALOG
+) -> DocWriter | None:
     """Have living documents kept up to date after each turn; None where nothing can be edited or asked."""
     guard = agent.toolbox.guard
     if not settings.enabled or agent.toolbox.find(EDIT) is None or not isinstance(guard, Guard):
@@ -29,10 +45,13 @@ def add_doc_writer(agent: Agent, settings: DocSettings, templates: Folder | None
         verdict = guard.decide(use, Need("edit", (path,)))
         return verdict.reason if verdict.decision == "deny" else None
 
-    async def run_fork(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
-        return await agent.session.run_fork(brief, run_tool=run_tool)
+    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+        aside = _choose_aside(agent, brief, catalog)
+        if aside is None:
+            return await agent.session.run_fork(brief, run_tool=run_tool)
+        return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
 
-    tools = DocTools(EDIT, agent.toolbox.runner, run_fork, objects)
+    tools = DocTools(EDIT, agent.toolbox.runner, run, objects)
     writer = DocWriter(agent.toolbox.place, tools, settings, templates)
 
     async def write(end: TurnEnd) -> None:
@@ -41,3 +60,23 @@ def add_doc_writer(agent: Agent, settings: DocSettings, templates: Folder | None
 
     agent.add_writer("living documents", write)
     return writer
+
+
+def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequest | None:
+    """What a cheap model is shown of the conversation; None where a fork of it costs less."""
+    parent, day = agent.session.parent, agent.place.clock.now().date()
+    own = catalog.find(parent.frame.model)
+    cheap = find_cheap(own, catalog, day)
+    edit = next((tool for tool in parent.frame.tools if tool.get("name") == EDIT), None)
+    if cheap is None or cheap == own or edit is None:
+        return None
+    tail = render_tail(parent.messages, TAIL_MESSAGES, TAIL_BYTES)
+    asked = weigh_text(brief.directive)
+    pricing = Pricing(weigh(parent.messages), weigh_text(tail), own, cheap, day, OUTPUT_TOKENS, asked)
+    if choose_way(pricing) == "fork":
+        return None
+    most = min(MOST_OUTPUT, cheap.max_output_tokens)
+    return ModelRequest(
+        Frame(cheap.name, most, ONLOOKER, (edit,)),
+        (Message("user", fenced("steps", tail)), Message("assistant", SEEN)),
+    )
