@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,16 @@ def expect_nothing(found: Sequence[Outcome]) -> None:
 def expect_something(found: Sequence[Outcome], what: str) -> None:
     shown = [text for line in found for text in line.shown]
     assert any(what in text for text in shown), shown
+
+
+def expect_in_time(run: Callable[[Orders], Sequence[Outcome]], orders: Orders, what: str) -> None:
+    """What depends on who comes first may be missed once, and not ten times."""
+    shown: list[str] = []
+    for seed in range(1, 11):
+        shown += [text for line in run(replace(orders, seed=seed)) for text in line.shown]
+        if any(what in text for text in shown):
+            return
+    pytest.fail(f"{what!r} was never seen; seen: {shown}")
 
 
 def test_no_accident_at_any_operation_loses_or_tears_anything(orders: Orders) -> None:
@@ -153,7 +164,7 @@ def test_kills_show_that_mail_is_lost_or_told_twice(
     orders: Orders, monkeypatch: pytest.MonkeyPatch, plant: Plant, what: str
 ) -> None:
     plant(monkeypatch)
-    expect_something(run_mail(orders), what)
+    expect_in_time(run_mail, orders, what)
 
 
 def test_one_holds_the_lock_at_a_time_and_late_holders_publish_nothing(orders: Orders) -> None:
@@ -179,7 +190,7 @@ def test_concurrent_edits_of_a_file_lose_no_line(orders: Orders) -> None:
 
 def test_edits_that_lose_lines_are_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
     hold_no_mutex(monkeypatch)
-    expect_something(run_edits(orders), "is lost")
+    expect_in_time(run_edits, orders, "is lost")
 
 
 def test_no_hostile_key_gets_out_and_no_two_roots_share_a_name(orders: Orders) -> None:
