@@ -201,7 +201,9 @@ class Session:
             if self._compacting.is_due:
                 await self._compact_when_due()
             await self._context.refresh()
-            return await self._hand_out()
+            view = await self._hand_out()
+            self._is_recovering = False
+            return view
 
     async def add_context(self, *sources: ContextSource | ContextFile) -> None:
         """Tell the model, from the next request on, what instruction files say, and what is handed in here.
@@ -225,7 +227,7 @@ class Session:
     async def recover(self, error: PromptTooLong | ThinkingRefused) -> View | None:
         """The provider refused the last view: a shorter one, or one without thinking; None where none helps.
 
-        Asked twice without an answer in between, there is none.
+        Asked twice without an answer or anything new in between, there is none.
         """
         async with self._one_at_a_time:
             self._refuse_if_closed()

@@ -30,6 +30,10 @@ from sevenfold.store.records import (
     new_id,
 )
 
+REFUSED_SHARE = 0.75
+"""Of what a provider takes, a view that it refused is cut to so much: the rest is for the next rounds and
+for what our count is off by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Noted:
@@ -91,7 +95,7 @@ class Compacting:
         return CompactJob(
             request=view.request,
             tokens_before=view.tokens,
-            target=path.thresholds.auto_compact,
+            target=_target(path.thresholds.auto_compact, view.tokens, error),
             counts=self._counts(),
             capabilities=path.capabilities,
             trigger=wishes.trigger,
@@ -194,6 +198,15 @@ class Compacting:
             else:
                 # Under its own name: whoever reads the whole transcript counts it once.
                 self.path.around.journal.add(MessageRecord(message), self.path.entries[item.entry].id)
+
+
+def _target(usual: int, tokens: int, error: PromptTooLong | None) -> int:
+    """What the new view must stay below. A provider that refused the old one knows its window better than our
+    catalogue does, and counts in tokens of its own."""
+    if error is None:
+        return usual
+    ratio = 1.0 if not error.tokens or error.limit is None else min(1.0, error.limit / error.tokens)
+    return min(usual, int(tokens * ratio * REFUSED_SHARE))
 
 
 def _with_context(job: CompactJob, context: FreshContext) -> CompactJob:

@@ -1,0 +1,68 @@
+"""A provider whose window is smaller than we know of, such as a gateway or a server of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from sevenfold.core.catalog import CATALOG, ModelSettings
+from sevenfold.core.errors import PromptTooLong
+from sevenfold.core.messages import Message
+from sevenfold.core.requests import Frame
+from sevenfold.engine import Session
+from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.testing import Simulator, say
+
+MODEL = "claude-opus-5"
+FRAME = Frame(MODEL, 1_000)
+SMALLER = CATALOG.with_overrides({MODEL: ModelSettings(window_tokens=30_000)})
+
+
+def test_every_refusal_is_answered_by_a_view_that_the_provider_takes(tmp_path: Path) -> None:
+    recovered = 0
+
+    async def talk(provider: AnthropicProvider) -> str:
+        nonlocal recovered
+        home = {"HOME": str(tmp_path)}
+        async with await Session.open(FRAME, project=tmp_path, provider=provider, environ=home) as session:
+            for number in range(24):
+                session.history.append(Message("user", f"Number {number}: " + "word " * 1_500))
+                view = await session.prepare()
+                try:
+                    reply = await provider.send(view.request)
+                except PromptTooLong as error:
+                    shorter = await session.recover(error)
+                    assert shorter is not None
+                    assert shorter.tokens < view.tokens
+                    reply = await provider.send(shorter.request)
+                    recovered += 1
+                await session.record(reply)
+            return str((await session.prepare()).request.messages)
+
+    with Simulator(lambda _: say("I see."), catalog=SMALLER) as simulator:
+        shown = asyncio.run(talk(AnthropicProvider(simulator.client(max_retries=0))))
+    assert recovered > 1
+    assert all(f"Number {number}: " in shown for number in range(24))
+
+
+def test_a_view_that_was_refused_twice_is_helped_again_once_something_new_was_said() -> None:
+    async def insist() -> None:
+        error = PromptTooLong(tokens=12_000, limit=10_000)
+        async with await Session.open(FRAME, project=None) as session:
+            for number in range(6):
+                session.history.append(Message("user", f"Number {number}: " + "word " * 1_500))
+                session.history.append(Message("assistant", "I see."))
+            session.history.append(Message("user", "Go on."))
+            view = await session.prepare()
+            assert await session.recover(error) is not None
+            assert await session.recover(error) is None
+            again = await session.prepare()
+            assert await session.recover(error) is None
+            session.history.append(Message("user", "word " * 5_000))
+            grown = await session.prepare()
+            shorter = await session.recover(error)
+            assert shorter is not None
+            assert again.tokens < view.tokens
+            assert shorter.tokens < grown.tokens
+
+    asyncio.run(insist())
