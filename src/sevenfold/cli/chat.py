@@ -117,9 +117,10 @@ def _write(screen: Screen, line: str) -> None:
 
 
 async def _chat(options: Namespace, setup: Setup, screen: Screen) -> int:
-    asking = Asking()
-    setup = replace(setup, ask=asking.ask, confirm=_Confirming(screen).ask)
+    asking, confirming = Asking(), _Confirming(screen)
+    setup = replace(setup, ask=asking.ask, confirm=confirming.ask)
     agent = await open_agent(setup)
+    confirming.is_over = True
     with _open_past() as past:
         chat = Chat(agent, _house(setup), asking, lambda scene: _keyboard(scene, past, agent.place.cwd))
         loop = asyncio.get_running_loop()
@@ -159,14 +160,17 @@ def _house(setup: Setup) -> House:
     return House(open_session, lambda: list_known(setup.project, os.environ), describe_context, memories)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Confirming:
     """Asks before the terminal is drawn: nothing of a repository's own runs unless a person agreed."""
 
     screen: Screen
+    is_over: bool = False
+    """The keyboard is the terminal's from now on, and a line read past it never comes: what agents and other
+    sessions find meanwhile stays off, and is asked for at the next start."""
 
     async def ask(self, question: str) -> bool:
-        if not sys.stdin.isatty():
+        if self.is_over or not sys.stdin.isatty():
             return False
         self.screen.note(f"{question} [y/N]")
         line = await asyncio.to_thread(sys.stdin.readline)
