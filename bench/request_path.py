@@ -167,7 +167,7 @@ class Attached:
 
     async def _ask(self, lanes: Lanes, round_: Round, number: int, before: int) -> int:
         started = thread_time()
-        lane = await lanes.find(self.messages, FRAME)
+        lane = (await lanes.find(self.messages, FRAME)).lane
         view = await lane.session.prepare(self.messages, frame=FRAME)
         spent = thread_time() - started
         started = thread_time()
@@ -198,7 +198,7 @@ class Attached:
 
     async def _time(self, lanes: Lanes) -> float:
         started = thread_time()
-        lane = await lanes.find(self.messages, FRAME)
+        lane = (await lanes.find(self.messages, FRAME)).lane
         await lane.session.prepare(self.messages, frame=FRAME)
         return (thread_time() - started) * 1_000
 
