@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,15 @@ def test_files_give_way_before_a_plan_does(tmp_path: Path) -> None:
     assert "1. mend it" in text
     skipped = {one.what for one in heard if isinstance(one, RestoreSkipped) and one.reason == NO_ROOM}
     assert "src/4.py" in skipped
+
+
+@pytest.mark.parametrize("found", [None, ["a plan"]], ids=["nothing", "texts"])
+def test_a_hook_that_hands_in_what_is_no_extra_costs_its_own_part(tmp_path: Path, found: Any) -> None:
+    async def restoring() -> Sequence[Extra]:
+        return found
+
+    _, heard = compacted(tmp_path, CompactHooks(restoring=restoring))
+    assert [one.hook for one in heard if isinstance(one, HookFailed)] == ["restoring"]
 
 
 def test_hooks_that_fail_or_hang_cost_what_they_would_have_added_and_nothing_else(tmp_path: Path) -> None:

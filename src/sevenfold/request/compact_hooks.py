@@ -65,7 +65,13 @@ class HookCalls:
 
     async def ask_restoring(self) -> tuple[Extra, ...]:
         restoring = self.hooks.restoring
-        return tuple(await self._call("restoring", restoring, ())) if restoring else ()
+        if restoring is None:
+            return ()
+
+        async def found() -> tuple[Extra, ...]:
+            return tuple(_checked(extra) for extra in await restoring())
+
+        return await self._call("restoring", found, ())
 
     async def tell_after(self, done: Compacted) -> None:
         after = self.hooks.after
@@ -84,3 +90,10 @@ class HookCalls:
         except Exception as error:  # a hook is anybody's code, and a compaction must not die of it
             self.emit(HookFailed(name, f"{type(error).__name__}: {error}"))
         return otherwise
+
+
+def _checked(extra: object) -> Extra:
+    """A hook is told of what it got wrong here, where that costs its own part alone."""
+    if not isinstance(extra, Extra):
+        raise TypeError(f"a {type(extra).__name__} is no Extra")
+    return extra
