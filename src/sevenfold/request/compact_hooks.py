@@ -33,6 +33,8 @@ class CompactHooks:
 
 
 NO_HOOKS = CompactHooks()
+BEFORE = "before compaction"
+"""The one hook that may refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,13 @@ class HookCalls:
         if before is None:
             return ""
         try:
-            return await self._call("before compaction", lambda: before(trigger), "")
+            return await self._call(BEFORE, lambda: before(trigger), "")
         except CompactionStopped as refusal:
             if trigger == "manual":
                 raise
             if is_full:
                 reason = f"the window is full, and is compacted all the same: {refusal}"
-                self.emit(HookFailed("before compaction", reason))
+                self.emit(HookFailed(BEFORE, reason))
                 return ""
             self.emit(CompactionRefused(trigger, str(refusal)))
             return None
@@ -83,11 +85,11 @@ class HookCalls:
         try:
             async with asyncio.timeout(seconds):
                 return await hook()
-        except CompactionStopped:
-            raise
         except TimeoutError:
             self.emit(HookFailed(name, f"it took over {seconds:g} s (compact.hook_seconds)"))
         except Exception as error:  # a hook is anybody's code, and a compaction must not die of it
+            if name == BEFORE and isinstance(error, CompactionStopped):
+                raise
             self.emit(HookFailed(name, f"{type(error).__name__}: {error}"))
         return otherwise
 
