@@ -27,6 +27,24 @@ def said(messages: Sequence[Message]) -> list[str]:
     return found
 
 
+def test_a_call_that_may_be_cut_short_is_not_run(tmp_path: Path) -> None:
+    async def tell() -> None:
+        cut = say(calls={"look": {"n": 1}}, stop_reason="max_tokens")
+        refused = say("I cannot.", calls={"look": {"n": 2}}, stop_reason="refusal")
+        with ScriptedProvider([cut, say("Shorter."), refused, say("Well.")]) as models:
+            agent = await Shop(tmp_path, models).open()
+            ran: list[Seen] = []
+            assert (await agent.run_turn("Write it all.", ran.append)).reason == "answered"
+            assert (await agent.run_turn("Now this.", ran.append)).reason == "refused"
+            assert (await agent.run_turn("And now?", ran.append)).reason == "answered"
+            await agent.close()
+        assert not [one for one in ran if isinstance(one, ToolStarted)]
+        results = [line for line in said(models.requests[-1].messages) if line.startswith("result")]
+        assert ["not run" in line for line in results] == [True, True]
+
+    asyncio.run(tell())
+
+
 def test_a_turn_goes_from_a_prompt_over_tools_to_an_answer(tmp_path: Path) -> None:
     async def tell() -> None:
         steps = [say("I look.", calls={"look": {"n": 1}}), say("Done.")]

@@ -26,7 +26,7 @@ from sevenfold.core.errors import (
     ThinkingRefused,
 )
 from sevenfold.core.events import TurnInterrupted
-from sevenfold.core.messages import Message, Text
+from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.prices import add_costs
 from sevenfold.core.requests import Reply
 from sevenfold.layers.context_sources import ContextSource, render_reminder
@@ -35,6 +35,7 @@ from sevenfold.request.bill_book import BillBook, Spent
 from sevenfold.request.overflow_job import Compacted
 from sevenfold.request.view import View
 from sevenfold.run.permissions import Guard, Mode
+from sevenfold.run.tool import ToolOutput
 from sevenfold.run.toolbox import INTERRUPTED, Answers
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.offload import to_the_end
@@ -51,6 +52,8 @@ MOST_CONTINUED = 3
 """How often a turn goes on after such a stop: an answer that long is not getting anywhere."""
 
 GO_ON = "Your answer reached the limit of its length. Go on from where it broke off, and repeat nothing."
+
+NOT_RUN = "[not run: the answer broke off here, and the call may not be whole; call again, with less at once]"
 
 RESENT = frozenset({"pause_turn", "compaction"})
 """Reasons to stop that are none: the provider wants to be asked again."""
@@ -187,9 +190,11 @@ class Agent:
                 halted = await self._run_tools(reply, turn)
                 if halted is not None:
                     return turn.end("answered")
-            elif reply.stop_reason == "refusal":
+            if reply.stop_reason == "refusal":
                 return turn.end("refused")
-            elif reply.stop_reason not in RESENT and await self._is_done(reply, turn):
+            if reply.tool_uses or reply.stop_reason in RESENT:
+                continue
+            if await self._is_done(reply, turn):
                 return turn.end("answered")
         return turn.end("out of rounds")
 
@@ -269,7 +274,10 @@ class Agent:
     async def _run_tools(self, reply: Reply, turn: Turn) -> str | None:
         """Answer every call of a reply; why the turn should end here, where a hook says so."""
         turn.answers = Answers(reply.tool_uses)
-        await self.toolbox.run(reply.tool_uses, turn.watch, turn.answers)
+        whole = _whole_calls(reply)
+        undone = reply.tool_uses[len(whole) :]
+        turn.answers.outputs.update((use.id, ToolOutput(NOT_RUN, is_error=True)) for use in undone)
+        await self.toolbox.run(whole, turn.watch, turn.answers)
         return self._answer_calls(turn.answers, turn)
 
     def _answer_calls(self, answers: Answers, turn: Turn) -> str | None:
@@ -324,6 +332,14 @@ class Agent:
         """What all of that comes to; None where a price is not known."""
         total = add_costs(spent.cost for spent in self.spent)
         return None if total is None else float(total.total)
+
+
+def _whole_calls(reply: Reply) -> tuple[ToolUse, ...]:
+    """Those that were meant: an answer that was cut short may hold half a file in its last call, and one that
+    was broken off as a refusal is not to be acted on."""
+    if reply.stop_reason == "refusal":
+        return ()
+    return reply.tool_uses[:-1] if reply.stop_reason in LIMITED else reply.tool_uses
 
 
 def _as_message(prompt: Message | str | None) -> Message | None:
