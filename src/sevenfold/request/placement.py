@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from sevenfold.core.cache_choices import FIVE_MINUTES, LEVELS, ONE_HOUR
 from sevenfold.core.cache_markers import TTLS, Marker, find_markers
@@ -52,9 +52,11 @@ class CacheSettings:
         return TTLS[self.ttl]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Spot:
-    """A block of the view, and how many blocks there are up to it."""
+class Spot(NamedTuple):
+    """A block of the view, and how many blocks there are up to it.
+
+    A tuple, since those that were written are sorted and looked up in every round.
+    """
 
     blocks: int
     message: int
