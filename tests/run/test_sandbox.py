@@ -16,7 +16,7 @@ from sevenfold.run.command import Command
 from sevenfold.run.confine.seccomp import ARCHITECTURES, make_filter
 from sevenfold.run.profile import Profile
 from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
-from sevenfold.run.sandbox_places import guarded_names, move_aside, readable
+from sevenfold.run.sandbox_places import move_aside, read_guarded, readable
 from sevenfold.run.sandbox_trial import HELD, find_sandbox
 from sevenfold.run.workplace import Workplace
 from tests.run.held import held_by, place_in, run_line, ways
@@ -106,13 +106,31 @@ def test_what_programs_obey_in_a_project_cannot_be_changed_moved_or_removed(
 
 def test_new_names_that_programs_obey_are_moved_aside(tmp_path: Path) -> None:
     (tmp_path / ".envrc").write_text("before\n", encoding="utf-8")
-    known = guarded_names(tmp_path)
+    known = read_guarded(tmp_path)
     (tmp_path / ".git").mkdir()
     (tmp_path / ".git.held-back-1").mkdir()
     (tmp_path / "plain").touch()
     moved = list(move_aside(tmp_path, known))
     assert [(Path(one.path).name, Path(one.moved_to).name) for one in moved] == [(".git", ".git.held-back-2")]
     assert sorted(os.listdir(tmp_path)) == [".envrc", ".git.held-back-1", ".git.held-back-2", "plain"]
+
+
+def test_a_link_that_programs_obey_is_moved_aside_once_it_leads_elsewhere(tmp_path: Path) -> None:
+    """Only what it leads to can be mounted read-only, and neither the link nor the way to there."""
+    for name in ("same", "other", "way/there"):
+        (tmp_path / name).mkdir(parents=True)
+    leads = {".git": "same", ".vscode": "other", ".husky": "way/there", ".envrc": "nowhere"}
+    for name, target in leads.items():
+        (tmp_path / name).symlink_to(target)
+    known = read_guarded(tmp_path)
+    (tmp_path / ".vscode").unlink()
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / "way").rename(tmp_path / "moved")
+    (tmp_path / "way" / "there").mkdir(parents=True)
+    (tmp_path / "nowhere").touch()
+    moved = list(move_aside(tmp_path, known))
+    assert [Path(one.path).name for one in moved] == [".envrc", ".husky", ".vscode"]
+    assert (tmp_path / ".git").is_symlink()
 
 
 @both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from sevenfold.run.command import Command, Ended
 from sevenfold.run.command_output import FILE_BYTES, Output
 from sevenfold.run.profile import Profile
 from sevenfold.run.sandbox import Sandbox
-from sevenfold.run.sandbox_places import make_own_folder, move_aside, writable_root
+from sevenfold.run.sandbox_places import Link, make_own_folder, move_aside, read_guarded, writable_root
 from sevenfold.run.tool import OnProgress
 from sevenfold.run.workplace import Workplace
 from sevenfold.store.spill import FOLDER
@@ -35,10 +36,11 @@ class Job:
         self.wish = wish
         self._place = place
         self._root = writable_root(place) if wish.profile == "workspace" else None
+        self._known: Mapping[str, Link | None] = {}
         if self._root is not None:
             make_own_folder(self._root)
+            self._known = read_guarded(self._root)
         orders = sandbox.orders(wish.profile, wish.line, place)
-        self._known = frozenset(Path(path).name for path in orders.guarded)
         folder = place.session_folder
         self.output = Output(None if folder is None else folder / FOLDER)
         self.command = Command(orders)

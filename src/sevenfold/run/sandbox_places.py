@@ -51,6 +51,16 @@ class Moved:
     moved_to: str
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where a name leads. By text and by file: a folder on the way to it can be another one later."""
+
+    text: str
+    device: int = 0
+    inode: int = 0
+    """0: it leads nowhere."""
+
+
 def writable_root(place: Workplace) -> Path:
     """The one folder that commands may change: the project, or the worktree that an agent has of its own."""
     return place.root if place.cwd.is_relative_to(place.root) else place.cwd
@@ -92,12 +102,33 @@ def guarded_names(root: Path) -> frozenset[str]:
     return frozenset(name for name in os.listdir(root) if why_guarded(str(root / name), root, None))
 
 
-def move_aside(root: Path, known: frozenset[str]) -> Iterator[Moved]:
-    """Take the names that are obeyed and were not there before away from the programs that would obey them.
+def read_guarded(root: Path) -> Mapping[str, Link | None]:
+    """The same names with where they lead; None: the name is no link."""
+    return {name: _read_link(root / name) for name in sorted(guarded_names(root))}
 
-    What is missing cannot be mounted read-only, so that this comes after the fact.
+
+def _read_link(path: Path) -> Link | None:
+    try:
+        text = os.readlink(path)
+    except OSError:  # no link, or gone
+        return None
+    try:
+        found = os.stat(path)
+    except OSError:  # it leads nowhere
+        return Link(text)
+    return Link(text, found.st_dev, found.st_ino)
+
+
+def move_aside(root: Path, known: Mapping[str, Link | None]) -> Iterator[Moved]:
+    """Take the names that are obeyed, and were not there before or led elsewhere, away from the programs that
+    would obey them.
+
+    What is missing cannot be mounted read-only, and of a link only what it leads to can, so that this comes
+    after the fact.
     """
-    for name in sorted(guarded_names(root) - known):
+    for name, link in read_guarded(root).items():
+        if name in known and known[name] == link:
+            continue
         choices = (root / f"{name}.held-back-{number}" for number in count(1))
         aside = next(path for path in choices if not os.path.lexists(path))
         with suppress(OSError):

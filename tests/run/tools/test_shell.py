@@ -99,6 +99,16 @@ def test_what_a_command_makes_and_may_not_is_moved_aside(tmp_path: Path) -> None
     assert aside in text
 
 
+def test_a_link_that_a_command_puts_something_else_in_place_of_is_moved_aside(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    (bench.place.root / "real").mkdir()
+    link = bench.place.root / ".vscode"
+    link.symlink_to("real")
+    asyncio.run(bench.run("rm .vscode && mkdir .vscode && echo {} > .vscode/tasks.json"))
+    assert bench.events == [GuardedMoved(str(link), f"{link}.held-back-1")]
+    assert not link.exists()
+
+
 def test_settings_that_the_next_agent_would_obey_cannot_even_be_made(tmp_path: Path) -> None:
     """Moved aside at its end, they would count for as long as the command runs."""
     bench = Bench(tmp_path)
