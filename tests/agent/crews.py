@@ -21,6 +21,7 @@ from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.layers.mail import LEAD
 from sevenfold.providers.provider import Provider
 from sevenfold.run.permissions import Mode
+from sevenfold.run.tasks import Tasks
 from sevenfold.run.tool import Tool
 from tests.agent.workshop import Noted, Plain
 
@@ -51,6 +52,7 @@ class Crew:
     clock: ManualClock = field(default_factory=ManualClock)
     children: list[Child] = field(default_factory=list[Child])
     more_environ: dict[str, str] = field(default_factory=dict[str, str])
+    tasks: Tasks = field(default_factory=Tasks)
 
     @property
     def environ(self) -> dict[str, str]:
@@ -68,7 +70,7 @@ class Crew:
             wish = Wish(self.project, None, False, None)
             ground = Ground.open(wish, self.environ, self.clock, self.noted)
             exits.callback(ground.close)
-            team = Team(ground, self.open_child, self.noted)
+            team = Team(ground, self.open_child, self.noted, self.tasks)
             agent_tool = AgentTool(team)
             tools = (*self.tools, agent_tool, SendMessage(team, LEAD))
             agent = await open_agent(replace(self._setup(tools), session=session))

@@ -15,6 +15,7 @@ from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.layers.forks import PLACEHOLDER
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.run.permissions import Answer, Guard, Question
+from sevenfold.run.tasks import Tasks
 from sevenfold.run.tools.write import Write
 from tests.agent.crews import Crew, Lead, said
 from tests.agent.workshop import Plain
@@ -55,6 +56,19 @@ def test_a_fresh_agent_begins_with_its_prompt_alone_and_its_answer_comes_back(tm
     assert "agent" in [tool["name"] for tool in mine.frame.tools]
     assert "agent" not in names, "no agent starts others"
     assert "send_message" in names
+
+
+def test_what_commands_may_not_make_is_taken_back_before_an_agent_would_obey_it(tmp_path: Path) -> None:
+    opened_before: list[int] = []
+
+    class Swept(Tasks):
+        def take_back(self) -> None:
+            opened_before.append(len(crew.children))
+
+    with ScriptedProvider([say(calls=call(name="ada")), say("Done.")], lanes={"agent": [say("7")]}) as models:
+        crew = Crew(tmp_path, models, tasks=Swept())
+        work(crew, _turn)
+    assert (opened_before, len(crew.children)) == ([0], 1)
 
 
 def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) -> None:

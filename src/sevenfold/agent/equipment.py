@@ -130,12 +130,12 @@ class Equipping:
             WebFetch(settings.of(WebSettings)),
             Memory(project.memory, project.control),
             skill,
-            *await self._team(mcp),
+            *await self._team(mcp, tasks),
             *await mcp.tools(stored.frame.tools if stored else None),
         )
         return Equipment(tools, tasks, mcp, skill)
 
-    async def _team(self, mcp: McpClient) -> tuple[Tool, ...]:
+    async def _team(self, mcp: McpClient, tasks: Tasks) -> tuple[Tool, ...]:
         open_with = self.open_child
         if open_with is None:
             return ()
@@ -145,7 +145,7 @@ class Equipping:
             is_shared = child.cwd == self.ground.cwd
             return await open_with(child, mcp if is_shared else None)
 
-        team = await durably(lambda: Team(self.ground, open_child, self.emit))
+        team = await durably(lambda: Team(self.ground, open_child, self.emit, tasks))
         self.exits.push_async_callback(team.close)
         return (AgentTool(team), SendMessage(team, LEAD))
 

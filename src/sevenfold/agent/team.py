@@ -19,6 +19,7 @@ from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, Seve
 from sevenfold.core.events import AgentStarted, Emit, ignore
 from sevenfold.layers.mail import LEAD, Address, Letter, check_name
 from sevenfold.request.bill_book import BillBook
+from sevenfold.run.tasks import Tasks
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress
 from sevenfold.store.offload import to_the_end
@@ -34,8 +35,11 @@ MOST_WAITING = 100
 class Team:
     """One agent's agents. `join` before the first turn, `close` with the last."""
 
-    def __init__(self, ground: Ground, open_child: OpenChild, emit: Emit = ignore) -> None:
+    def __init__(
+        self, ground: Ground, open_child: OpenChild, emit: Emit = ignore, tasks: Tasks | None = None
+    ) -> None:
         self._ground, self._open_child, self._emit = ground, open_child, emit
+        self._tasks = tasks or Tasks()
         self._room = asyncio.Semaphore(ground.settings.of(TeamSettings).at_once)
         self._members: dict[str, Member] = {}
         self._runs: Runs | None = None
@@ -164,6 +168,8 @@ class Team:
         ending = Ending("cancelled", "")
         try:
             async with self._room:
+                # It reads settings, hooks and servers anew.
+                self._tasks.take_back()
                 pen = SendMessage(self, member.name)
                 ending = await runs.run(member, order, pen, on_progress)
         except SevenfoldError as error:

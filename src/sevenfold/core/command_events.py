@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class GuardedLeft:
+    """A held command made a file that programs obey, and it could not be moved aside: it counts."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class GuardedMoved:
     """A held command made a file that programs obey, such as a repository's hooks: it was moved aside."""
 

@@ -31,7 +31,7 @@ from sevenfold.core.cache_events import (
     RequestPassed,
     ResultsCleared,
 )
-from sevenfold.core.command_events import GuardedMoved, SandboxFailed
+from sevenfold.core.command_events import GuardedLeft, GuardedMoved, SandboxFailed
 from sevenfold.core.compact_events import (
     BreakerOpened,
     BreakerStateLost,
@@ -113,6 +113,7 @@ Event: TypeAlias = (
     | FileRestored
     | ForkEnded
     | ForkStarted
+    | GuardedLeft
     | GuardedMoved
     | HistoryChanged
     | HistoryCompacted

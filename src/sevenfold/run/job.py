@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.core.events import GuardedMoved
+from sevenfold.core.events import GuardedLeft, GuardedMoved
 from sevenfold.run.command import Command, Ended
 from sevenfold.run.command_output import FILE_BYTES, Output
 from sevenfold.run.profile import Profile
@@ -72,16 +72,22 @@ class Job:
             ended = await self.command.close()
         finally:
             self.output.close()
-            self._take_back()
+            self.take_back()
         if not self._is_cut:
             self.notes += _notes(ended, self.wish.profile, self._root)
         return ended
 
-    def _take_back(self) -> None:
-        """What it made that programs obey is not left where they would find it."""
+    def take_back(self) -> None:
+        """What it made so far that programs obey is not left where they would find it."""
         if self._root is None:
             return
         for moved in move_aside(self._root, self._known):
+            if moved.failure:
+                self._place.emit(GuardedLeft(moved.path, moved.failure))
+                self.notes.append(
+                    f"{moved.path} may not be made here, and could not be moved: {moved.failure}"
+                )
+                continue
             self._place.emit(GuardedMoved(moved.path, moved.moved_to))
             self.notes.append(
                 f"{moved.path} was moved to {moved.moved_to}: programs obey it, so it may not be made here"

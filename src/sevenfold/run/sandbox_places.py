@@ -49,6 +49,8 @@ class Moved:
 
     path: str
     moved_to: str
+    failure: str = ""
+    """Why it still lies where it was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,9 @@ def move_aside(root: Path, known: Mapping[str, Link | None]) -> Iterator[Moved]:
             continue
         choices = (root / f"{name}.held-back-{number}" for number in count(1))
         aside = next(path for path in choices if not os.path.lexists(path))
-        with suppress(OSError):
+        try:
             os.rename(root / name, aside)
+        except OSError as error:
+            yield Moved(str(root / name), "", error.strerror or str(error))
+        else:
             yield Moved(str(root / name), str(aside))

@@ -85,6 +85,11 @@ class Tasks:
     def running(self) -> tuple[Task, ...]:
         return tuple(task for task in self._tasks.values() if task.ended is None)
 
+    def take_back(self) -> None:
+        """What they made so far that programs obey is moved aside now: whatever starts next would obey it."""
+        for task in self.running():
+            task.job.take_back()
+
     async def stop(self, name: str) -> Task:
         """End it and all that it started; nothing of it is left afterwards."""
         task = self.find(name)

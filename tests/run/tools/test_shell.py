@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.events import GuardedMoved, SandboxFailed
+from sevenfold.core.events import GuardedLeft, GuardedMoved, SandboxFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.run import command_output, job
+from sevenfold.run import command_output, job, sandbox_places
 from sevenfold.run.permissions import MODES, Guard, Mode
 from sevenfold.run.profile import Profile
 from sevenfold.run.rules import Rules
@@ -107,6 +107,36 @@ def test_a_link_that_a_command_puts_something_else_in_place_of_is_moved_aside(tm
     asyncio.run(bench.run("rm .vscode && mkdir .vscode && echo {} > .vscode/tasks.json"))
     assert bench.events == [GuardedMoved(str(link), f"{link}.held-back-1")]
     assert not link.exists()
+
+
+def test_what_a_background_command_made_is_moved_aside_before_an_open_one_would_obey_it(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, mode="bypass")
+
+    async def run() -> str:
+        await bench.run("mkdir .husky; touch made; sleep 300", background=True, access="write")
+        await bench.run("until test -e made; do :; done", access="read")
+        try:
+            return text_of(await bench.run("ls -d .husky*"))
+        finally:
+            await bench.tasks.close()
+
+    assert asyncio.run(run()) == ".husky.held-back-1"
+    husky = str(bench.place.root / ".husky")
+    assert bench.events == [GuardedMoved(husky, f"{husky}.held-back-1")]
+
+
+def test_what_cannot_be_moved_aside_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "not permitted")
+
+    bench = Bench(tmp_path)
+    monkeypatch.setattr(sandbox_places.os, "rename", refuse)
+    text = text_of(asyncio.run(bench.run("mkdir .husky")))
+    husky = str(bench.place.root / ".husky")
+    assert bench.events == [GuardedLeft(husky, "not permitted")]
+    assert text == f"[{husky} may not be made here, and could not be moved: not permitted]"
 
 
 def test_settings_that_the_next_agent_would_obey_cannot_even_be_made(tmp_path: Path) -> None:

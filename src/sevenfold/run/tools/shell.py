@@ -94,6 +94,7 @@ class Shell:
                 f"not run: a command cannot be held to {wish.profile} access on this machine "
                 f"({self._sandbox.why_not}). Use other tools, or tell the user"
             )
+        self._tasks.take_back()
         if flag_of(given, "background"):
             task = self._tasks.start(lambda: Job(wish, self._sandbox, place))
             return ToolOutput(f"{task.id} runs in the background; its end will be told, task_output reads it")
@@ -112,6 +113,7 @@ class Shell:
                     await job.watch(on_progress)
         finally:
             ended = await job.close()
+            self._tasks.take_back()
         return ToolOutput(job.told(job.output.text()), is_error=is_late or ended.code != 0)
 
     def _wish(self, given: JsonObject, place: Workplace) -> Wish:
