@@ -28,6 +28,7 @@ from sevenfold.agent.face.welcome import render_ways
 from sevenfold.agent.setup import Setup, open_agent
 from sevenfold.cli.context_facts import choose_session, list_known, read_context
 from sevenfold.cli.context_view import show_context
+from sevenfold.cli.piped import read_piped
 from sevenfold.cli.render import Screen
 from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.errors import FileMissing, InputError, ProviderMissing
@@ -89,7 +90,10 @@ def _setup(options: Namespace) -> Setup:
 
 
 async def _print(options: Namespace, setup: Setup, screen: Screen) -> int:
-    text = "\n\n".join(part for part in (cast("str | None", options.prompt), _piped()) if part)
+    prompt = cast("str | None", options.prompt)
+    # Python has no stdin where it was closed before the start.
+    piped = read_piped(sys.stdin.fileno(), screen.note, is_needed=not prompt) if sys.stdin else ""
+    text = "\n\n".join(part for part in (prompt, piped) if part)
     if not text.strip():
         raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
     shot = Shot(cast("OutputForm", options.output), cast("float | None", options.max_usd))
@@ -105,10 +109,6 @@ async def _print(options: Namespace, setup: Setup, screen: Screen) -> int:
         return facts.exit_code
     finally:
         await agent.close()
-
-
-def _piped() -> str:
-    return "" if sys.stdin.isatty() else sys.stdin.read().strip()
 
 
 def _write(screen: Screen, line: str) -> None:
