@@ -15,6 +15,7 @@ from sevenfold.core.events import PrefixBroken
 from sevenfold.core.messages import Message
 from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
+from sevenfold.store.sessions import new_agent_session
 from tests.core.test_events import example
 from tests.engine.talk import FRAME, call, result
 
@@ -30,9 +31,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".sevenfold"
 
 
-def talk(home: Path, rounds: int = 3, *, compacts: bool = False) -> str:
+def talk(home: Path, rounds: int = 3, *, compacts: bool = False, session_id: str | None = None) -> str:
     place = {"HOME": str(home.parent)}
-    with Session.open(FRAME, project=home.parent / "project", environ=place) as session:
+    with Session.open(FRAME, project=home.parent / "project", environ=place, session=session_id) as session:
         session.history.append(Message("user", "Please mend the parser."))
         for number in range(rounds):
             session.prepare()
@@ -79,6 +80,16 @@ def test_rounds_tokens_and_cost_are_added_up_by_day_and_session(
     lines = show(capsys, "--sessions").splitlines()
     assert sum(line.startswith((first[:8], second[:8])) for line in lines) == 2
     assert lines[3].split()[:3] == ["all", "2", "5"]
+
+
+def test_what_an_agent_that_was_started_spent_is_not_booked_to_the_conversation(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk(home)
+    talk(home, 2, session_id=new_agent_session())
+    total = read(capsys)["total"]
+    assert {who: lane["calls"] for who, lane in total["spent"].items()} == {"main": 3, "agent": 2}
+    assert "Spent by agent: " in show(capsys)
 
 
 def test_compactions_and_events_are_counted(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,13 +21,13 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import identify
 from sevenfold.store.records import BoundaryRecord, CutRecord, Record, RecordId, UsageRecord
-from sevenfold.store.sessions import SessionEntry, SessionId, list_sessions
+from sevenfold.store.sessions import SessionEntry, SessionId, is_agent_session, list_sessions
 from sevenfold.store.transcript_reader import Stored, scan
 
 FIGURES = ("usage", "cut", "boundary")
 """Kinds of records that hold figures: all others can be passed over unread."""
 
-MAIN = "main"
+MAIN, AGENT = "main", "agent"
 OnProgress = Callable[[float], None]
 
 
@@ -59,6 +59,8 @@ class _Tally:
 
     catalog: Catalog
     book: BillBook
+    lane: str = MAIN
+    """Whose rounds its own are in the sums: an agent's session is no conversation with a person."""
     started: datetime | None = None
     rounds: int = 0
     compactions: int = 0
@@ -90,7 +92,7 @@ class _Tally:
             return
         self.rounds += bill.who == MAIN
         reply = Reply(Message("assistant", ""), usage, bill.wire, model=bill.model, dialect=bill.dialect)
-        self.book.add(bill.who, bill.model, reply, at.date())
+        self.book.add(self.lane if bill.who == MAIN else bill.who, bill.model, reply, at.date())
 
 
 def read_project(
@@ -134,7 +136,7 @@ def _read_all(
 def _read_session(
     sessions: Folder, entry: SessionEntry, catalog: Catalog, with_fidelity: bool
 ) -> SessionFacts | None:
-    tally = _Tally(catalog, BillBook(catalog))
+    tally = _Tally(catalog, BillBook(catalog), AGENT if is_agent_session(entry.id) else MAIN)
     for line in scan(sessions, entry.id, kinds=FIGURES):
         if isinstance(line, Stored):
             tally.take(line.record)
