@@ -137,3 +137,14 @@ def test_an_index_without_inodes_tells_nothing(tmp_path: Path) -> None:
     entry = bytes(60) + b"\0\x05" + b"a.txt" + bytes(3 + 2)
     (tmp_path / "index").write_bytes(b"DIRC" + (2).to_bytes(4) + (1).to_bytes(4) + entry + bytes(20))
     assert read_presence(tmp_path, tmp_path) == "unknown"
+
+
+def test_an_index_that_came_with_the_files_does_not_tell_whose_they_are(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    root.mkdir()
+    (root / "a").write_text("a")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    subprocess.run(["git", "add", "a"], cwd=root, check=True)
+    assert read_tracking(root, WANTED) == "untracked"
+    shutil.copytree(root, tmp_path / "unpacked")
+    assert read_tracking(tmp_path / "unpacked", WANTED) == "unknown"

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import SettingsError
+from sevenfold.store.folder import Folder
 from sevenfold.store.rule_file import add_allowed
 from sevenfold.store.settings_files import LOCAL
+from sevenfold.store.trust import Trust
 
 
 @pytest.fixture
@@ -85,3 +87,18 @@ def test_a_link_out_of_the_project_is_not_written_through(tmp_path: Path, root: 
     with pytest.raises(SettingsError, match="leads out"):
         add_allowed(root, "read")
     assert list(outside.iterdir()) == []
+
+
+def test_trust_goes_on_to_the_changed_file_but_not_to_one_that_nobody_agreed_to(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with Folder.open(tmp_path_factory.mktemp("control")) as control:
+        trust = Trust(control)
+        path = add_allowed(root, "shell(make)", trust)
+        add_allowed(root, "shell(ls)", trust)
+        assert trust.is_trusted(LOCAL, path.read_bytes())
+        path.write_text('[permissions]\nallow = ["shell"]\n')
+        for rule in ("shell(make)", "shell"):
+            with pytest.raises(SettingsError, match="nobody has agreed"):
+                add_allowed(root, rule, trust)
+        assert not trust.is_trusted(LOCAL, path.read_bytes())

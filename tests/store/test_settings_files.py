@@ -447,3 +447,22 @@ def test_whatever_a_file_holds_there_are_settings_or_one_error(
     except SettingsError:
         result = 0
     assert 0 <= result <= 50_000
+
+
+def test_a_local_file_that_is_not_trusted_has_a_committed_files_rights(machine: Machine) -> None:
+    machine.write(machine.local, '[places]\nmemory_dir = "~/notes"\n' + chars(7))
+    settings = read_settings(
+        SECTIONS,
+        root=machine.root,
+        environ={"HOME": str(machine.top / "ann")},
+        managed_file=machine.managed,
+        trusts_local=False,
+    )
+    assert settings.of(PlaceSettings).memory_dir is None
+    assert settings.of(ToolResultSettings).limit_chars == 7
+    [refusal] = settings.refused
+    assert (refusal.source, refusal.key) == (
+        f"{machine.local} (nobody has agreed to it)",
+        "places.memory_dir",
+    )
+    assert str(machine.user) in refusal.reason

@@ -36,6 +36,8 @@ class Wish:
     """By its id, or `latest`; None: a new one."""
     is_fork: bool
     settings: Mapping[str, Mapping[str, object]] | None
+    trusts_local: bool = False
+    """Whether somebody has agreed to the project-local settings file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,13 @@ class Ground:
         """Blocks on the disk: run it in a thread."""
         root = find_checkout(wish.project)
         # What is refused is told when the session reads the same files.
-        settings = read_settings(SECTIONS, root=root, environ=environ, arguments=wish.settings)
+        settings = read_settings(
+            SECTIONS,
+            root=root,
+            environ=environ,
+            arguments=wish.settings,
+            trusts_local=wish.trusts_local,
+        )
         user_home = find_user_home(environ)
         home = settings.of(PlaceSettings).home_folder(user_home)
         with ExitStack() as exits:

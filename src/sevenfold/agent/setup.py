@@ -16,6 +16,7 @@ from sevenfold.agent.equipment import Equipment, Equipping, Joins, Keeps
 from sevenfold.agent.frame_file import StoredFrame
 from sevenfold.agent.gear import Gear, Opening
 from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.local_file import LocalFile
 from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
@@ -91,11 +92,13 @@ class Setup:
 async def open_agent(setup: Setup) -> Agent:
     """An agent that is ready for its first turn; close it when done."""
     relay = Relay(setup.emit)
-    wish = Wish(setup.project, setup.session, setup.is_fork, setup.settings)
+    file = LocalFile(setup.project, setup.environ, setup.clock, setup.settings)
+    is_agreed = await file.is_agreed(setup.confirm)
+    wish = Wish(setup.project, setup.session, setup.is_fork, setup.settings, is_agreed)
     async with AsyncExitStack() as exits:
         ground = await durably(lambda: Ground.open(wish, setup.environ, setup.clock, relay))
         exits.callback(ground.close)
-        return await _Opener(setup, ground, relay, exits).open()
+        return await _Opener(setup, ground, relay, exits, is_agreed).open()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class _Opener:
     ground: Ground
     relay: Relay
     exits: AsyncExitStack
+    trusts_local: bool
 
     async def open(self) -> Agent:
         ground, compaction = self.ground, Compaction()
@@ -160,6 +164,7 @@ class _Opener:
             settings=setup.settings,
             hooks=compaction.calls(),
             governs=not setup.is_child,
+            trusts_local=self.trusts_local,
             clock=setup.clock,
             emit=self.relay,
             environ=setup.environ,
@@ -271,7 +276,7 @@ class _Opener:
         permissions = self.ground.settings.of(PermissionSettings)
         mode = setup.mode or permissions.start_mode
         held = self.ground.settings.of(SandboxSettings).allow_workspace
-        keep = RuleKeeper(self.ground.root, self.relay).keep
+        keep = RuleKeeper(self.ground.root, self.relay, Trust(self.ground.project.control)).keep
         root, home, user_home = self.ground.root, folders.home, folders.user_home
         return Guard(
             mode,

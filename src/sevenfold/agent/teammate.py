@@ -17,6 +17,7 @@ from sevenfold.agent.agent import Agent
 from sevenfold.agent.choose_provider import choose_provider
 from sevenfold.agent.ear import Ear
 from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.local_file import LocalFile
 from sevenfold.agent.members import Labelled
 from sevenfold.agent.post_office import PostOffice
 from sevenfold.agent.roster import Listed
@@ -48,6 +49,7 @@ from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
+from sevenfold.run.mcp_servers import nobody
 from sevenfold.run.permissions import Guard
 from sevenfold.run.reach import Reach
 from sevenfold.run.spend import SpendSettings
@@ -130,7 +132,9 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
     """Be a teammate until it may end, or `gone` is set."""
     async with AsyncExitStack() as exits:
         cwd, clock = Path(charge.cwd), SystemClock()
-        environ, wish = dict(os.environ), Wish(cwd, None, False, None)
+        environ = dict(os.environ)
+        is_agreed = await LocalFile(cwd, environ, clock).is_agreed(nobody)
+        wish = Wish(cwd, None, False, None, is_agreed)
         ground = await durably(lambda: Ground.open(wish, environ, clock, ignore))
         exits.callback(ground.close)
         office = PostOffice(charge.name, ground.project.mail, ground.project.control, clock)

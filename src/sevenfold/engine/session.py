@@ -109,6 +109,7 @@ class Session:
         settings: Mapping[str, Mapping[str, object]] | None = None,
         hooks: CompactHooks = NO_HOOKS,
         governs: bool = True,
+        trusts_local: bool = True,
         clock: Clock | None = None,
         emit: Emit = ignore,
         environ: Mapping[str, str] | None = None,
@@ -118,9 +119,11 @@ class Session:
         Without a project everything stays in memory. `settings` are by section, as in a settings file. The
         provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
         are called around each compaction. What its forks spend is held to the caps of `[spend]`, unless
-        `governs` is off because the provider sees to that itself.
+        `governs` is off because the provider sees to that itself. Without `trusts_local` the project-local
+        settings file has no more rights than a committed one.
         """
-        wanted = Wanted(Path(project) if project is not None else None, session, settings)
+        where = Path(project) if project is not None else None
+        wanted = Wanted(where, session, settings, trusts_local=trusts_local)
         surely = environ if environ is not None else os.environ
         opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
         try:

@@ -57,6 +57,8 @@ class Wanted:
     """Settings given in the call, by section."""
     looks_only: bool = False
     """Nothing will be written: somebody else may have the session open."""
+    trusts_local: bool = True
+    """Whether the project-local settings file is the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,14 @@ class Opened:
     def open(cls, wanted: Wanted, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
         """Blocks on the disk: run it in a thread."""
         root = find_checkout(wanted.project) if wanted.project else None
-        settings = read_settings(SECTIONS, root=root, environ=environ, arguments=wanted.arguments, emit=emit)
+        settings = read_settings(
+            SECTIONS,
+            root=root,
+            environ=environ,
+            arguments=wanted.arguments,
+            trusts_local=wanted.trusts_local,
+            emit=emit,
+        )
         user_home = find_user_home(environ)
         home = settings.of(PlaceSettings).home_folder(user_home)
         start = Path(os.path.realpath(wanted.project)) if wanted.project else None

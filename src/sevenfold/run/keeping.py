@@ -11,6 +11,7 @@ from sevenfold.core.tool_events import RuleLost
 from sevenfold.run.rules import Rule
 from sevenfold.store.offload import durably
 from sevenfold.store.rule_file import add_allowed
+from sevenfold.store.trust import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,11 @@ class RuleKeeper:
 
     root: Path
     emit: Emit = ignore
+    trust: Trust | None = None
+    """Where it is kept what a person has agreed to; None: nobody is asked about the file."""
 
     async def keep(self, rule: Rule) -> None:
         try:
-            await durably(lambda: add_allowed(self.root, str(rule)))
+            await durably(lambda: add_allowed(self.root, str(rule), self.trust))
         except SevenfoldError as error:
             self.emit(RuleLost(str(rule), str(error)))

@@ -28,7 +28,8 @@ def read_tracking(checkout: Path, names: frozenset[str]) -> Answer:
     """Whether any of these paths (relative, with `/`) is in the index of the repository checked out here.
 
     Without an index nobody knows: an unpacked archive has none, and holds what its maker put there. Case is
-    ignored: on a disk that ignores it too, a tracked `.SEVENFOLD` is the same folder.
+    ignored: on a disk that ignores it too, a tracked `.SEVENFOLD` is the same folder. Nor does an index tell
+    of files that it never saw, such as one that an archive brought along.
     """
     wanted = {name.casefold() for name in names}
     try:
@@ -38,7 +39,8 @@ def read_tracking(checkout: Path, names: frozenset[str]) -> Answer:
                 return "tracked"
     except (OSError, ValueError):
         return "unknown"
-    return "untracked"
+    is_elsewhere = read_presence(git_dir, Path(os.path.realpath(checkout))) == "elsewhere"
+    return "unknown" if is_elsewhere else "untracked"
 
 
 def read_presence(git_dir: Path, folder: Path) -> Presence:

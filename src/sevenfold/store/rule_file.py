@@ -15,22 +15,30 @@ from typing import cast
 from sevenfold.core.errors import SettingsError
 from sevenfold.store.git_index import read_tracking
 from sevenfold.store.settings_files import LOCAL, MAX_FILE_BYTES
+from sevenfold.store.trust import Trust
 from sevenfold.store.user_files import FileState, find_real, find_state, replace_file
 
 _HEADER = re.compile(r"^[ \t]*\[[ \t]*permissions[ \t]*\][ \t]*(?:#.*)?$", re.MULTILINE)
 _ALLOW = re.compile(r"^[ \t]*allow[ \t]*=[ \t]*\[", re.MULTILINE)
 
 
-def add_allowed(root: Path, rule: str) -> Path:
+def add_allowed(root: Path, rule: str, trust: Trust | None = None) -> Path:
     """Add a rule to `permissions.allow` of the project-local file; the file.
 
-    `SettingsError` where the file cannot be changed with certainty, or would not be trusted with it.
+    `SettingsError` where the file cannot be changed with certainty, or would not be trusted with it. Where
+    `trust` is kept it goes on to the changed file; one that nobody has agreed to is left alone, as all of it
+    would be agreed to by one answer about a rule.
     """
     path = root / LOCAL
     real = find_real(str(path))
     if not Path(real).is_relative_to(root):
         raise SettingsError(f"{path} leads out of the project, to {real}; add {rule!r} there by hand")
     before = find_state(real, max_bytes=MAX_FILE_BYTES)
+    if trust is not None and before is not None and not trust.is_trusted(LOCAL, before.data):
+        raise SettingsError(
+            f"nobody has agreed to {path} as it is, so it may not allow anything; agree to it at the next "
+            f"start of `sevenfold chat`, or add {rule!r} to permissions.allow in your user file"
+        )
     text = _decoded(path, before)
     known = _parsed(path, text)
     if rule in _allowed(known):
@@ -46,6 +54,8 @@ def add_allowed(root: Path, rule: str) -> Path:
             f"{path} is written in a way of its own; add {rule!r} to permissions.allow by hand"
         )
     replace_file(real, after.encode(), expected=before, max_bytes=MAX_FILE_BYTES)
+    if trust is not None:
+        trust.trust(LOCAL, after.encode())
     return path
 
 

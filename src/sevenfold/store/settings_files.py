@@ -2,6 +2,7 @@
 
 Every file is somebody else's: capped in size, plain, UTF-8. The one that comes with the repository may in
 addition not lead out of it, and so may a project-local one unless git's index shows that it is not tracked.
+An archive can bring an index of its own: an agent asks a person too, before it trusts that file.
 """
 
 from __future__ import annotations
@@ -58,19 +59,21 @@ def read_settings(
     environ: Mapping[str, str],
     arguments: Mapping[str, Mapping[str, object]] | None = None,
     managed_file: Path = MANAGED_FILE,
+    trusts_local: bool = True,
     emit: Emit = ignore,
 ) -> Settings:
     """The settings of the project checked out at `root` (None: no project), from all sources.
 
     Everything that cannot be used is in one `SettingsError`, but what a committed file says: that is refused,
-    and the rest of it counts. What was refused is told to `emit` too.
+    and the rest of it counts. What was refused is told to `emit` too. Without `trusts_local` the
+    project-local file has no more rights than a committed one.
     """
     known, user_home = tuple(sections), find_user_home(environ)
     faults = _Faults()
     managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], faults)
     drafts = [Draft(Source.ARGUMENT, "", arguments or {}), *managed]
     home = _find_home(drafts, environ, user_home)
-    drafts += _read_drafts(_own_files(home, root), faults)
+    drafts += _read_drafts(_own_files(home, root, trusts_local=trusts_local), faults)
     settings = merge(
         known,
         drafts,
@@ -101,7 +104,13 @@ def find_checkout(start: Path) -> Path:
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
-def _own_files(home: Path, root: Path | None) -> list[SettingsFile]:
+def read_local(root: Path) -> bytes | None:
+    """What the project-local file holds, where git does not show that it is somebody else's; else None."""
+    file = _local_file(root / LOCAL, root, Path())
+    return _read_content(file) if file.source is Source.LOCAL else None
+
+
+def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[SettingsFile]:
     user = SettingsFile(Source.USER, home / "settings.toml")
     if root is None:
         return [user]
@@ -114,12 +123,27 @@ def _own_files(home: Path, root: Path | None) -> list[SettingsFile]:
             else [SettingsFile(Source.COMMITTED, committed, confined_to=root)]
         ),
         user,
-        _local_file(local, root, user.path) if os.path.exists(local) else SettingsFile(Source.LOCAL, local),
+        _found_local(local, root, user.path, trusts_local=trusts_local)
+        if os.path.exists(local)
+        else SettingsFile(Source.LOCAL, local),
     ]
 
 
 def _is_same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _found_local(path: Path, root: Path, user_file: Path, *, trusts_local: bool) -> SettingsFile:
+    file = _local_file(path, root, user_file)
+    if trusts_local or file.source is not Source.LOCAL:
+        return file
+    return SettingsFile(
+        Source.COMMITTED,
+        path,
+        confined_to=root,
+        remark="nobody has agreed to it",
+        advice=f"agree to the file when `sevenfold chat` asks, or use the user file, {user_file}",
+    )
 
 
 def _local_file(path: Path, root: Path, user_file: Path) -> SettingsFile:

@@ -1,0 +1,75 @@
+"""The project-local settings file, before an agent obeys it.
+
+It can name commands to run, allow tools and send the conversation elsewhere; and an archive can bring one
+along, with a git index that does not know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import SettingsError
+from sevenfold.core.text import show_controls
+from sevenfold.request.sections import SECTIONS
+from sevenfold.run.mcp_servers import Confirm
+from sevenfold.store.offload import durably
+from sevenfold.store.project import Project, open_project
+from sevenfold.store.settings_files import LOCAL, find_checkout, find_user_home, read_local, read_settings
+from sevenfold.store.trust import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """The one of the project that a path lies in."""
+
+    project: Path
+    environ: Mapping[str, str]
+    clock: Clock
+    settings: Mapping[str, Mapping[str, object]] | None = None
+    """Given in the call, by section."""
+
+    async def is_agreed(self, confirm: Confirm) -> bool:
+        """Whether it may count as the user's own. Asks where nobody has agreed to it as it is now."""
+        root = await durably(lambda: find_checkout(self.project))
+        try:
+            content = await durably(lambda: read_local(root))
+        except SettingsError:
+            return False  # what is wrong with it is told when settings are read
+        if content is None:
+            return False  # so that one which appears meanwhile does not count unseen
+        if await durably(lambda: self._is_trusted(content)):
+            return True
+        if not await confirm(_question(root / LOCAL, content)):
+            return False
+        await durably(lambda: self._trust(content))
+        return True
+
+    def _is_trusted(self, content: bytes) -> bool:
+        with self._open() as project:
+            return Trust(project.control).is_trusted(LOCAL, content)
+
+    def _trust(self, content: bytes) -> None:
+        with self._open() as project:
+            Trust(project.control).trust(LOCAL, content)
+
+    def _open(self) -> Project:
+        """Without a word of the file itself, which must not say where agreements lie."""
+        settings = read_settings(
+            SECTIONS,
+            root=find_checkout(self.project),
+            environ=self.environ,
+            arguments=self.settings,
+            trusts_local=False,
+        )
+        user_home = find_user_home(self.environ)
+        return open_project(self.project, settings, user_home=user_home, clock=self.clock)
+
+
+def _question(path: Path, content: bytes) -> str:
+    text = show_controls(content.decode("utf-8", "backslashreplace")).rstrip("\n")
+    lines = text.count("\n") + 1
+    # At the end, where it is seen however much of the file has run off the screen.
+    return f"{path} says:\n{text}\nLet all {lines} lines of it count as settings of your own?"
