@@ -14,6 +14,7 @@ import pytest
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import CutRegistered
 from sevenfold.core.messages import Thinking
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.anthropic import AnthropicProvider
@@ -180,6 +181,10 @@ def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> 
             await again.close()
         named = [request.frame.model for request in models.requests]
         assert named == ["claude-opus-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"]
+        assert shop.noted.of("PrefixBroken") == []
+        (cut,) = shop.noted.of("CutRegistered")
+        assert isinstance(cut, CutRegistered)
+        assert "changed the model" in cut.reason
 
     asyncio.run(tell())
 

@@ -27,6 +27,7 @@ from sevenfold.layers.clearable import is_clearable
 from sevenfold.layers.microcompact import CachePrices, cache_prices
 from sevenfold.providers.provider import UNREADABLE
 from sevenfold.request.adapting import REFRAMED, adapt, binding_of, first_changed
+from sevenfold.request.cache_watch import WHOLE
 from sevenfold.request.history import Answer, Entry
 from sevenfold.request.journal import Journal
 from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Stake, Standpoint, is_cold
@@ -255,6 +256,9 @@ class RequestPath:
         if frame is self.frame or frame == self.frame:
             return
         self._view = None
+        if frame.model != self.frame.model:
+            # Another model has a cache of its own: nothing of the view changed, and nothing of it is read.
+            self._cuts.append(Cut(0, REFRAMED, WHOLE))
         is_framed_anew = (frame.system, frame.tools) != (self.frame.system, self.frame.tools)
         model = self.around.catalog.find(frame.model, self.around.emit)
         if model != self.model:
