@@ -9,7 +9,15 @@ from typing import cast
 import pytest
 
 from sevenfold.agent.face.telling import tell
-from sevenfold.core.events import EVENTS, Event, HistoryCompacted, LockRebuilt, ResultSpilled, TempSwept
+from sevenfold.core.events import (
+    EVENTS,
+    Event,
+    GuardedLeft,
+    HistoryCompacted,
+    LockRebuilt,
+    ResultSpilled,
+    TempSwept,
+)
 from sevenfold.core.messages import ToolUseId
 
 
@@ -46,3 +54,11 @@ def test_an_event_without_a_sentence_of_its_own_is_told_by_its_fields() -> None:
 
 def test_housekeeping_is_not_told_at_work() -> None:
     assert tell(TempSwept("/x", 2)) is None
+
+
+def test_what_was_left_for_programs_to_obey_is_a_warning() -> None:
+    told = tell(GuardedLeft("/project/.husky", "not permitted"))
+    assert told is not None
+    assert told.is_warning
+    assert "/project/.husky" in told.text
+    assert told.text.endswith("could not be moved aside: not permitted")

@@ -59,6 +59,12 @@ _ROWS: dict[type[Event], _Row] = {
     events.McpFailed: _Row(None, "the MCP server {server} cannot be reached: {reason}", True),
     events.McpSkipped: _Row(None, "the MCP server {server} is not used: {reason}", True),
     events.RuleLost: _Row(None, "{rule} holds for this session alone: {reason}", True),
+    events.GuardedLeft: _Row(
+        None, "a command made {path}, which programs obey, and it could not be moved aside: {reason}", True
+    ),
+    events.GuardedMoved: _Row(
+        None, "a command made {path}, which programs obey: it was moved to {moved_to}", True
+    ),
     events.SandboxFailed: _Row(None, "commands cannot be held to {profile} access here: {reason}", True),
     events.SkillSkipped: _Row(None, "the skill {path} is not offered: {reason}", True),
     events.HooksIgnored: _Row(None, "hooks of {source} are not run: {reason}", True),
