@@ -20,8 +20,8 @@ from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.shell_settings import ShellSettings
 from sevenfold.run.spend import SpendSettings
-from sevenfold.run.web_settings import WebSettings
 from sevenfold.run.team_settings import TeamSettings
+from sevenfold.run.web_settings import WebSettings
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.mailbox import MailSettings
 from sevenfold.store.places import PlaceSettings
