@@ -18,6 +18,8 @@ from tests.agent.workshop import Shop
 from tests.contracts.house import ROOT
 from tests.request.overflows import GOOD
 
+pytestmark = pytest.mark.story
+
 pytest.importorskip("mcp")
 
 SERVER = {"command": sys.executable, "args": ["-m", "tests.run.mcp_server"], "env": {"PYTHONPATH": str(ROOT)}}

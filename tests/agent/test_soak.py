@@ -6,7 +6,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.contracts.house import ROOT
+
+pytestmark = pytest.mark.story
 
 
 def test_a_long_session_breaks_no_prefix_and_its_forks_read_the_cache() -> None:

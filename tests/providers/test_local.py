@@ -18,6 +18,8 @@ from sevenfold.providers.local import LocalProvider
 from sevenfold.providers.provider import Delta, TextDelta
 from tests.providers.asking import ask, user
 
+pytestmark = pytest.mark.story
+
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 WINDOW_TOKENS = 2_048
 """As little as will do: a window costs memory, and filling one takes time."""

@@ -32,6 +32,8 @@ from sevenfold.run.workplace import Workplace
 from tests.contracts.house import ROOT
 from tests.run.test_keeper import wait_gone
 
+pytestmark = pytest.mark.story
+
 pytest.importorskip("mcp")
 
 PATIENT = McpSettings(start_seconds=120, connect_seconds=120)
