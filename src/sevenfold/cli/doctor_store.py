@@ -18,7 +18,7 @@ from sevenfold.cli.figures import spell_count, spell_time
 from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.catalog import open_catalog
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.settings import Settings
 from sevenfold.run.governor import Governor
 from sevenfold.run.spend import SpendSettings
@@ -165,7 +165,7 @@ def _check_troubles(sessions: Folder, listed: list[SessionEntry]) -> Iterator[Fi
                     if told.name in TROUBLES and told.at >= since:
                         counts[told.name] += 1
                         last[told.name] = f"{spell_time(told.at)} in {session.id[:8]}"
-        except SevenfoldError:
+        except FileMissing:
             continue  # a session without a folder has told nothing
     for name, count in counts.most_common():
         said = f"{name} {spell_count(count, 'time')} in a week, last {last[name]}"
@@ -181,7 +181,7 @@ def _check_mail(folder: Folder) -> Iterator[Finding]:
             try:
                 with mail.subfolder(f"{name}/bad", create=False) as box:
                     aside += len(box.names())
-            except SevenfoldError:
+            except FileMissing:
                 continue  # nothing was ever set aside there
         if aside:
             said = f"{spell_count(aside, 'message')} set aside as forged or damaged"

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from sevenfold.core.catalog import Catalog, open_catalog
-from sevenfold.core.errors import SevenfoldError, WireError
+from sevenfold.core.errors import FileMissing, WireError
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Reply
 from sevenfold.core.settings import Settings
@@ -160,7 +160,7 @@ def _count_events(sessions: Folder, session: SessionId) -> dict[str, int]:
     try:
         with sessions.subfolder(session, create=False) as folder:
             return dict(Counter(told.name for told in read_events(folder)))
-    except SevenfoldError:
+    except FileMissing:
         return {}  # a session without a folder has told nothing
 
 
