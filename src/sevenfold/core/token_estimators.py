@@ -13,6 +13,7 @@ from sevenfold.core.messages import (
     Compaction,
     Document,
     Image,
+    Message,
     Opaque,
     RedactedThinking,
     Text,
@@ -132,3 +133,8 @@ def _quarter_bytes(text: str) -> float:
 
 def _by_look(text: str) -> float:
     return _quarter_bytes(text) * (2 if text.lstrip()[:1] in {"{", "["} else 1)
+
+
+def estimate_message(message: Message) -> int:
+    """A message by itself, where nothing was billed to correct the estimate with."""
+    return round(sum(CALIBRATED.weigh(block) for block in message.blocks))

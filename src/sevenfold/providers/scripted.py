@@ -21,7 +21,7 @@ from sevenfold.core.json import EMPTY, JsonObject, freeze, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Dialect, ModelRequest, Reply
-from sevenfold.core.token_estimators import CALIBRATED
+from sevenfold.core.token_estimators import CALIBRATED, estimate_message
 from sevenfold.core.usage import NO_USAGE, Usage
 from sevenfold.providers.memo import Memo
 from sevenfold.providers.provider import Delta, OnDelta, TextDelta, ThinkingDelta, ToolDelta
@@ -51,7 +51,7 @@ class ScriptedProvider:
         self._capabilities = capabilities
         self._lanes = {who: _Lane(lane) for who, lane in (lanes or {}).items()}
         self._others = _Lane(steps)
-        self._weights = Memo[Message, int](_weigh)
+        self._weights = Memo[Message, int](estimate_message)
         self._unexpected: list[str] = []
         self.requests: list[ModelRequest] = []
         """Every request in order, the refused ones included."""
@@ -135,7 +135,8 @@ class ScriptedProvider:
         system = frame.system if isinstance(frame.system, str) else write_json(frame.system).decode()
         around = CALIBRATED.weigh(Text(system + write_json(frame.tools).decode()))
         return Usage(
-            fresh=round(around) + sum(self._weights.of(request.messages)), output=_weigh(reply.message)
+            fresh=round(around) + sum(self._weights.of(request.messages)),
+            output=estimate_message(reply.message),
         )
 
 
@@ -194,10 +195,6 @@ def _usage_wire(usage: Usage) -> JsonObject:
             "output_tokens": usage.output,
         }
     )
-
-
-def _weigh(message: Message) -> int:
-    return round(sum(CALIBRATED.weigh(block) for block in message.blocks))
 
 
 def _with_ids(blocks: Sequence[Block], number: int) -> tuple[Block, ...]:

@@ -7,7 +7,7 @@ from sevenfold.core.errors import ProviderError
 from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Dialect, ModelRequest, Reply
-from sevenfold.core.token_estimators import CALIBRATED
+from sevenfold.core.token_estimators import estimate_message
 from sevenfold.core.usage import Usage
 from sevenfold.providers.memo import Memo
 from sevenfold.providers.provider import OnDelta, Provider
@@ -26,7 +26,7 @@ class GovernedProvider:
         self, inner: Provider, governor: Governor, *, free: frozenset[str] = frozenset({MAIN})
     ) -> None:
         self._inner, self._governor, self._free = inner, governor, free
-        self._weights = Memo[Message, int](_weigh)
+        self._weights = Memo[Message, int](estimate_message)
 
     @property
     def dialect(self) -> Dialect:
@@ -60,7 +60,3 @@ class GovernedProvider:
         return (
             Usage(read=prompt, output=output) if request.breakpoints else Usage(fresh=prompt, output=output)
         )
-
-
-def _weigh(message: Message) -> int:
-    return round(sum(CALIBRATED.weigh(block) for block in message.blocks))
