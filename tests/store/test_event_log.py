@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.clock import ManualClock
-from sevenfold.core.events import KindPaused, WriterFailed
+from sevenfold.core.events import Event, EventsLost, KindPaused, WriterFailed
 from sevenfold.store import event_log
 from sevenfold.store.event_log import LEFT_OUT, EventLog, Told, read_events
 from sevenfold.store.folder import Folder
@@ -79,11 +79,14 @@ def test_a_line_that_is_damaged_is_passed_over(tmp_path: Path) -> None:
         assert [told.fields["writer"] for told in read_events(folder)] == ["one", "two"]
 
 
-def test_a_disk_that_refuses_stops_nobody(tmp_path: Path) -> None:
+def test_a_disk_that_refuses_stops_nobody_and_is_told_once(tmp_path: Path) -> None:
     with Folder.open(tmp_path) as folder:
-        log = EventLog(folder, ManualClock())
+        told: list[Event] = []
+        log = EventLog(folder, ManualClock(), told.append)
         (tmp_path / "events.jsonl").mkdir()
-        log.add(WriterFailed("one", "x"))
-        log.flush()
+        for _ in range(2):
+            log.add(WriterFailed("one", "x"))
+            log.flush()
+        assert [type(event) for event in told] == [EventsLost]
         (tmp_path / "events.jsonl").rmdir()
         assert written(folder) == []

@@ -72,6 +72,7 @@ from sevenfold.core.spend_events import (
     SpendStateLost,
 )
 from sevenfold.core.store_events import (
+    EventsLost,
     InstructionSkipped,
     LeaseReclaimed,
     LineQuarantined,
@@ -109,6 +110,7 @@ Event: TypeAlias = (
     | DocSkipped
     | DocTracked
     | DocUpdated
+    | EventsLost
     | ExtraRestored
     | FileRestored
     | ForkEnded

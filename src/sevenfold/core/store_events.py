@@ -8,6 +8,14 @@ from sevenfold.core.messages import ToolUseId
 
 
 @dataclass(frozen=True, slots=True)
+class EventsLost:
+    """A session's events cannot be written down: `stats` and `doctor` will not know of them. Told once."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class InstructionSkipped:
     """An instruction file, or one that it imports, is not read."""
 

@@ -113,7 +113,7 @@ class Opened:
                 # Before anything of it is read: what somebody else is adding would be missing.
                 exits.enter_context(hold_session(folder, named, clock, emit))
             path, catalog = path_settings(settings), open_catalog(settings)
-            log = EventLog(folder, clock)
+            log = EventLog(folder, clock, emit)
             emit = tell_both(emit, log.add)
             book = SpendBook.open(home, emit=emit)
             exits.callback(book.close)

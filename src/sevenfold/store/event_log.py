@@ -13,7 +13,7 @@ from datetime import datetime
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.events import Event, describe
+from sevenfold.core.events import Emit, Event, EventsLost, describe, ignore
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.store.folder import Folder
 from sevenfold.store.records import Record, UnknownRecord, new_id
@@ -45,8 +45,9 @@ class Told:
 class EventLog:
     """`events.jsonl` in a session's folder."""
 
-    def __init__(self, session: Folder, clock: Clock) -> None:
-        self._folder, self._clock = session, clock
+    def __init__(self, session: Folder, clock: Clock, emit: Emit = ignore) -> None:
+        self._folder, self._clock, self._emit = session, clock, emit
+        self._is_lost = False
         self._waiting: list[Record] = []
         self._left_out = 0
 
@@ -69,11 +70,14 @@ class EventLog:
             self._left_out = 0
         if not waiting:
             return
-        # The disk's failure has an event of its own where it costs more than a report: the transcript's.
-        with suppress(SevenfoldError):
+        try:
             self._make_room()
             with Transcript.open(self._folder, EVENTS) as lines:
                 lines.append_all(waiting, durable=False)
+        except SevenfoldError as error:
+            if not self._is_lost:
+                self._is_lost = True
+                self._emit(EventsLost(f"{self._folder.path}/{EVENTS}.jsonl", str(error)))
 
     def _make_room(self) -> None:
         found = self._folder.entry(f"{EVENTS}.jsonl")
