@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import KeyRefused
-from sevenfold.store.keys import MAX_PARTS, RESERVED, check_key, is_part
+from sevenfold.core.team_keys import DEVICES
+from sevenfold.store.keys import MAX_PARTS, check_key, is_part
 
 GOOD = [
     "a",
@@ -88,7 +89,7 @@ def test_a_hostile_name_is_refused_with_a_short_reason(key: str) -> None:
     assert not is_part(key)
 
 
-@pytest.mark.parametrize("name", sorted(RESERVED))
+@pytest.mark.parametrize("name", sorted(DEVICES))
 @pytest.mark.parametrize("form", ["{}", "{}.md", "{}.tar.gz"])
 def test_a_device_of_another_system_is_refused_by_its_name(name: str, form: str) -> None:
     for spelled in (name, name.upper(), name.title()):
@@ -118,5 +119,5 @@ def test_a_key_is_accepted_only_if_every_part_is_plain_ascii(key: str) -> None:
     for part in parts:
         assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", part)
         assert not part.endswith(".")
-        assert part.lower().partition(".")[0] not in RESERVED
+        assert part.lower().partition(".")[0] not in DEVICES
     assert not parts or "/".join(parts) == key

@@ -11,14 +11,10 @@ import re
 from pathlib import PurePath
 
 from sevenfold.core.errors import KeyRefused
+from sevenfold.core.team_keys import DEVICES
 
 PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
 """No leading dot or dash, and room for a suffix below the 255 bytes that file systems allow."""
-
-RESERVED = frozenset(
-    ["con", "prn", "aux", "nul"] + [f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)]
-)
-"""Devices on Windows, whatever follows the first dot: a synced folder must stay usable there."""
 
 MAX_PARTS = 8
 
@@ -57,4 +53,4 @@ def check_key(key: str, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 
 def _is_device(name: str) -> bool:
-    return name.partition(".")[0].lower() in RESERVED
+    return name.partition(".")[0].lower() in DEVICES

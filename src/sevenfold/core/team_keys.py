@@ -1,0 +1,34 @@
+"""The names that shared memories may have: one grammar, checked by whoever sends and whoever receives.
+
+Narrower than that of files on one disk: a team's folder is unpacked on systems that fold case, have devices
+for names, or normalise what is not ASCII.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sevenfold.core.errors import KeyRefused
+
+DEVICES = frozenset(
+    ["con", "prn", "aux", "nul"] + [f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)]
+)
+"""Files on Windows that are none, whatever follows the first dot."""
+
+MAX_PART_CHARS = 80
+TEAM_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}(?:/[a-z0-9][a-z0-9_-]{0,79}){0,2}\.md", re.ASCII)
+
+
+def is_team_key(key: str) -> bool:
+    return bool(TEAM_KEY.fullmatch(key)) and not any(
+        part in DEVICES for part in key.removesuffix(".md").split("/")
+    )
+
+
+def check_team_key(key: str) -> None:
+    """`KeyRefused` for a name that some system would lose, merge with another, or open elsewhere."""
+    if not is_team_key(key):
+        raise KeyRefused(
+            f"{key[:100]!r} cannot be a shared memory's name; use one to three parts of 1 to {MAX_PART_CHARS} of "
+            "'a-z', '0-9', '_' and '-', none of them a device's name such as 'con', and end with '.md'"
+        )
