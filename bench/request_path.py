@@ -88,7 +88,6 @@ class Series:
         return [median(part) * 1_000 for part in parts if part]
 
 
-
 def least(runs: Sequence[Series]) -> list[float]:
     """Milliseconds of each tenth, where it was disturbed least."""
     return [min(parts) for parts in zip(*(run.deciles() for run in runs), strict=True)]
