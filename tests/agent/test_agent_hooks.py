@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.agent import MOST_STOPS_REFUSED, Agent
-from sevenfold.agent.seen import Noticed, Seen
+from sevenfold.agent.agent import MOST_STOPS_REFUSED, UNHEARD, Agent
+from sevenfold.agent.seen import LayerActed, Noticed, Seen
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.errors import CompactionStopped
 from sevenfold.core.events import WriterFailed
@@ -46,6 +47,38 @@ def test_a_prompt_that_a_hook_blocks_never_reaches_the_model(tmp_path: Path) -> 
         return end
 
     assert asyncio.run(tell()) == TurnEnd("no secrets here", 0, "refused")
+
+
+def test_a_prompt_that_no_hook_has_passed_is_not_taken_in_and_that_is_said(tmp_path: Path) -> None:
+    write_hooks(tmp_path, UserPromptSubmit="echo > began; sleep 60")
+
+    async def tell() -> list[str]:
+        with ScriptedProvider([]) as models:
+            shop = Shop(tmp_path, models)
+            os.mkfifo(shop.project / "began")
+            agent = await shop.open()
+            shown: list[Seen] = []
+            turn = asyncio.create_task(agent.run_turn("Mend it.", shown.append))
+            await asyncio.to_thread((shop.project / "began").read_text)
+            agent.interrupt()
+            assert (await turn).reason == "interrupted"
+            assert len(agent.session.history) == 0
+            await agent.close()
+        return [seen.text for seen in shown if isinstance(seen, Noticed)]
+
+    assert asyncio.run(tell()) == [UNHEARD]
+
+
+def test_a_face_hears_what_happened_before_it_watched(tmp_path: Path) -> None:
+    async def tell() -> list[str]:
+        with ScriptedProvider([say("Yes.")]) as models:
+            agent = await Shop(tmp_path, models).open(model="a-model-of-my-own")
+            shown: list[Seen] = []
+            await agent.run_turn("Ready?", shown.append)
+            await agent.close()
+        return [type(seen.event).__name__ for seen in shown if isinstance(seen, LayerActed)]
+
+    assert asyncio.run(tell()).count("ModelUnknown") == 1
 
 
 def test_what_hooks_add_is_said_by_the_program_after_the_prompt(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.agent.choose_provider import USUAL_MODEL
 from sevenfold.core.clock import ManualClock
-from sevenfold.core.errors import FileMissing
-from sevenfold.core.events import CutRegistered
+from sevenfold.core.errors import FileMissing, ProviderRefused
+from sevenfold.core.events import CutRegistered, WriterFailed
 from sevenfold.core.messages import Thinking
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.anthropic import AnthropicProvider
@@ -173,7 +174,7 @@ def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> 
             shop.change = lambda setup: setup
             agent = await shop.open()
             await agent.run_turn("First.")
-            await agent.use_model("claude-sonnet-5-5")
+            agent.use_model("claude-sonnet-5-5")
             await agent.run_turn("Second.")
             await agent.close()
             again = await shop.open(agent.session.id, model="")
@@ -185,6 +186,48 @@ def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> 
         (cut,) = shop.noted.of("CutRegistered")
         assert isinstance(cut, CutRegistered)
         assert "changed the model" in cut.reason
+
+    asyncio.run(tell())
+
+
+@pytest.mark.moves_prefix(reason="another model has a cache of its own")
+@pytest.mark.parametrize("is_new", [True, False], ids=["from the start", "in mid-session"])
+def test_a_model_that_nobody_knows_is_not_taken_up_again(tmp_path: Path, is_new: bool) -> None:
+    async def tell() -> None:
+        unknown = ProviderRefused("404: model nonsense not found")
+        script = [unknown, say("Back.")] if is_new else [say("One."), unknown, say("Back.")]
+        with ScriptedProvider(script) as models:
+            shop = Shop(tmp_path, models)
+            agent = await shop.open(model="nonsense" if is_new else "claude-sonnet-5-5")
+            if not is_new:
+                await agent.run_turn("First.")
+                assert not agent.use_model("nonsense").is_known
+            assert (await agent.run_turn("Second.")).reason == "failed"
+            await agent.close()
+            again = await shop.open(agent.session.id, model="")
+            assert (await again.run_turn("Third.")).text == "Back."
+            await again.close()
+        assert models.requests[-1].frame.model == (USUAL_MODEL if is_new else "claude-sonnet-5-5")
+
+    asyncio.run(tell())
+
+
+def test_a_disk_that_is_full_costs_no_answer(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("One."), say("Two.")]) as models:
+            shop = Shop(tmp_path, models)
+            agent = await shop.open()
+            folder = agent.place.session_folder
+            assert folder is not None
+            (folder / "frame.json").mkdir(parents=True)
+            assert (await agent.run_turn("First.")).text == "One."
+            (failed,) = shop.noted.of("WriterFailed")
+            assert isinstance(failed, WriterFailed)
+            assert failed.writer == "frame"
+            (folder / "frame.json").rmdir()
+            await agent.run_turn("Second.")
+            await agent.close()
+            assert (folder / "frame.json").is_file()
 
     asyncio.run(tell())
 

@@ -13,10 +13,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias
 
+from sevenfold.agent.choose_provider import fit_frame
 from sevenfold.agent.gear import Gear, Opening
 from sevenfold.agent.inbox import Inbox
 from sevenfold.agent.seen import RoundEnded, Watch, unwatched
-from sevenfold.agent.turn import Turn, TurnEnd
+from sevenfold.agent.turn import LIMITED, Turn, TurnEnd, whole_calls
 from sevenfold.background.single_flight import SingleFlight
 from sevenfold.core.errors import (
     CompactionStopped,
@@ -26,7 +27,8 @@ from sevenfold.core.errors import (
     ThinkingRefused,
 )
 from sevenfold.core.events import TurnInterrupted
-from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.messages import Message, Text
+from sevenfold.core.models import Model
 from sevenfold.core.prices import add_costs
 from sevenfold.core.requests import Reply
 from sevenfold.layers.context_sources import ContextSource, render_reminder
@@ -45,13 +47,12 @@ BROKEN_OFF = "[no more of the answer came]"
 MOST_STOPS_REFUSED = 8
 """How often hooks may have a turn go on: one that never lets go would spend without end."""
 
-LIMITED = frozenset({"max_tokens", "model_context_window_exceeded"})
-"""Reasons to stop that cut an answer short."""
-
 MOST_CONTINUED = 3
 """How often a turn goes on after such a stop: an answer that long is not getting anywhere."""
 
 GO_ON = "Your answer reached the limit of its length. Go on from where it broke off, and repeat nothing."
+
+UNHEARD = "interrupted before the hooks had read what you said: it was not taken in, so say it again"
 
 NOT_RUN = "[not run: the answer broke off here, and the call may not be whole; call again, with less at once]"
 
@@ -71,7 +72,7 @@ class Agent:
     def __init__(self, gear: Gear, opening: Opening | None = None) -> None:
         self._gear, self._opening = gear, opening or Opening()
         self.session, self.toolbox, self.provider = gear.session, gear.toolbox, gear.provider
-        self.hooks, self.frame = gear.hooks, gear.frame
+        self.hooks, self.frame, self._kept = gear.hooks, gear.frame, gear.kept
         self.inbox = Inbox()
         self.crew = BillBook()
         """What agents that this one started have spent."""
@@ -114,7 +115,7 @@ class Agent:
                 "the agent is closed" if self._is_closed else "a turn is under way; interrupt it or post"
             )
         turn = Turn(watch)
-        self._gear.relay.watch = watch
+        self._gear.relay.show_to(watch)
         turn.notice(*self._opening.notices)
         self._opening = Opening()
         caller = asyncio.current_task()
@@ -149,9 +150,15 @@ class Agent:
         """Have this done after every turn, in the background, one run at a time. What it raises is told."""
         self._writers.append(SingleFlight(name, write, emit=self._gear.relay))
 
-    async def use_model(self, model: str) -> None:
-        """Go on with another model from the next request on. The prefix moves, and that is announced."""
-        self.frame = await self._gear.fit(replace(self.frame, model=model))
+    def use_model(self, name: str) -> Model:
+        """Go on with another model from the next request on. The prefix moves, and that is announced.
+
+        The session keeps it from its first answer on, so that a name nobody knows is not taken up again.
+        """
+        model = self._gear.catalog.find(name)
+        frame = replace(self.frame, model=name)
+        self.frame = fit_frame(frame, model, self.provider, thinks=self._gear.thinks)
+        return model
 
     async def compact(self, focus: str = "") -> Compacted:
         """Cut the view down now; hooks may add to what the summary looks at, or refuse."""
@@ -220,7 +227,11 @@ class Agent:
             if not self.inbox:
                 raise InputError("there is nothing to answer: no prompt was given and nothing was posted")
             return None
-        heard = await self.hooks.ask("UserPromptSubmit", prompt=_text(prompt))
+        try:
+            heard = await self.hooks.ask("UserPromptSubmit", prompt=_text(prompt))
+        except asyncio.CancelledError:
+            turn.notice(UNHEARD)  # not kept: the hook might have refused it
+            raise
         turn.notice(*heard.notices)
         refusal = heard.blocked or heard.halted
         if refusal is None:
@@ -261,11 +272,16 @@ class Agent:
             reply = await self._send(view, turn)
         turn.half = []
         # An answer that came is paid for: it is kept, whoever has lost patience meanwhile.
-        await to_the_end(self.session.record(reply))
+        await to_the_end(self._record(reply))
         turn.rounds, turn.text = turn.rounds + 1, reply.text
         tokens = reply.usage.context_tokens if reply.usage.requests else None
         turn.watch(RoundEnded(reply, tokens or view.tokens, self.session.limit_tokens, self.spent_usd))
         return reply
+
+    async def _record(self, reply: Reply) -> None:
+        await self.session.record(reply)
+        if self._kept != self.frame and await self._gear.keep(self.frame):
+            self._kept = self.frame
 
     async def _send(self, view: View, turn: Turn) -> Reply:
         turn.half = []
@@ -274,7 +290,7 @@ class Agent:
     async def _run_tools(self, reply: Reply, turn: Turn) -> str | None:
         """Answer every call of a reply; why the turn should end here, where a hook says so."""
         turn.answers = Answers(reply.tool_uses)
-        whole = _whole_calls(reply)
+        whole = whole_calls(reply)
         undone = reply.tool_uses[len(whole) :]
         turn.answers.outputs.update((use.id, ToolOutput(NOT_RUN, is_error=True)) for use in undone)
         await self.toolbox.run(whole, turn.watch, turn.answers)
@@ -332,14 +348,6 @@ class Agent:
         """What all of that comes to; None where a price is not known."""
         total = add_costs(spent.cost for spent in self.spent)
         return None if total is None else float(total.total)
-
-
-def _whole_calls(reply: Reply) -> tuple[ToolUse, ...]:
-    """Those that were meant: an answer that was cut short may hold half a file in its last call, and one that
-    was broken off as a refusal is not to be acted on."""
-    if reply.stop_reason == "refusal":
-        return ()
-    return reply.tool_uses[:-1] if reply.stop_reason in LIMITED else reply.tool_uses
 
 
 def _as_message(prompt: Message | str | None) -> Message | None:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from sevenfold.agent.relay import Relay
+from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
 from sevenfold.layers.context_sources import ContextSource
@@ -27,8 +28,13 @@ class Gear:
     hooks: Hooks
     exits: AsyncExitStack
     """Closed with the agent: its session last but for what that needs."""
-    fit: Callable[[Frame], Awaitable[Frame]]
-    """A frame with what its model takes, and written down for whoever takes the session up again."""
+    keep: Callable[[Frame], Awaitable[bool]]
+    """Write a frame down for whoever takes the session up again; False, and told, where that fails."""
+    kept: Frame | None
+    """What is written down already."""
+    catalog: Catalog = CATALOG
+    thinks: bool = True
+    """Whether models that can are asked to."""
     max_rounds: int = 500
     sources: Callable[[], tuple[ContextSource, ...]] | None = None
     """Context that may change from round to round: said where it has."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 
-from sevenfold.agent.seen import LayerActed, Watch, unwatched
+from sevenfold.agent.seen import LayerActed, Watch
 from sevenfold.core.events import Emit, Event
+
+MOST_UNSEEN = 200
+"""Events from before anybody watches, for a face to tell: an opening has a dozen at most."""
 
 
 class Relay:
@@ -15,11 +19,24 @@ class Relay:
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        self.watch: Watch = unwatched
+        self._watch: Watch | None = None
+        self._unseen: deque[Event] = deque(maxlen=MOST_UNSEEN)
 
     def __call__(self, event: Event) -> None:
         self._emit(event)
         if threading.get_ident() == self._thread:
-            self.watch(LayerActed(event))
+            self._show(event)
         elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(lambda: self.watch(LayerActed(event)))
+            self._loop.call_soon_threadsafe(lambda: self._show(event))
+
+    def show_to(self, watch: Watch) -> None:
+        """From now on; what happened before anybody watched comes first."""
+        self._watch = watch
+        while self._unseen:
+            watch(LayerActed(self._unseen.popleft()))
+
+    def _show(self, event: Event) -> None:
+        if self._watch is None:
+            self._unseen.append(event)
+        else:
+            self._watch(LayerActed(event))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,8 @@ from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
 from sevenfold.agent.writers import add_doc_writer
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.events import Emit, ignore
+from sevenfold.core.errors import StoreError
+from sevenfold.core.events import Emit, WriterFailed, ignore
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
 from sevenfold.layers.living_docs import DocSettings
@@ -123,11 +124,8 @@ class _Opener:
         hooks = await self._hooks(session, guard)
         toolbox = Toolbox(tools, self._place(folder), guard, hooks)
         await durably(lambda: [tool.begin(toolbox.place) for tool in tools if isinstance(tool, Keeps)])
-        compaction.begin(toolbox, hooks, self.surrounds)
+        compaction.begin(toolbox, hooks, self._surrounds)
         opening = await self._opening(hooks, frame)
-        fitting = _Fitting(self, provider, session.id)
-        if ground.stored is None or ground.stored.frame != frame or opening.texts:
-            await fitting.keep(frame)
         gear = Gear(
             session,
             toolbox,
@@ -136,7 +134,11 @@ class _Opener:
             self.relay,
             hooks,
             self.exits.pop_all(),
-            fitting.fit,
+            self._keeping(session.id),
+            # What is said of where the agent works is written down with the frame.
+            None if ground.stored is None or opening.texts else ground.stored.frame,
+            ground.catalog,
+            ground.settings.of(AgentSettings).thinking,
             self.setup.max_rounds or ground.settings.of(AgentSettings).max_rounds,
             equipment.sources if equipment else None,
             self.setup.is_child,
@@ -236,10 +238,10 @@ class _Opener:
         if stored is None:
             system = self.setup.system or render_system(self.ground.templates)
             made = Frame(self._model_name, 0, system, tuple(tool.spec.declared() for tool in tools))
-            return self.fit(made, provider)
+            return self._fit(made, provider)
         if self.setup.model in ("", stored.frame.model):
             return stored.frame
-        return self.fit(replace(stored.frame, model=self.setup.model), provider)
+        return self._fit(replace(stored.frame, model=self.setup.model), provider)
 
     @property
     def _model_name(self) -> str:
@@ -247,9 +249,21 @@ class _Opener:
         stored, settings = self.ground.stored, self.ground.settings.of(AgentSettings)
         return self.setup.model or (stored.frame.model if stored else settings.model or USUAL_MODEL)
 
-    def fit(self, frame: Frame, provider: Provider) -> Frame:
+    def _fit(self, frame: Frame, provider: Provider) -> Frame:
         thinks = self.ground.settings.of(AgentSettings).thinking
         return fit_frame(frame, self.ground.catalog.find(frame.model), provider, thinks=thinks)
+
+    def _keeping(self, session: SessionId) -> Callable[[Frame], Awaitable[bool]]:
+        async def keep(frame: Frame) -> bool:
+            stored = StoredFrame(frame, self._surrounds())
+            try:
+                await durably(lambda: self.ground.keep(session, stored))
+            except StoreError as error:
+                self.relay(WriterFailed("frame", str(error)))
+                return False
+            return True
+
+        return keep
 
     async def _hooks(self, session: Session, guard: Guard) -> Hooks:
         setup, ground = self.setup, self.ground
@@ -292,7 +306,7 @@ class _Opener:
     async def _opening(self, hooks: Hooks, frame: Frame) -> Opening:
         """What is said beside the first prompt: where the agent works, if that was not said yet, and what
         session-start hooks say."""
-        stored, surrounds = self.ground.stored, self.surrounds()
+        stored, surrounds = self.ground.stored, self._surrounds()
         resumed = "fork" if self.setup.is_fork else "resume"
         source = self.setup.start if self.ground.session is None else resumed
         heard = NOTHING_HEARD
@@ -303,27 +317,9 @@ class _Opener:
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
         return Opening(tuple(texts), heard.notices, heard.first)
 
-    def surrounds(self) -> str:
+    def _surrounds(self) -> str:
         today = self.setup.clock.now().astimezone().date()
         return Surrounds.read(self.ground.cwd, self.ground.root, today).render()
-
-
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    """Makes frames fit their models, and writes down what a session is sent with."""
-
-    opener: _Opener
-    provider: Provider
-    session: SessionId
-
-    async def fit(self, frame: Frame) -> Frame:
-        fitted = self.opener.fit(frame, self.provider)
-        await self.keep(fitted)
-        return fitted
-
-    async def keep(self, frame: Frame) -> None:
-        stored = StoredFrame(frame, self.opener.surrounds())
-        await durably(lambda: self.opener.ground.keep(self.session, stored))
 
 
 def _undated(surrounds: str) -> str:

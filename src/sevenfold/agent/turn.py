@@ -7,11 +7,16 @@ from typing import Literal, TypeAlias
 
 from sevenfold.agent.seen import Noticed, Streamed, Watch, unwatched
 from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.messages import ToolUse
+from sevenfold.core.requests import Reply
 from sevenfold.providers.provider import Delta, TextDelta
 from sevenfold.run.toolbox import Answers
 
 Reason: TypeAlias = Literal["answered", "interrupted", "refused", "failed", "out of rounds"]
 """`refused`: by the model, or by a hook before it was asked. `failed`: see the error."""
+
+LIMITED = frozenset({"max_tokens", "model_context_window_exceeded"})
+"""Reasons to stop that cut an answer short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +56,11 @@ class Turn:
 
     def end(self, reason: Reason, error: SevenfoldError | None = None) -> TurnEnd:
         return TurnEnd(self.text, self.rounds, reason, error)
+
+
+def whole_calls(reply: Reply) -> tuple[ToolUse, ...]:
+    """Those that were meant: an answer that was cut short may hold half a file in its last call, and one that
+    was broken off as a refusal is not to be acted on."""
+    if reply.stop_reason == "refusal":
+        return ()
+    return reply.tool_uses[:-1] if reply.stop_reason in LIMITED else reply.tool_uses

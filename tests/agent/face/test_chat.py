@@ -185,6 +185,7 @@ def test_what_is_posted_while_nobody_works_begins_a_turn(tmp_path: Path) -> None
         ("/mode fast", "there is no mode 'fast'"),
         ("/model", "the model is claude-opus-5-5"),
         ("/model claude-haiku-4-5", "the model is claude-haiku-4-5"),
+        ("/model gpt-none", "no table knows gpt-none"),
         ("/resume", "/resume ID goes on with one"),
         ("/resume zz", "no sessions begin with 'zz'"),
         ("/compact", "error:"),

@@ -126,8 +126,13 @@ async def _mode(chat: Conversation, argument: str) -> None:
 
 async def _model(chat: Conversation, name: str) -> None:
     if name:
-        await chat.agent.use_model(name)
+        before, model = chat.agent.frame.model, chat.agent.use_model(name)
         chat.renew_status()
+        if not model.is_known:
+            chat.say(
+                f"no table knows {name}: should the provider not know it either, /model {before} goes back",
+                "warning",
+            )
     chat.say(f"the model is {chat.agent.frame.model}")
 
 
