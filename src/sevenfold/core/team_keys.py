@@ -29,6 +29,6 @@ def check_team_key(key: str) -> None:
     """`KeyRefused` for a name that some system would lose, merge with another, or open elsewhere."""
     if not is_team_key(key):
         raise KeyRefused(
-            f"{key[:100]!r} cannot be a shared memory's name; use one to three parts of 1 to {MAX_PART_CHARS} of "
-            "'a-z', '0-9', '_' and '-', none of them a device's name such as 'con', and end with '.md'"
+            f"{key[:100]!r} cannot be a shared memory's name; use 1 to 3 parts of 1 to {MAX_PART_CHARS} of "
+            "'a-z', '0-9', '_', '-', none of them a device's name such as 'con', and end with '.md'"
         )
