@@ -1,0 +1,199 @@
+"""Rules that fire: memories that say when they matter, and which of them an action is about to need (SPEC F).
+
+A memory's `applies_to` is a list of conditions, any of which is enough:
+
+    tool:shell             a call of this tool; `*` stands for any letters: tool:mcp__github__*
+    path:src/api/**        a file that is read, edited or named in a command; relative to the project
+    command:git push       a command that begins with these words; `*` as above
+    phase:before-commit    a moment of the work: see `PHASES`
+
+Nothing else is a condition, and nothing is guessed: what cannot be read is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import ClassVar, Literal, TypeAlias, cast
+
+from sevenfold.core.globs import alternatives, matches_parts
+from sevenfold.core.settings import limit, switch
+from sevenfold.layers.command_words import has_command, split_commands
+
+ConditionKind: TypeAlias = Literal["tool", "path", "command", "phase"]
+Phase: TypeAlias = Literal[
+    "planning", "before-edit", "before-commit", "before-push", "before-install", "before-delete"
+]
+
+PHASES: dict[Phase, tuple[str, ...]] = {
+    "planning": (),
+    "before-edit": (),
+    "before-commit": ("git commit", "git merge", "git cherry-pick", "jj commit", "jj describe", "hg commit"),
+    "before-push": ("git push", "jj git push", "hg push", "gh pr create", "glab mr create"),
+    "before-install": (
+        *(
+            "pip* install",
+            "python* -m pip install",
+            "uv add",
+            "uv pip install",
+            "poetry add",
+            "conda install",
+        ),
+        *("npm install", "npm i", "npm ci", "yarn add", "pnpm add", "pnpm install", "bun add", "bun install"),
+        *("cargo add", "cargo install", "go get", "go install", "gem install", "bundle add", "brew install"),
+        *("apt install", "apt-get install", "conda install"),
+    ),
+    "before-delete": ("rm", "rmdir", "unlink", "shred", "git rm", "git clean", "git branch -D"),
+}
+"""Each moment, and the commands that are it. A plan that is handed in or begun is `planning`, and a call that
+changes a file is `before-edit`: those two are known by what the call says of itself."""
+
+MAX_CONDITIONS = 32
+"""Of one memory: with more it applies to everything, and instruction files are the place for that."""
+MAX_PATTERN_CHARS = 200
+
+ACKNOWLEDGE = "acknowledge"
+"""The one `gate` there is: the call runs once the model has named the memory in its own words."""
+
+_TOOL = re.compile(r"[A-Za-z0-9_.*?-]+")
+_KINDS = ("tool", "path", "command", "phase")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSettings:
+    SECTION: ClassVar[str] = "rules"
+
+    enabled: bool = switch(True)
+    """On: a rule that is stored and not applied when it matters is what people complain of most."""
+
+    limit_bytes: int = limit(8_000, at_least=200)
+    """Of one memory, as when it is recalled: what is longer ends with a pointer to the rest."""
+
+    at_once: int = limit(5, at_least=1)
+    """Memories before one call; the next ones come when it is called again. More are skimmed, not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    kind: ConditionKind
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.pattern}"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCondition:
+    """What stands in `applies_to` and is no condition."""
+
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    found: tuple[Condition, ...] = ()
+    refused: tuple[RefusedCondition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A call that is about to run, as conditions look at it."""
+
+    tools: tuple[str, ...]
+    """Its tool, and the one that is meant where one calls another."""
+    paths: tuple[str, ...] = ()
+    """Files of the project that it names, relative to the project, with `/`."""
+    command: str = ""
+    changes_files: bool = False
+    plans: bool = False
+
+
+def read_conditions(applies_to: Sequence[str]) -> Conditions:
+    """The conditions of a memory, and what could not be read as one."""
+    found: list[Condition] = []
+    refused: list[RefusedCondition] = []
+    for text in applies_to[:MAX_CONDITIONS]:
+        read = _read_condition(text.strip())
+        if isinstance(read, RefusedCondition):
+            refused.append(read)
+        elif read not in found:
+            found.append(read)
+    if len(applies_to) > MAX_CONDITIONS:
+        rest = f"{len(applies_to) - MAX_CONDITIONS} more"
+        refused.append(RefusedCondition(rest, f"a memory has at most {MAX_CONDITIONS} conditions; split it"))
+    return Conditions(tuple(found), tuple(refused))
+
+
+def find_reason(conditions: Iterable[Condition], action: Action) -> Condition | None:
+    """The first condition that this action meets; None: the memory does not apply to it."""
+    commands = split_commands(action.command) if action.command else ()
+    return next((one for one in conditions if _is_met(one, action, commands)), None)
+
+
+def is_acknowledged(words: str, names: Iterable[str]) -> bool:
+    """Whether the model's own words name a memory by any of these names, as a word of its own."""
+    said = words.casefold()
+    return any(
+        re.search(rf"(?<![\w-]){re.escape(name.casefold())}(?![\w-])", said) for name in names if name.strip()
+    )
+
+
+def _read_condition(text: str) -> Condition | RefusedCondition:
+    kind, colon, pattern = text.partition(":")
+    pattern = pattern.strip()
+    if not colon or kind not in _KINDS:
+        return RefusedCondition(
+            text[:MAX_PATTERN_CHARS], "expected tool:NAME, path:PATTERN, command:WORDS or phase:NAME"
+        )
+    reason = _why_not(kind, pattern)
+    if reason:
+        return RefusedCondition(text[:MAX_PATTERN_CHARS], reason)
+    return Condition(kind, pattern)
+
+
+def _why_not(kind: ConditionKind, pattern: str) -> str:
+    if not pattern or len(pattern) > MAX_PATTERN_CHARS or not pattern.isprintable():
+        return f"expected 1 to {MAX_PATTERN_CHARS} printable characters behind {kind}:"
+    match kind:
+        case "tool":
+            return "" if _TOOL.fullmatch(pattern) else "expected a tool's name, such as shell or mcp__*"
+        case "phase":
+            return "" if pattern in PHASES else f"expected one of {', '.join(PHASES)}"
+        case "path":
+            is_inside = not pattern.startswith(("/", "~")) and ".." not in pattern.split("/")
+            return "" if is_inside else "expected a path inside the project, such as src/api/**"
+        case "command":
+            is_plain = not re.search(r"[;&|<>`$()\"']", pattern)
+            return "" if is_plain else "expected the words that a command begins with, such as git push"
+
+
+def _is_met(condition: Condition, action: Action, commands: Sequence[Sequence[str]]) -> bool:
+    pattern = condition.pattern
+    match condition.kind:
+        case "tool":
+            return any(fnmatchcase(tool, pattern) for tool in action.tools)
+        case "path":
+            return any(_is_path(one, path) for one in alternatives(pattern) for path in action.paths)
+        case "command":
+            return has_command(commands, pattern.split())
+        case "phase":
+            return _is_phase(cast("Phase", pattern), action, commands)
+
+
+def _is_phase(phase: Phase, action: Action, commands: Sequence[Sequence[str]]) -> bool:
+    if phase == "planning":
+        return action.plans
+    if phase == "before-edit":
+        return action.changes_files
+    return any(has_command(commands, words.split()) for words in PHASES[phase])
+
+
+def _is_path(pattern: str, path: str) -> bool:
+    """Whether a pattern names this path or a folder above it. Without a slash it names files at any depth."""
+    bare = pattern.removeprefix("./").rstrip("/")
+    names = [*([] if "/" in pattern.rstrip("/") else ["**"]), *bare.split("/")]
+    parts = path.split("/")
+    return any(matches_parts(names, parts[:depth]) for depth in range(1, len(parts) + 1))
