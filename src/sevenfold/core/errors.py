@@ -16,7 +16,9 @@ SevenfoldError
 │   ├── FileExists              something is there already
 │   ├── NotRegular              a link, FIFO, device or folder where a plain file was expected
 │   ├── FileDamaged             content fails its check
+│   ├── DatabaseFailed          the team server's database failed or cannot be reached
 │   └── WriterBroken            an earlier fsync failed; reopen before writing again
+├── MemoryConflict              a memory is not as its writer saw it; nothing was changed
 ├── ProjectError                a project's folder belongs to another project
 ├── LockError
 │   ├── LockBusy                somebody else holds it
@@ -124,8 +126,20 @@ class FileDamaged(StoreError):
     """Content fails its check."""
 
 
+class DatabaseFailed(StoreError):
+    """The team server's database failed, cannot be reached, or cannot be used by this version."""
+
+
 class WriterBroken(StoreError):
     """An earlier fsync failed; reopen before writing again."""
+
+
+class MemoryConflict(SevenfoldError):
+    """A memory is not as its writer saw it, and nothing of the transaction was done."""
+
+    def __init__(self, message: str, *, keys: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.keys = keys
 
 
 class ProjectError(SevenfoldError):

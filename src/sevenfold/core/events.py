@@ -51,6 +51,16 @@ from sevenfold.core.compact_events import (
     RungSkipped,
 )
 from sevenfold.core.fork_events import ForkEnded, ForkStarted, ToolDenied, WriterFailed
+from sevenfold.core.memory_events import (
+    IndexCut,
+    MemoryChanged,
+    MemoryEdited,
+    MemoryPurged,
+    MemoryQuarantined,
+    MemoryRebuilt,
+    MemoryRecovered,
+    MemoryRefused,
+)
 from sevenfold.core.outside_events import (
     DocDropped,
     DocSkipped,
@@ -61,6 +71,14 @@ from sevenfold.core.outside_events import (
     McpFailed,
     McpSkipped,
     UntrustedEntered,
+)
+from sevenfold.core.rule_events import (
+    ClaimsBroken,
+    ConditionRefused,
+    RuleAnswered,
+    RuleShown,
+    RulesSkipped,
+    UsesLost,
 )
 from sevenfold.core.spend_events import (
     BillLost,
@@ -100,9 +118,11 @@ Event: TypeAlias = (
     | CacheMissed
     | CallCharged
     | CallRefused
+    | ClaimsBroken
     | ClearingRefused
     | CompactionRefused
     | CompactionStarted
+    | ConditionRefused
     | ContextCut
     | CutRegistered
     | DefinitionSkipped
@@ -122,6 +142,7 @@ Event: TypeAlias = (
     | HistoryRepaired
     | HookFailed
     | HooksIgnored
+    | IndexCut
     | InstructionSkipped
     | KindPaused
     | LeaseReclaimed
@@ -134,6 +155,13 @@ Event: TypeAlias = (
     | McpDeferred
     | McpFailed
     | McpSkipped
+    | MemoryChanged
+    | MemoryEdited
+    | MemoryPurged
+    | MemoryQuarantined
+    | MemoryRebuilt
+    | MemoryRecovered
+    | MemoryRefused
     | ModelUnknown
     | NotesRecordLost
     | NotesSkipped
@@ -149,7 +177,10 @@ Event: TypeAlias = (
     | RestoreSkipped
     | ResultSpilled
     | ResultsCleared
+    | RuleAnswered
     | RuleLost
+    | RuleShown
+    | RulesSkipped
     | RungFailed
     | RungSkipped
     | SandboxFailed
@@ -166,6 +197,7 @@ Event: TypeAlias = (
     | TranscriptFailed
     | TurnInterrupted
     | UntrustedEntered
+    | UsesLost
     | WorktreeDisowned
     | WorktreeKept
     | WriterFailed

@@ -1,0 +1,73 @@
+"""What happened to memories, as events; `core/events.py` has them in its union."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCut:
+    """The index was over its caps even after folding, so a prompt got a part of it, and was told."""
+
+    lines: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryChanged:
+    """A transaction was recorded: memories were written, removed, reverted or accepted."""
+
+    transaction: str
+    kind: str
+    who: str
+    keys: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEdited:
+    """A file of the memory folder was changed past the engine. The last accepted text stays in use until a
+    person looks at it."""
+
+    key: str
+    waiting: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPurged:
+    """Versions of memories were erased for good, history included."""
+
+    source: str
+    versions: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuarantined:
+    """Text that nobody may take at its word waits for a person, outside the memory folder."""
+
+    waiting: str
+    key: str
+    taint: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRebuilt:
+    """The state of the memory folder was read again from its history."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecovered:
+    """A writer died between recording a change and putting its files in place; they were put there now."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRefused:
+    """A file that lies among the memories is not read."""
+
+    name: str
+    reason: str
