@@ -1,0 +1,201 @@
+"""A memory as the facts it states, and whether one text says what another said.
+
+Words in common are not enough: a number, a path, a name in code or a "not" that differs is another fact. So
+those are compared one by one, and only the words around them may differ a little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+SLACK_PERCENT = 15
+"""Of a fact's words that another text may lack and still say the same: one in seven. Below seven words each
+of them matters ("to staging", "to production")."""
+
+SAME_ORDER_PERCENT = 50
+"""Of its pairs of neighbours: "the client calls the server" is not what it is backwards."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
+_ALONE = re.compile(r"\s*(?:#{1,6}\s.*|[-*_=\s|:]+|<!--.*-->)")
+"""Headings, rules and the like: they order facts and state none."""
+_TABLE = re.compile(r"\s*\|")
+_SENTENCE = re.compile(r"[^.!?;]+(?:[.!?;](?!\s|$)[^.!?;]*)*[.!?;]*|[.!?;]+")
+_TOKEN = re.compile(r"\w(?:[\w./:@#%+=&~-]*[\w/%+])?(?:['’]\w+)?")
+_HARD = re.compile(r"[\d_/@=]|\w[.:]\w|[a-z][A-Z]|[A-Z]{2}")
+_CODE = re.compile(r"`([^`\n]+)`")
+_NOT = re.compile(r"\b(?:not|no|never|none|without|avoid|stop|cannot|nor|neither)\b|n['’]t\b", re.IGNORECASE)
+
+NEGATION = "\N{NOT SIGN}"
+
+_TURNING = frozenset(
+    (
+        "before",
+        "after",
+        "until",
+        "unless",
+        "except",
+        "only",
+        "instead",
+        "disable",
+        "enable",
+        "off",
+        "min",
+        "max",
+    )
+)
+"""Words that turn a fact into another one."""
+
+# fmt: off
+_STOP = frozenset((
+    "a", "about", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "being", "but", "by",
+    "can", "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "his", "how", "i",
+    "if", "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "please", "she", "should",
+    "so", "some", "such", "that", "the", "their", "them", "then", "there", "these", "they", "this", "to",
+    "us", "was", "we", "were", "what", "when", "which", "who", "will", "with", "would", "you", "your",
+))
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One statement."""
+
+    text: str
+    """As it stands, without the mark of a list."""
+    words: tuple[str, ...]
+    """What it says, in order, without the small words and most endings."""
+    hard: frozenset[str]
+    """What must be the same to the letter: numbers, paths, names in code, and whether it is negated."""
+
+    @property
+    def says_nothing(self) -> bool:
+        return not self.words and not self.hard - {NEGATION}
+
+
+def split_facts(body: str) -> tuple[Fact, ...]:
+    """What a text states: each sentence of a paragraph or list item, each line of code or of a table."""
+    found = (read_fact(sentence) for part in _parts(body) for sentence in part)
+    return tuple(fact for fact in found if not fact.says_nothing)
+
+
+def read_fact(text: str) -> Fact:
+    hard = {span.strip().casefold() for span in _CODE.findall(text)}
+    words: list[str] = []
+    for token in _TOKEN.findall(_CODE.sub(" ", text)):
+        low = token.casefold()
+        if _HARD.search(token) or low in _TURNING:
+            hard.add(low)
+        elif low not in _STOP and not _NOT.fullmatch(low) and not low.endswith(("n't", "n’t")):
+            words.append(_plain(low))
+    if _NOT.search(_CODE.sub(" ", text)):
+        hard.add(NEGATION)
+    return Fact(text.strip(), tuple(words), frozenset(hard))
+
+
+def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
+    """Whether `said` states `fact` too, in nearly the same words; strictly: with all of them."""
+    if not _agree(said, fact):
+        return False
+    if said.text == fact.text:
+        return True
+    wanted = Counter(fact.words)
+    missed = (wanted - Counter(said.words)).total()
+    slack = 0 if is_strict else len(fact.words) * SLACK_PERCENT // 100
+    return missed <= slack and _is_in_order(said, fact)
+
+
+def likeness(one: Fact, other: Fact) -> float:
+    """How many of their words two facts share, from 0 to 1; 0 where what must be the same is not."""
+    if one.hard != other.hard:
+        return 0.0
+    mine, theirs = Counter(one.words), Counter(other.words)
+    return (mine & theirs).total() / max(1, (mine | theirs).total())
+
+
+def _agree(said: Fact, fact: Fact) -> bool:
+    return fact.hard <= said.hard and (NEGATION in said.hard) == (NEGATION in fact.hard)
+
+
+def _is_in_order(said: Fact, fact: Fact) -> bool:
+    pairs = set(pairwise(fact.words))
+    kept = len(pairs & set(_near_pairs(said.words)))
+    return 100 * kept >= SAME_ORDER_PERCENT * len(pairs)
+
+
+def _near_pairs(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Neighbours, and next but one: a word that was put in between turns nothing around."""
+    yield from pairwise(words)
+    yield from zip(words, words[2:], strict=False)
+
+
+def _plain(word: str) -> str:
+    """Without the endings that come and go when a sentence is put another way."""
+    for ending, least in (("ing", 5), ("ed", 5), ("es", 5), ("s", 4)):
+        if word.endswith(ending) and len(word) >= least and not word.endswith("ss"):
+            word = word.removesuffix(ending)
+            break
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def _parts(body: str) -> Iterator[list[str]]:
+    """The sentences of each paragraph and list item; a line of code or of a table is one of its own."""
+    prose: list[str] = []
+    fence = ""
+    for line in body.splitlines():
+        mark = _FENCE.match(line)
+        item = _ITEM.match(line)
+        if fence or mark or item or not line.strip() or _ALONE.fullmatch(line) or _TABLE.match(line):
+            yield _sentences(prose)
+            prose = []
+        if fence:
+            closes = mark is not None and mark[1].startswith(fence)
+            fence = "" if closes else fence
+            yield [] if closes else [line]
+        elif mark:
+            fence = mark[1]
+        elif _TABLE.match(line):
+            yield [line.strip(" |\t")]
+        elif not _ALONE.fullmatch(line):
+            prose.append(line[item.end() :] if item else line.strip())
+    yield _sentences(prose)
+
+
+def _sentences(lines: list[str]) -> list[str]:
+    return _SENTENCE.findall(" ".join(lines)) if lines else []
+
+
+@dataclass(slots=True)
+class FactShelf:
+    """Facts by what they hold, so that who looks for one does not read all."""
+
+    _held: dict[str, list[Fact]] = field(default_factory=dict[str, list[Fact]])
+    _where: dict[Fact, list[str]] = field(default_factory=dict[Fact, list[str]])
+
+    def add(self, key: str, facts: Iterable[Fact]) -> None:
+        for fact in facts:
+            if fact not in self._where:
+                self._where[fact] = []
+                for token in {*fact.words, *fact.hard}:
+                    self._held.setdefault(token, []).append(fact)
+            self._where[fact].append(key)
+
+    def find(self, fact: Fact, *, is_strict: bool = False) -> tuple[str, ...]:
+        """The keys of those that state it."""
+        found: dict[str, None] = {}
+        for said in self._candidates(fact):
+            if covers(said, fact, is_strict=is_strict):
+                found.update(dict.fromkeys(self._where[said]))
+        return tuple(found)
+
+    def _candidates(self, fact: Fact) -> Iterable[Fact]:
+        if fact.hard:
+            return min((self._held.get(token, []) for token in fact.hard), key=len)
+        # One more than may be missing: whoever holds none of these misses too many.
+        few = len(fact.words) * SLACK_PERCENT // 100 + 1
+        rare = sorted((self._held.get(word, []) for word in set(fact.words)), key=len)[:few]
+        return dict.fromkeys(said for held in rare for said in held)
