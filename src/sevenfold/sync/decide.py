@@ -1,0 +1,153 @@
+"""What to do about one key: the three-way rule, from what was last agreed, what is here and what is there.
+
+Pure. A text that nobody else has is never overwritten and never removed; a text that somebody removed on
+purpose does not come back, unless somebody else was changing it at the time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sevenfold.sync.protocol import NOTHING, Checksum, Entry
+
+Policy: TypeAlias = Literal["merge", "server wins", "local wins"]
+"""The last two are the halves of the mirror policy, for pulling and for pushing (SPEC I2)."""
+
+Kept: TypeAlias = Literal["deleted elsewhere, changed here", "deleted here, changed elsewhere", "forgotten"]
+"""Why a text stays: the last one is unknown to the server, which has no tombstone for it either."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFacts:
+    """One key, as three parties know it."""
+
+    base: Entry | None
+    """What this device and the server last agreed on; None: nothing yet."""
+    local: Checksum | None
+    """The file's; None: there is no file."""
+    remote: Entry = NOTHING
+    incoming: Entry | None = None
+    """What a pull was about to write when it was cut off: it may have been written or not."""
+    doomed: Checksum | None = None
+    """The text that somebody asked here to delete for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Both ends have the same: write down that they agree."""
+
+    base: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Write the server's text into the file."""
+
+    entry: Entry
+    kept: Kept | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Remove the file: it was deleted for all, and nothing here was new."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Send the file's text."""
+
+    expected: int
+    checksum: Checksum
+    kept: Kept | None = None
+    """Why it is here at all, where somebody may wonder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete it for all."""
+
+    expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove the file that is to be deleted for all; that is said to others afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """Forget that it was to be deleted: somebody here has written it anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """Both ends have changed it: merge, or keep both where everybody sees them."""
+
+    entry: Entry
+
+
+Decision: TypeAlias = Leave | Settle | Take | Drop | Push | Delete | Remove | Spare | Meet
+
+
+def decide(facts: KeyFacts, policy: Policy = "merge") -> Decision:
+    """The next step for a key; once it is done, ask again."""
+    if facts.doomed is not None:
+        return _decide_doomed(facts, facts.doomed)
+    remote, local = facts.remote, facts.local
+    if local is None:
+        if remote.checksum is not None:
+            return Take(remote)  # new; or removed here by hand, which says nothing to others (SPEC I2)
+        return Leave() if facts.base is None and facts.incoming is None else Settle(None)
+    if remote.checksum == local:
+        return Leave() if facts.base == remote else Settle(remote)
+    base = _true_base(facts)
+    if base is not None and local == base.checksum:
+        return _decide_clean(base, local, remote)
+    return _decide_edited(base, local, remote, policy)
+
+
+def _true_base(facts: KeyFacts) -> Entry | None:
+    """What the file comes from. A pull that was cut off after the write has left the newer one."""
+    if facts.incoming is not None and facts.incoming.checksum == facts.local:
+        return facts.incoming
+    return facts.base
+
+
+def _decide_doomed(facts: KeyFacts, doomed: Checksum) -> Decision:
+    remote = facts.remote
+    if facts.local is not None:
+        # The wish is written down before the file goes; whoever is cut off between the two goes on here.
+        return Remove() if facts.local == doomed else Spare()
+    if remote.checksum is None:
+        return Settle(None)
+    # What was seen here was the deleted text, or the one that it was an unsent change of.
+    was_seen = remote.checksum == doomed or remote == facts.base
+    return Delete(remote.version) if was_seen else Take(remote, "deleted here, changed elsewhere")
+
+
+def _decide_clean(base: Entry, local: Checksum, remote: Entry) -> Decision:
+    if remote == base:
+        return Leave()
+    if remote.checksum is not None:
+        return Take(remote)
+    # No tombstone: the server has forgotten it, or was set back. That is nobody's wish to delete.
+    return Drop(remote) if remote != NOTHING else Push(0, local, "forgotten")
+
+
+def _decide_edited(base: Entry | None, local: Checksum, remote: Entry, policy: Policy) -> Decision:
+    if remote.checksum is None:
+        was_deleted = base is not None and remote != NOTHING
+        if was_deleted and policy == "server wins":
+            return Drop(remote)
+        return Push(remote.version, local, "deleted elsewhere, changed here" if was_deleted else None)
+    if remote == base or policy == "local wins":
+        return Push(remote.version, local)
+    return Take(remote) if policy == "server wins" else Meet(remote)
