@@ -42,6 +42,11 @@ _ROWS: dict[type[Event], _Row] = {
     events.RestoreSkipped: _Row(4, "{what} was not put back: {reason}", True),
     events.RungFailed: _Row(4, "no summary by {rung}: {reason}", True),
     events.BreakerOpened: _Row(4, "{breaker} stopped after {count} failures: {reason}", True),
+    events.RuleShown: _Row(5, "the memory {memory} was put before {tool} ({condition})"),
+    events.RulesSkipped: _Row(5, "no rules were looked at before {tool}: {reason}", True),
+    events.ConditionRefused: _Row(5, "{memory} cannot apply to {condition!r}: {reason}", True),
+    events.ClaimsBroken: _Row(5, "{memory} names what could not be found: {claims}", True),
+    events.UsesLost: _Row(5, "how often memories were used is not known: {reason}", True),
     events.AgentStarted: _Row(7, "the agent {name} begins ({kind})"),
     events.AgentEnded: _Row(7, "the agent {name} is over: {outcome}"),
     events.WorktreeKept: _Row(7, "{path} stays, on branch {branch}: {reason}"),
@@ -85,6 +90,7 @@ _QUIET = frozenset(
         *(events.CutRegistered, events.ForkStarted, events.RungSkipped, events.HistoryRepaired),
         *(events.TailSealed, events.TempSwept, events.LeaseReclaimed, events.CallCharged),
         *(events.McpDeferred, events.ToolFailed, events.TurnInterrupted, events.UntrustedEntered),
+        events.RuleAnswered,
     }
 )
 """Told by what follows them, or of no use while a person works; `sevenfold doctor` has them."""

@@ -1,0 +1,67 @@
+"""How often memories were put before a model and what came of it; how warm that leaves each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+UseKind: TypeAlias = Literal["recalled", "shown", "unchanged", "changed", "given up", "acknowledged"]
+"""`recalled` beside a prompt, or `shown` as a rule before an action; and then that action was repeated
+unchanged, changed, or given up, and the rule acknowledged where it asks for that."""
+
+USE_KINDS: tuple[UseKind, ...] = ("recalled", "shown", "unchanged", "changed", "given up", "acknowledged")
+
+WARMING: frozenset[UseKind] = frozenset({"recalled", "shown"})
+"""What counts as a use; the others say what became of one."""
+
+HALF_LIFE = timedelta(days=30)
+"""A memory nobody needed for a month is worth half of what it was: about how long a piece of work lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    memory: str
+    """Its key."""
+    kind: UseKind
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """All uses of one memory."""
+
+    counts: Mapping[UseKind, int] = field(default_factory=lambda: MappingProxyType[UseKind, int]({}))
+    last: datetime | None = None
+    """When it was last recalled or shown."""
+    warmth: float = 0.0
+    """As of then: each use adds one, and half of it is gone after every `HALF_LIFE`."""
+
+    def count(self, kind: UseKind) -> int:
+        return self.counts.get(kind, 0)
+
+    def warmth_at(self, now: datetime) -> float:
+        """0 for one that was never used, near it for one not used in a long time."""
+        if self.last is None:
+            return 0.0
+        # A clock that was set back makes nothing warmer.
+        return self.warmth * 0.5 ** (max(timedelta(), now - self.last) / HALF_LIFE)
+
+    def with_use(self, kind: UseKind, now: datetime) -> Uses:
+        more: dict[UseKind, int] = {**self.counts, kind: self.count(kind) + 1}
+        counts = MappingProxyType(more)
+        if kind not in WARMING:
+            return replace(self, counts=counts)
+        return Uses(counts, max(now, self.last or now), self.warmth_at(now) + 1.0)
+
+
+NO_USES = Uses()
+
+
+def add_uses(before: Mapping[str, Uses], uses: Iterable[Use], now: datetime) -> dict[str, Uses]:
+    """The same with these more."""
+    after = dict(before)
+    for use in uses:
+        after[use.memory] = after.get(use.memory, NO_USES).with_use(use.kind, now)
+    return after
