@@ -15,9 +15,9 @@ import pytest
 from sevenfold.agent.choose_provider import USUAL_MODEL
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing, ProviderRefused
-from sevenfold.core.events import CutRegistered, WriterFailed
+from sevenfold.core.events import CutRegistered, GuardedMoved, WriterFailed
 from sevenfold.core.messages import Thinking
-from sevenfold.core.requests import ModelRequest
+from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.run.tools.todo import Todo
@@ -266,6 +266,46 @@ def test_the_todo_list_outlives_compactions_and_a_killed_process(tmp_path: Path,
         return ["[>] mend the parser" in "\n".join(view) for view in views]
 
     assert asyncio.run(tell()) == [True, True]
+
+
+def hold_and_die(home: Path) -> None:
+    """In a process of its own: have a held command make what programs obey, and be killed while it runs."""
+
+    async def live() -> None:
+        makes = {"command": "mkdir .husky; touch made; sleep 60", "background": True}
+        waits = {"command": "until test -e made; do :; done", "access": "read"}
+        script = [say(calls={"shell": makes}), say(calls={"shell": waits})]
+
+        def die(_request: ModelRequest) -> Reply:
+            # As if the command had only made it now: what was made before was moved aside already.
+            (next(home.rglob(".husky.held-back-1"))).rename(home / "project" / ".husky")
+            os.kill(os.getpid(), signal.SIGKILL)
+            raise AssertionError
+
+        shop = Shop(home, ScriptedProvider([*script, die]))
+        agent = await shop.open(tools=None, mode="accept-edits")
+        await agent.run_turn("Build it.")
+
+    asyncio.run(live())
+
+
+def test_what_a_held_command_left_when_its_agent_was_killed_is_moved_aside_by_the_next(
+    tmp_path: Path,
+) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=hold_and_die, args=(tmp_path,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    husky = tmp_path / "project" / ".husky"
+    assert husky.exists()
+
+    async def tell() -> None:
+        shop = Shop(tmp_path, ScriptedProvider())
+        agent = await shop.open()
+        await agent.close()
+        assert shop.noted.of("GuardedMoved") == [GuardedMoved(str(husky), f"{husky}.held-back-1")]
+
+    asyncio.run(tell())
 
 
 def test_a_session_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from sevenfold.agent.team import Team
 from sevenfold.core.events import Emit
 from sevenfold.layers.context_sources import ContextSource
 from sevenfold.layers.mail import LEAD
+from sevenfold.run.held_book import HeldBook
 from sevenfold.run.mcp import McpClient
 from sevenfold.run.mcp_servers import Confirm, find_servers
 from sevenfold.run.mcp_settings import McpSettings
@@ -113,7 +114,8 @@ class Equipping:
         hides, project = self.guard.is_hidden, self.ground.project
         folders = skill_folders(self.ground.root, self.ground.folders.home)
         skill = Skill(await durably(lambda: find_skills(folders, self.emit)))
-        shell = Shell(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings))
+        book = HeldBook(project.control)
+        shell = Shell(sandbox, tasks, lambda: self.guard.mode, settings.of(ShellSettings), book)
         mcp = await self._connect()
         stored = self.ground.stored
         tools = (

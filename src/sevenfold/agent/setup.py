@@ -30,6 +30,7 @@ from sevenfold.layers.living_docs import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.governed import GovernedProvider
+from sevenfold.run.held_book import HeldBook
 from sevenfold.run.hook_answers import NOTHING_HEARD
 from sevenfold.run.hook_files import HookSettings, find_hooks
 from sevenfold.run.hooks import HookPlace, Hooks
@@ -99,6 +100,7 @@ async def open_agent(setup: Setup) -> Agent:
     async with AsyncExitStack() as exits:
         ground = await durably(lambda: Ground.open(wish, setup.environ, setup.clock, relay))
         exits.callback(ground.close)
+        await durably(lambda: HeldBook(ground.project.control).sweep(relay))
         return await _Opener(setup, ground, relay, exits, is_agreed).open()
 
 

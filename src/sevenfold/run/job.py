@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.core.events import GuardedLeft, GuardedMoved
 from sevenfold.run.command import Command, Ended
 from sevenfold.run.command_output import FILE_BYTES, Output
+from sevenfold.run.held_book import HeldBook, tell_moved
 from sevenfold.run.profile import Profile
 from sevenfold.run.sandbox import Sandbox
 from sevenfold.run.sandbox_places import Link, make_own_folder, move_aside, read_guarded, writable_root
@@ -32,7 +32,8 @@ class Wish:
 class Job:
     """Starts at once. Whoever has one closes it, which ends whatever still runs."""
 
-    def __init__(self, wish: Wish, sandbox: Sandbox, place: Workplace) -> None:
+    def __init__(self, wish: Wish, sandbox: Sandbox, place: Workplace, book: HeldBook | None = None) -> None:
+        """With a book, what it may not make is moved aside even where we are killed before its end."""
         self.wish = wish
         self._place = place
         self._root = writable_root(place) if wish.profile == "workspace" else None
@@ -43,7 +44,12 @@ class Job:
         orders = sandbox.orders(wish.profile, wish.line, place)
         folder = place.session_folder
         self.output = Output(None if folder is None else folder / FOLDER)
-        self.command = Command(orders)
+        self._note = book.note(self._root, self._known) if book and self._root else None
+        try:
+            self.command = Command(orders)
+        except BaseException:
+            self._strike_out(is_clean=True)
+            raise
         self.notes: list[str] = []
         """What a reader must know beside the output."""
         self._is_cut = False
@@ -72,26 +78,27 @@ class Job:
             ended = await self.command.close()
         finally:
             self.output.close()
-            self.take_back()
+            self._strike_out(is_clean=self.take_back())
         if not self._is_cut:
             self.notes += _notes(ended, self.wish.profile, self._root)
         return ended
 
-    def take_back(self) -> None:
-        """What it made so far that programs obey is not left where they would find it."""
-        if self._root is None:
-            return
-        for moved in move_aside(self._root, self._known):
+    def take_back(self) -> bool:
+        """What it made so far that programs obey is not left where they would find it; False where some of it
+        could not be moved."""
+        found = list(move_aside(self._root, self._known)) if self._root else []
+        for moved in found:
+            tell_moved(moved, self._place.emit)
             if moved.failure:
-                self._place.emit(GuardedLeft(moved.path, moved.failure))
-                self.notes.append(
-                    f"{moved.path} may not be made here, and could not be moved: {moved.failure}"
-                )
-                continue
-            self._place.emit(GuardedMoved(moved.path, moved.moved_to))
-            self.notes.append(
-                f"{moved.path} was moved to {moved.moved_to}: programs obey it, so it may not be made here"
-            )
+                note = f"{moved.path} may not be made here, and could not be moved: {moved.failure}"
+            else:
+                note = f"{moved.path} may not be made here, since programs obey it: moved to {moved.moved_to}"
+            self.notes.append(note)
+        return not any(moved.failure for moved in found)
+
+    def _strike_out(self, *, is_clean: bool) -> None:
+        if self._note is not None:
+            self._note.close(self._place.emit, is_clean=is_clean)
 
     def told(self, text: str) -> str:
         """An output with the notes below it."""

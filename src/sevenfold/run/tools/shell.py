@@ -12,6 +12,7 @@ from sevenfold.core.events import SandboxFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.sound import sound_text
 from sevenfold.run.confine.supervise import GRACE_SECONDS
+from sevenfold.run.held_book import HeldBook
 from sevenfold.run.job import Job, Wish
 from sevenfold.run.permissions import Mode
 from sevenfold.run.profile import Profile
@@ -69,8 +70,9 @@ class Shell:
         tasks: Tasks,
         mode: Callable[[], Mode],
         settings: ShellSettings | None = None,
+        book: HeldBook | None = None,
     ) -> None:
-        self._sandbox, self._tasks, self._mode = sandbox, tasks, mode
+        self._sandbox, self._tasks, self._mode, self._book = sandbox, tasks, mode, book
         self._settings = settings or ShellSettings()
         self._spec = ToolSpec("shell", DESCRIPTION, self._schema())
 
@@ -96,9 +98,10 @@ class Shell:
             )
         self._tasks.take_back()
         if flag_of(given, "background"):
-            task = self._tasks.start(lambda: Job(wish, self._sandbox, place))
+            task = self._tasks.start(lambda: Job(wish, self._sandbox, place, self._book))
             return ToolOutput(f"{task.id} runs in the background; its end will be told, task_output reads it")
-        return await self._run_to_end(Job(wish, self._sandbox, place), self._seconds(given), on_progress)
+        job = Job(wish, self._sandbox, place, self._book)
+        return await self._run_to_end(job, self._seconds(given), on_progress)
 
     async def _run_to_end(self, job: Job, seconds: int, on_progress: OnProgress) -> ToolOutput:
         is_late = False
