@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.agent import Agent
+from sevenfold.agent.local_file import read_agreed
 from sevenfold.core.store_events import SettingRefused
 from sevenfold.core.tool_events import RuleLost
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Answer, Question
 from sevenfold.store.settings_files import LOCAL
 from tests.agent.workshop import Plain, Shop
@@ -172,3 +174,48 @@ def test_what_cannot_be_read_is_refused_and_nobody_is_asked(tmp_path: Path) -> N
         bench.run(person)
     assert person.questions == []
     assert [event.key for event in bench.refused] == ["(the whole file)"]
+
+
+def test_what_only_looks_obeys_what_an_agent_would(tmp_path: Path) -> None:
+    with ScriptedProvider([]) as models:
+        bench = make_bench(tmp_path, models)
+        bench.write(PERMITS)
+
+        def allowed() -> tuple[str, ...]:
+            settings = read_agreed(bench.shop.project, {"HOME": str(tmp_path)})
+            return settings.of(PermissionSettings).allow
+
+        assert allowed() == ()
+        assert not (tmp_path / ".sevenfold").exists()
+
+        async def start() -> None:
+            await (await bench.open(Person(answer=True))).close()
+
+        asyncio.run(start())
+        assert allowed() == ("build",)
+        bench.write('[permissions]\nallow = ["shell"]\n')
+        assert allowed() == ()
+
+
+def test_a_repository_that_was_planted_in_a_folder_below_is_asked_about(tmp_path: Path) -> None:
+    with builds(1) as models:
+        bench = make_bench(tmp_path, models)
+        bench.write(PERMITS)
+        below = bench.shop.project / "sub"
+        (below / ".sevenfold").mkdir(parents=True)
+        (below / LOCAL).write_text(PERMITS)
+        (below / "b").write_text("tracked")
+        git(below, "init", "--quiet")
+        git(below, "add", "b")
+        above, person = Person(answer=True), Person(answer=False)
+
+        async def tell() -> None:
+            await (await bench.open(above)).close()
+            agent = await bench.shop.open(project=below, mode="ask", ask=bench.ask, confirm=person.confirm)
+            await agent.run_turn("Build.")
+            await agent.close()
+
+        asyncio.run(tell())
+    (question,) = person.questions
+    assert str(below / LOCAL) in question
+    assert (len(bench.asked), bench.build.log) == (1, [])

@@ -29,6 +29,7 @@ from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import mutex
 from tests.engine.talk import FRAME
+from tests.store.repos import git
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +101,20 @@ def test_settings_that_cannot_be_used_are_broken(home: Path, capsys: pytest.Capt
     home.mkdir()
     (home / "settings.toml").write_text("[spend]\nstrikes = -1\n")
     assert told(findings(capsys, code=1), "settings")[0][0] == "broken"
+
+
+def test_a_local_file_that_nobody_agreed_to_is_a_worry(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = home.parent / "project"
+    (project / "a").write_text("tracked")
+    git(project, "init", "--quiet")
+    git(project, "add", "a")
+    (project / ".sevenfold").mkdir()
+    (project / ".sevenfold" / "settings.local.toml").write_text('[places]\nmemory_dir = "/etc"\n')
+    worries = [said for level, said in told(findings(capsys), "settings") if level == "worry"]
+    assert len(worries) == 1
+    assert "places.memory_dir was refused" in worries[0]
 
 
 def test_a_home_that_others_can_look_into_is_a_worry(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.core.clock import Clock
+from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SettingsError
+from sevenfold.core.settings import Settings
 from sevenfold.core.text import show_controls
 from sevenfold.request.sections import SECTIONS
 from sevenfold.run.mcp_servers import Confirm
 from sevenfold.store.offload import durably
-from sevenfold.store.project import Project, open_project
+from sevenfold.store.project import Project, has_project, open_project
 from sevenfold.store.settings_files import LOCAL, find_checkout, find_user_home, read_local, read_settings
 from sevenfold.store.trust import Trust
 
@@ -47,7 +48,17 @@ class LocalFile:
         await durably(lambda: self._trust(content))
         return True
 
+    def is_trusted(self) -> bool:
+        """Whether somebody has agreed to it as it is. Asks nobody, makes nothing; blocks on the disk."""
+        try:
+            content = read_local(find_checkout(self.project))
+        except SettingsError:
+            return False
+        return content is not None and self._is_trusted(content)
+
     def _is_trusted(self, content: bytes) -> bool:
+        if not has_project(self.project, self._read(), user_home=find_user_home(self.environ)):
+            return False
         with self._open() as project:
             return Trust(project.control).is_trusted(LOCAL, content)
 
@@ -56,16 +67,24 @@ class LocalFile:
             Trust(project.control).trust(LOCAL, content)
 
     def _open(self) -> Project:
+        user_home = find_user_home(self.environ)
+        return open_project(self.project, self._read(), user_home=user_home, clock=self.clock)
+
+    def _read(self) -> Settings:
         """Without a word of the file itself, which must not say where agreements lie."""
-        settings = read_settings(
+        return read_settings(
             SECTIONS,
             root=find_checkout(self.project),
             environ=self.environ,
             arguments=self.settings,
             trusts_local=False,
         )
-        user_home = find_user_home(self.environ)
-        return open_project(self.project, settings, user_home=user_home, clock=self.clock)
+
+
+def read_agreed(project: Path, environ: Mapping[str, str]) -> Settings:
+    """The settings that an agent of this project obeys: the project-local file's if somebody has agreed."""
+    is_trusted = LocalFile(project, environ, SystemClock()).is_trusted()
+    return read_settings(SECTIONS, root=find_checkout(project), environ=environ, trusts_local=is_trusted)
 
 
 def _question(path: Path, content: bytes) -> str:

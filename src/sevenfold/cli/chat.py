@@ -25,19 +25,19 @@ from sevenfold.agent.face.scene import Scene
 from sevenfold.agent.face.terminal import Terminal
 from sevenfold.agent.face.typed import read_typed
 from sevenfold.agent.face.welcome import render_ways
+from sevenfold.agent.local_file import read_agreed
 from sevenfold.agent.setup import Setup, open_agent
 from sevenfold.cli.context_facts import choose_session, list_known, read_context
 from sevenfold.cli.context_view import show_context
 from sevenfold.cli.piped import read_piped
 from sevenfold.cli.render import Screen
-from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.errors import FileMissing, InputError, ProviderMissing
 from sevenfold.run.permissions import Mode
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import open_project
 from sevenfold.store.sessions import SessionId
-from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.settings_files import find_user_home
 
 if TYPE_CHECKING:
     from sevenfold.agent.agent import Agent
@@ -149,7 +149,7 @@ def _house(setup: Setup) -> House:
         return page.getvalue().rstrip("\n")
 
     def memories() -> list[str]:
-        settings = read_settings(SECTIONS, root=find_checkout(setup.project), environ=os.environ)
+        settings = read_agreed(setup.project, os.environ)
         user_home = find_user_home(os.environ)
         with open_project(setup.project, settings, user_home=user_home) as project, suppress(FileMissing):
             return (
@@ -178,7 +178,7 @@ class _Confirming:
 
 
 def _home() -> Path:
-    settings = read_settings(SECTIONS, root=find_checkout(Path()), environ=os.environ)
+    settings = read_agreed(Path(), os.environ)
     return settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sevenfold.agent.local_file import LocalFile, read_agreed
 from sevenfold.background.notes_record import read_record
 from sevenfold.background.notes_texts import read_texts
 from sevenfold.core.canonical import Digest
@@ -39,16 +40,12 @@ from sevenfold.request.overflow_plain import plan_notes
 from sevenfold.request.overflow_state import StateFile
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.resume import rebuild
-from sevenfold.request.sections import SECTIONS
 from sevenfold.request.view import OWN, View
-from sevenfold.store.git_root import find_root
-from sevenfold.store.identity import identify
 from sevenfold.store.notes import NotesFile
-from sevenfold.store.places import PlaceSettings
-from sevenfold.store.project import open_project
+from sevenfold.store.project import has_project, open_project
 from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
 from sevenfold.store.sessions import SessionEntry, SessionId, list_sessions
-from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.settings_files import find_user_home
 from sevenfold.store.transcript_reader import Stored, scan
 
 MAIN = "main"
@@ -190,10 +187,8 @@ _OTHER = "open one with sevenfold.Session, or name another project with --projec
 
 def list_known(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:
     """The sessions of a project, the one written to last first."""
-    settings = read_settings(SECTIONS, root=find_checkout(start), environ=environ)
-    user_home = find_user_home(environ)
-    home = settings.of(PlaceSettings).home_folder(user_home)
-    if not (home / "projects" / identify(find_root(start))).is_dir():
+    settings, user_home = read_agreed(start, environ), find_user_home(environ)
+    if not has_project(start, settings, user_home=user_home):
         return ()  # to look must not make one
     with open_project(start, settings, user_home=user_home) as project:
         return list_sessions(project.sessions)
@@ -204,7 +199,9 @@ def read_context(
 ) -> ContextFacts:
     """Look at a session as it stands on the disk."""
     told: list[Event] = []
-    opened = Opened.open(Wanted(project, session, looks_only=True), environ, SystemClock(), told.append)
+    is_trusted = LocalFile(project, environ, SystemClock()).is_trusted()
+    wanted = Wanted(project, session, looks_only=True, trusts_local=is_trusted)
+    opened = Opened.open(wanted, environ, SystemClock(), told.append)
     with opened.exits:
         scanned = _Scanned(opened.around.catalog)
         scanned.read(opened)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from sevenfold.agent.local_file import read_agreed
 from sevenfold.agent.socket_mail import choose_folder, find_stale
 from sevenfold.agent.worktree import WORKTREES, list_left
 from sevenfold.cli.doctor_finding import Finding
 from sevenfold.cli.figures import spell_count, spell_time
-from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.catalog import open_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, SevenfoldError
@@ -28,7 +28,7 @@ from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import identify
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.sessions import SessionEntry, list_sessions
-from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.settings_files import find_user_home
 from sevenfold.store.spend_book import FOLDER as SPEND
 from sevenfold.store.spend_book import SpendBook
 from sevenfold.store.transcript_reader import BadLine, scan
@@ -61,7 +61,7 @@ class SettingsRead:
 
 def check_settings(project: Path, environ: Mapping[str, str]) -> SettingsRead:
     try:
-        settings = read_settings(SECTIONS, root=find_checkout(project), environ=environ)
+        settings = read_agreed(project, environ)
         open_catalog(settings)
     except SevenfoldError as error:
         broken = Finding(

@@ -10,16 +10,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
+from sevenfold.agent.local_file import read_agreed
 from sevenfold.cli.figures import spell_count, spell_share, spell_time, spell_tokens, spell_usd
 from sevenfold.cli.render import Cell, Screen
-from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, SpendStateLost
 from sevenfold.run.governor import Governor
 from sevenfold.run.spend import CENT, DAY, HOUR, MICRO, Expense, SpendSettings, SpendState
 from sevenfold.store.places import PlaceSettings
-from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.settings_files import find_user_home
 from sevenfold.store.spend_book import Charge, SpendBook
 
 
@@ -29,7 +29,7 @@ def run(options: Namespace, screen: Screen) -> int:
         raise InputError(
             "`sevenfold spend forgive KIND` names a kind of work, such as notes; no other action does"
         )
-    settings = read_settings(SECTIONS, root=find_checkout(Path()), environ=os.environ)
+    settings = read_agreed(Path(), os.environ)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     rules = settings.of(SpendSettings)
     book = SpendBook.open(home, emit=lambda event: _warn(event, screen))

@@ -8,14 +8,14 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import cast
 
+from sevenfold.agent.local_file import read_agreed
 from sevenfold.cli.render import Screen
-from sevenfold.cli.sections import SECTIONS
 from sevenfold.cli.stats_facts import read_project
 from sevenfold.cli.stats_view import describe_stats, show_stats
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.store.places import PlaceSettings
-from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+from sevenfold.store.settings_files import find_user_home
 
 LOOK_BACK = timedelta(days=30)
 
@@ -24,7 +24,7 @@ def run(options: Namespace, screen: Screen) -> int:
     project, since = cast("Path", options.project), _read_since(cast("str | None", options.since))
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    settings = read_settings(SECTIONS, root=find_checkout(project), environ=os.environ)
+    settings = read_agreed(project, os.environ)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     try:
         facts = read_project(

@@ -30,6 +30,9 @@ from sevenfold.store.memory_place import open_among, open_own
 from sevenfold.store.patience import PATIENCE, Patience
 from sevenfold.store.places import PlaceSettings
 
+PROJECTS = "projects"
+"""In the home: a folder for each."""
+
 _SWEPT = "swept"
 _NOT_OURS = (NotRegular, FileMissing, KeyRefused, AccessDenied)
 
@@ -67,7 +70,7 @@ class Project:
         Its memory is `memory_dir` itself, or a folder of its own in `memory_home`, or lies under `home`.
         """
         root = find_root(start, emit=emit)
-        named, projects = identify(root), home / "projects"
+        named, projects = identify(root), home / PROJECTS
         with ExitStack() as undo:
             own = frozenset([FACE])
             base = Folder.open(projects / named, create=True, disk=disk, own=own, patience=patience)
@@ -146,6 +149,12 @@ def open_project(
         disk=disk,
         patience=replace(_patience(settings), sweep=places.sweep_every),
     )
+
+
+def has_project(start: Path, settings: Settings, *, user_home: Path) -> bool:
+    """Whether it was ever opened: to open it makes its folders."""
+    home = settings.of(PlaceSettings).home_folder(user_home)
+    return (home / PROJECTS / identify(find_root(start))).is_dir()
 
 
 def _patience(settings: Settings) -> Patience:
