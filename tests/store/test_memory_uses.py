@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sevenfold.core.events import Event, UsesLost
 from sevenfold.core.memory_uses import HALF_LIFE, NO_USES, USE_KINDS, Use, Uses, add_uses
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_uses import FILE, UseBook
+from sevenfold.store.memory_uses import NAME, UseBook
 
 NOW = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 
@@ -66,7 +66,7 @@ def test_a_memory_that_is_gone_is_forgotten_and_the_others_stay(control: Folder)
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'"text"'])
 def test_a_damaged_file_is_told_and_counting_begins_anew(control: Folder, damage: bytes) -> None:
     events: list[Event] = []
-    control.replace(FILE, damage)
+    control.replace(f"{NAME}.json", damage)
     book = UseBook(control, emit=events.append)
     book.add([Use("a.md", "shown")], NOW)
     assert book.read()["a.md"].count("shown") == 1
@@ -75,7 +75,8 @@ def test_a_damaged_file_is_told_and_counting_begins_anew(control: Folder, damage
 
 def test_lines_that_make_no_sense_count_for_nothing(control: Folder) -> None:
     control.replace(
-        FILE, b'{"a.md": 3, "b.md": {"shown": -1}, "c.md": {"shown": true, "last": "noon", "warmth": 4}}'
+        f"{NAME}.json",
+        b'{"a.md": 3, "b.md": {"shown": -1}, "c.md": {"shown": true, "last": "noon", "warmth": 4}}',
     )
     assert UseBook(control).read() == {}
 
