@@ -192,10 +192,19 @@ class FactShelf:
                 found.update(dict.fromkeys(self._where[said]))
         return tuple(found)
 
-    def _candidates(self, fact: Fact) -> Iterable[Fact]:
+    def find_like(self, fact: Fact, floor: float) -> dict[str, float]:
+        """The keys of those that are at least so like it, and how like the nearest of each is."""
+        found: dict[str, float] = {}
+        for said in self._candidates(fact, missing=int(len(fact.words) * (1 - floor))):
+            near = likeness(said, fact)
+            if near >= floor:
+                found |= {key: max(near, found.get(key, 0.0)) for key in self._where[said]}
+        return found
+
+    def _candidates(self, fact: Fact, missing: int | None = None) -> Iterable[Fact]:
         if fact.hard:
             return min((self._held.get(token, []) for token in fact.hard), key=len)
         # One more than may be missing: whoever holds none of these misses too many.
-        few = len(fact.words) * SLACK_PERCENT // 100 + 1
+        few = 1 + (len(fact.words) * SLACK_PERCENT // 100 if missing is None else missing)
         rare = sorted((self._held.get(word, []) for word in set(fact.words)), key=len)[:few]
         return dict.fromkeys(said for held in rare for said in held)

@@ -1,0 +1,147 @@
+"""Layer 6, dreams: when memories are consolidated, and what the fork that does it is told (SPEC G)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import ClassVar, Literal, TypeAlias
+
+from sevenfold.core.memories import Memory
+from sevenfold.core.provenance import Origin
+from sevenfold.core.settings import amount, choice, limit, switch
+from sevenfold.layers.forks import ForkBrief, Permit
+
+KIND = "dream"
+READERS = ("read", "grep", "glob")
+MEMORY_TOOL = "memory"
+"""The only way in which a dream changes anything, and only in its own copy."""
+
+FIRST_REST = timedelta(hours=1)
+"""After one failure; it doubles with each, up to the usual rest."""
+
+Step: TypeAlias = Literal["wait", "count sessions", "take lock"]
+
+
+@dataclass(frozen=True, slots=True)
+class DreamSettings:
+    SECTION: ClassVar[str] = "dream"
+
+    enabled: bool = switch(False)
+    """Off: by itself nothing rewrites what was remembered, nor spends on it, until somebody wants that."""
+
+    writer: str = choice("auto", "auto", "model", "mechanical")
+    """Auto: a model where there is one, else none is needed for duplicates, dates and what is stale."""
+
+    rest_hours: int = amount(24, at_least=1)
+    """A day: shorter merges half-formed notes, longer lets duplicates pile up."""
+
+    sessions: int = amount(5, at_least=0)
+    """Fewer than this rarely hold anything worth merging."""
+
+    scan_minutes: int = amount(10, at_least=1)
+    """Counting sessions lists a folder: rarely enough that nobody notices."""
+
+    drop_percent: int = limit(20, at_most=100)
+    """Of the files, and of the facts, that one dream may let go of. More is no tidying up, and is left for a
+    person to look at."""
+
+    stale_days: int = amount(90, at_least=1)
+    """A memory that was not used for so long and that the project no longer bears out is put aside; one that
+    nothing speaks against, after four times as long."""
+
+    rounds: int = limit(24, at_least=1)
+    """Model calls of one dream: four phases over a few dozen files."""
+
+    daily_logs: bool = switch(False)
+    """For assistants that run for days: what a turn was about goes into a log of the day, and dreams distil
+    it."""
+
+    keep_records: int = limit(20, at_least=1)
+    """Accounts of past dreams that are kept. What they changed is in the memories' history for good."""
+
+    @property
+    def rest(self) -> timedelta:
+        return timedelta(hours=self.rest_hours)
+
+    @property
+    def scan(self) -> timedelta:
+        return timedelta(minutes=self.scan_minutes)
+
+
+@dataclass(frozen=True, slots=True)
+class DreamFacts:
+    """What is known of dreams of a project; what costs more to know comes later, and may be missing."""
+
+    now: datetime
+    last_dream: datetime | None = None
+    """None: it never had one."""
+    last_attempt: datetime | None = None
+    strikes: int = 0
+    """Attempts since then that came to nothing."""
+    spread: timedelta = timedelta(0)
+    """How much longer this project rests: not all of a machine's projects dream at one moment."""
+    last_count: datetime | None = None
+    sessions_since: int | None = None
+    """Other sessions that went on since the last dream."""
+
+
+def next_step(facts: DreamFacts, settings: DreamSettings) -> Step:
+    """What to do next, cheapest question first; the caller does it and asks again."""
+    if not settings.enabled or _rests(facts, settings):
+        return "wait"
+    count, counted = facts.sessions_since, facts.last_count
+    if count is not None and count >= settings.sessions:
+        return "take lock"
+    is_fresh = count is not None and counted is not None and facts.now - counted < settings.scan
+    return "wait" if is_fresh else "count sessions"
+
+
+def _rests(facts: DreamFacts, settings: DreamSettings) -> bool:
+    if facts.last_dream is not None and facts.now - facts.last_dream < settings.rest + facts.spread:
+        return True
+    if not facts.strikes or facts.last_attempt is None:
+        return False
+    pause = min(settings.rest, FIRST_REST * 2 ** min(facts.strikes - 1, 10))
+    return facts.now - facts.last_attempt < pause
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A memory as a dream finds it."""
+
+    memory: Memory
+    written: date
+    """The day that "yesterday" in it counts from."""
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class DreamTask:
+    """What the fork is shown."""
+
+    today: date
+    manifest: str
+    index: str
+    logs: Mapping[str, str]
+    """Daily logs that were not distilled yet, by key."""
+    transcripts: str
+    """Where sessions lie, to be searched narrowly and never read whole."""
+
+
+def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
+    """The fork that dreams: it reads, and it writes memories of a copy (SPEC G3, F9)."""
+    logs = "\n\n".join(f"{key}:\n{text}" for key, text in task.logs.items())
+    filled = {
+        "today": task.today.isoformat(),
+        "manifest": task.manifest or "(none)",
+        "index": task.index or "(empty)",
+        "logs": logs or "(none)",
+        "transcripts": task.transcripts,
+        "drop_percent": str(settings.drop_percent),
+    }
+    # In one go, so that braces in a memory stay as they are.
+    directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
+    permits = tuple(Permit(tool) for tool in (*READERS, MEMORY_TOOL))
+    return ForkBrief(KIND, directive, permits, max_rounds=settings.rounds)

@@ -1,0 +1,296 @@
+"""What a dream made of the memories, judged before anybody sees it (SPEC G7).
+
+A fact may only vanish if another memory still says it, or for a reason that holds. What a memory says anew
+must come from another, or it waits for a person. Files between which facts moved are published together or
+not at all, so that leaving one out (it was edited meanwhile, say) never loses what the other gave up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal, TypeAlias, get_args
+
+from sevenfold.core.memories import ARCHIVE, INDEX, KINDS, TEAM, Memory, read_memory
+from sevenfold.layers.absolute_dates import make_absolute
+from sevenfold.layers.dream import DreamSettings, Kept
+from sevenfold.layers.memory_facts import NEGATION, Fact, FactShelf, covers, read_fact, split_facts
+
+MOST_BYTES = 64 * 1024
+"""Of one memory: eight times what is ever put before a model at once."""
+MOST_DESCRIPTION = 400
+REWORDED_PERCENT, RELATED_PERCENT, MADE_OF_PERCENT = 40, 25, 60
+"""Of a fact's words: to be found where it is said to stand in other words; to be found where it is said to be
+contradicted, which is at least on the same matter; to come from what is known, so that it is nothing new."""
+
+Why: TypeAlias = Literal["duplicate", "reworded", "contradicted", "stale"]
+WHYS: tuple[Why, ...] = get_args(Why)
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a fact, or all of a memory, is let go of."""
+
+    key: str
+    why: Why
+    of: str = ""
+    """The memory that says it, or says better."""
+    fact: str = ""
+    """In its own words; empty: every fact of that memory."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A fact that is gone, for a reason that holds."""
+
+    key: str
+    fact: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    changed: tuple[str, ...]
+    """Files that are another, new or gone, by key."""
+    refused: Mapping[str, str]
+    """What may not be published, and why."""
+    gained: Mapping[str, tuple[str, ...]]
+    """Facts that no memory and no log said before."""
+    losses: tuple[Loss, ...]
+    sources: Mapping[str, frozenset[str]]
+    """Whose facts went into a changed file beside its own, and on whom a removal leans."""
+    facts: int
+    """Of all memories before."""
+    files: int
+
+    removed: frozenset[str]
+
+    def without(self, keys: Iterable[str]) -> frozenset[str]:
+        """What remains of the changes when these files, and all that hang together with them, stay."""
+        return frozenset(self.changed) - self.together(keys)
+
+    def together(self, keys: Iterable[str]) -> frozenset[str]:
+        """The changes that hang together with any of these files, changed or not."""
+        named, groups = frozenset(keys), _groups(self.changed, self.sources)
+        met = {groups[key] for key in self.changed if key in named or self.leans_on([key]) & named}
+        return frozenset(key for key in self.changed if groups[key] in met)
+
+    def leans_on(self, keys: Iterable[str]) -> frozenset[str]:
+        """The files that these changes were made from or rest on, beside themselves."""
+        return frozenset(source for key in keys for source in self.sources.get(key, ()))
+
+
+def check_dream(
+    before: Mapping[str, Kept],
+    after: Mapping[str, str],
+    reasons: Sequence[Reason],
+    today: date,
+    logs: Iterable[str] = (),
+) -> Checked:
+    """Compare the memories with what the dream would make of them."""
+    kept = {key: kept.memory.text for key, kept in before.items()}
+    changed = tuple(key for key in {**kept, **after} if kept.get(key) != after.get(key))
+    look = _Look(before, after, reasons, today, changed)
+    look.shelve(logs)
+    for key in look.changed:
+        look.check(key)
+    return Checked(
+        look.changed,
+        look.refused,
+        {key: tuple(facts) for key, facts in look.gained.items()},
+        tuple(look.losses),
+        {key: frozenset(found) for key, found in look.sources.items()},
+        sum(len(facts) for facts in look.old.values()),
+        len(before),
+        frozenset(before.keys() - after.keys()),
+    )
+
+
+def over_budget(checked: Checked, published: frozenset[str], settings: DreamSettings) -> str:
+    """Why this is more than one dream may let go of; empty when it is not. A single one is always allowed."""
+    facts = [loss for loss in checked.losses if loss.key in published]
+    gone = {loss.key for loss in facts if loss.key in checked.removed}
+    gone |= {key for key in published if key.startswith(ARCHIVE)}
+    checks = ((len(facts), checked.facts, "facts"), (len(gone), checked.files, "memories"))
+    for count, total, what in checks:
+        if count > max(1, total * settings.drop_percent // 100):
+            return (
+                f"it would let go of {count:,} of {total:,} {what}, and {settings.drop_percent}% is the most "
+                "(dream.drop_percent)"
+            )
+    return ""
+
+
+@dataclass(slots=True)
+class _Look:
+    before: Mapping[str, Kept]
+    after: Mapping[str, str]
+    reasons: Sequence[Reason]
+    today: date
+    changed: tuple[str, ...]
+    old: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
+    new: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
+    was: FactShelf = field(default_factory=FactShelf)
+    now: FactShelf = field(default_factory=FactShelf)
+    known: list[Fact] = field(default_factory=list[Fact])
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+    gained: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    losses: list[Loss] = field(default_factory=list[Loss])
+    sources: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+    def shelve(self, logs: Iterable[str]) -> None:
+        for key, kept in self.before.items():
+            self.old[key] = facts_of(kept.memory, kept.written)
+            self.was.add(key, self.old[key])
+        for key, text in self.after.items():
+            kept = self.before.get(key)
+            self.new[key] = facts_of(read_memory(key, text), kept.written if kept else self.today)
+            self.now.add(key, self.new[key])
+        self.known = [fact for log in logs for fact in split_facts(make_absolute(log, self.today))]
+        self.was.add("", self.known)
+
+    def check(self, key: str) -> None:
+        text = self.after.get(key)
+        fault = fault_of(key, text) if text is not None else ""
+        if key.startswith(TEAM):
+            fault = "it belongs to the team, and a dream leaves what others share alone"
+        if fault:
+            self.refused[key] = fault
+        for fact in self.old.get(key, ()):
+            self._check_old(key, fact)
+        for fact in self.new.get(key, ()):
+            self._check_new(key, fact)
+
+    def _check_old(self, key: str, fact: Fact) -> None:
+        """A fact that stood there: still said here, elsewhere, or gone for a reason."""
+        where = self.now.find(fact)
+        if key in where:
+            return
+        if where:
+            # One that stays as it is is the safest to lean on; else the first that changed.
+            steady = [other for other in where if other not in self.changed]
+            self._link(key, (steady or where)[0])
+            return
+        reason = self._reason(key, fact)
+        if reason is None:
+            self.refused.setdefault(key, f"{fact.text[:120]!r} would be gone, and no reason was given")
+            return
+        objection = self._objection(reason, fact)
+        if objection:
+            self.refused.setdefault(key, objection)
+            return
+        if reason.of:
+            self._link(key, reason.of)
+        if reason.why in ("contradicted", "stale"):
+            self.losses.append(Loss(key, fact.text, reason))
+
+    def _check_new(self, key: str, fact: Fact) -> None:
+        """A fact that stands there now: it stood there before, or somewhere else, or is out of nowhere."""
+        where = self.was.find(fact)
+        if key in where or "" in where:
+            return
+        if where:
+            self._link(key, where[0])
+        elif not self._is_made_of_known(key, fact):
+            self.gained.setdefault(key, []).append(fact.text)
+
+    def _is_made_of_known(self, key: str, fact: Fact) -> bool:
+        """Whether its words come from the file itself, from what gave facts to it, or from the logs."""
+        known = [*self.known]
+        for source in (key, *self.sources.get(key, ())):
+            known += self.old.get(source, ())
+        for source in self._given_up_to(key):
+            known += self.old.get(source, ())
+        return _made_of(fact, known, MADE_OF_PERCENT)
+
+    def _given_up_to(self, key: str) -> Iterator[str]:
+        for reason in self.reasons:
+            if reason.of == key and reason.key in self.old:
+                self._link(key, reason.key)
+                yield reason.key
+
+    def _reason(self, key: str, fact: Fact) -> Reason | None:
+        mine = [reason for reason in self.reasons if reason.key == key]
+        exact = (each for each in mine if each.fact and covers(read_fact(each.fact), fact))
+        return next(exact, next((each for each in mine if not each.fact), None))
+
+    def _objection(self, reason: Reason, fact: Fact) -> str:
+        said = f"{fact.text[:120]!r} is said to be {reason.why}"
+        there = self.new.get(reason.of, ())
+        if reason.why == "stale":
+            return "" if reason.note.strip() else f"{said}, and not why"
+        if not there:
+            return f"{said} by {reason.of or 'nothing'}, and there will be no such memory"
+        if reason.why == "contradicted":
+            is_so = _shares(fact, there, RELATED_PERCENT)
+            return "" if is_so else f"{said} by {reason.of}, which is on another matter"
+        is_so = _made_of(fact, there, REWORDED_PERCENT)
+        return "" if is_so else f"{said} in {reason.of}, which does not say it"
+
+    def _link(self, key: str, source: str) -> None:
+        if source and source != key:
+            self.sources.setdefault(key, set()).add(source)
+
+
+def facts_of(memory: Memory, written: date) -> tuple[Fact, ...]:
+    """What a memory states. When its rule applies is a part of what it says."""
+    rules = (Fact(rule, (), frozenset([f"applies_to {rule}"])) for rule in memory.applies_to)
+    return (*stated(memory, written), *rules)
+
+
+def stated(memory: Memory, written: date) -> tuple[Fact, ...]:
+    """What its words state, dates made absolute; where it has no body, what its description does."""
+    found = split_facts(make_absolute(memory.body, written))
+    return found or split_facts(make_absolute(memory.description, written))
+
+
+def fault_of(key: str, text: str) -> str:
+    """Why a file cannot be a memory; empty when it can."""
+    memory = read_memory(key, text)
+    head, size = memory.document, len(text.encode("utf-8", "surrogatepass"))
+    if key == INDEX:
+        return "the index is kept by the engine; change a memory's description instead"
+    if size > MOST_BYTES:
+        return f"it has {size:,} bytes, and {MOST_BYTES:,} is the most; split it by topic"
+    if head.fault:
+        return head.fault
+    description = head.text("description")
+    if not head.text("name").strip() or not description.strip():
+        return "its head lacks a name or a description"
+    if "\n" in description.strip() or len(description) > MOST_DESCRIPTION:
+        return f"its description is no line of at most {MOST_DESCRIPTION} characters"
+    if memory.kind not in KINDS:
+        return f"its type is {memory.kind!r:.40}; it is one of {', '.join(KINDS)}"
+    return ""
+
+
+def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
+    """Whether what it says to the letter is all known, and most of its words are."""
+    hard = frozenset[str]().union(*(each.hard for each in known)) | {NEGATION}
+    return fact.hard <= hard and _shares(fact, known, percent)
+
+
+def _shares(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
+    words = Counter(word for each in known for word in each.words)
+    wanted = Counter(fact.words)
+    return 100 * (wanted & words).total() >= percent * wanted.total()
+
+
+def _groups(keys: Iterable[str], links: Mapping[str, frozenset[str]]) -> dict[str, str]:
+    """Files that hang together, each under the name of one of them."""
+    parent = {key: key for key in keys}
+
+    def root(key: str) -> str:
+        while parent[key] != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
+
+    for key, others in links.items():
+        for other in others:
+            if key in parent and other in parent:
+                parent[root(key)] = root(other)
+    return {key: root(key) for key in parent}
