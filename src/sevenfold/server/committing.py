@@ -1,0 +1,214 @@
+"""A commit against the rows of a repository: what it finds, what it may, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from sevenfold.server.audit import record
+from sevenfold.server.database import Tx, marks, number_of, text_of
+from sevenfold.server.limits import Limits
+from sevenfold.server.refusals import Refusal, not_found
+from sevenfold.server.rights import Principal
+from sevenfold.sync.protocol import (
+    NOTHING,
+    Applied,
+    Checksum,
+    Commit,
+    Conflicts,
+    Entry,
+    RepoId,
+    TeamKey,
+    apply_commit,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RepoState:
+    """The row of a repository."""
+
+    seq: int
+    floor: int
+    """Tombstones up to here may have been forgotten."""
+    entries: int
+    bytes: int
+    kept_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes where, and when."""
+
+    principal: Principal
+    repo: RepoId
+    now_ms: int
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    entry: Entry
+    bytes: int
+
+
+ABSENT = Held(NOTHING, 0)
+
+
+def read_state(tx: Tx, who: Principal, repo: RepoId, *, locking: str = "") -> RepoState:
+    found = tx.rows(
+        f"SELECT seq, floor, entries, bytes, kept_bytes FROM repo WHERE org = ? AND id = ?{locking}",
+        who.org,
+        repo,
+    )
+    if not found:
+        raise not_found("such repository")
+    return RepoState(*(number_of(value) for value in found[0]))
+
+
+def read_entries(tx: Tx, writer: Writer, keys: Iterable[str]) -> dict[TeamKey, Held]:
+    names = sorted(keys)
+    rows = tx.rows(
+        "SELECT key, version, checksum, bytes FROM entry WHERE org = ? AND repo = ?"
+        f" AND key IN ({marks(names)})",
+        writer.principal.org,
+        writer.repo,
+        *names,
+    )
+    return {
+        TeamKey(text_of(key)): Held(
+            Entry(number_of(version), None if checksum is None else Checksum(text_of(checksum))),
+            number_of(size),
+        )
+        for key, version, checksum, size in rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    bytes: int
+    is_kept: bool
+
+
+def run_commit(tx: Tx, writer: Writer, state: RepoState, wanted: Commit, verb: str) -> Applied:
+    """The repository's row is locked, so nothing that is read here changes before the end."""
+    held = read_entries(tx, writer, [one.key for one in wanted.changes])
+    outcome = apply_commit({key: one.entry for key, one in held.items()}, state.seq, wanted)
+    if isinstance(outcome, Conflicts):
+        raise _conflict(outcome)
+    bodies = _read_sizes(tx, writer, wanted)
+    after = _state_after(state, wanted, held, bodies)
+    _check_quota(writer.limits, state, after)
+    _write(tx, writer, outcome, after, bodies)
+    deleted = sum(1 for one in wanted.changes if one.checksum is None)
+    detail = f"{len(wanted.changes)} changed, {deleted} of them deleted, at {outcome.seq}"
+    record(tx, writer.principal, f"memory.{verb}", writer.now_ms, repo=writer.repo, detail=detail)
+    return outcome
+
+
+def _conflict(found: Conflicts) -> Refusal:
+    entries = {
+        str(key): {"version": entry.version, "checksum": entry.checksum}
+        for key, entry in found.entries.items()
+    }
+    return Refusal(
+        409,
+        "conflict",
+        f"{len(entries)} of the keys changed since they were read; nothing was applied",
+        "pull, merge, and commit against the versions in `conflicts`",
+        extras={"conflicts": entries},
+    )
+
+
+def _read_sizes(tx: Tx, writer: Writer, wanted: Commit) -> dict[Checksum, _Body]:
+    needed = sorted({one.checksum for one in wanted.changes if one.checksum is not None})
+    if not needed:
+        return {}
+    rows = tx.rows(
+        "SELECT checksum, bytes, is_kept FROM blob WHERE org = ? AND repo = ?"
+        f" AND checksum IN ({marks(needed)})",
+        writer.principal.org,
+        writer.repo,
+        *needed,
+    )
+    bodies = {Checksum(text_of(row[0])): _Body(number_of(row[1]), row[2] == 1) for row in rows}
+    missing = [one for one in needed if one not in bodies]
+    if missing:
+        raise Refusal(
+            422,
+            "missing",
+            f"{len(missing)} of the bodies that the commit names were not sent, or were forgotten",
+            "send those in `missing` to /bodies, then the commit again",
+            extras={"missing": list[str](missing)},
+        )
+    return bodies
+
+
+def _state_after(
+    state: RepoState, wanted: Commit, held: Mapping[TeamKey, Held], bodies: Mapping[Checksum, _Body]
+) -> RepoState:
+    before = [held.get(one.key, ABSENT) for one in wanted.changes]
+    left = sum(1 for one in before if one.entry.checksum is not None)
+    came = [bodies[one.checksum].bytes for one in wanted.changes if one.checksum is not None]
+    return RepoState(
+        state.seq + 1,
+        state.floor,
+        state.entries - left + len(came),
+        state.bytes - sum(one.bytes for one in before) + sum(came),
+        state.kept_bytes + sum(one.bytes for one in bodies.values() if not one.is_kept),
+    )
+
+
+def _check_quota(limits: Limits, before: RepoState, after: RepoState) -> None:
+    for what, was, now, limit, advice in (
+        ("memories", before.entries, after.entries, limits.entries, "merge or delete some"),
+        ("bytes of memories", before.bytes, after.bytes, limits.total_bytes, "shorten or delete some"),
+        (
+            "bytes with history",
+            before.kept_bytes,
+            after.kept_bytes,
+            limits.kept_bytes,
+            "ask the operator for more",
+        ),
+    ):
+        if now > limit and now > was:
+            raise Refusal(
+                422,
+                "quota",
+                f"the repository would have {now:,} {what}; {limit:,} is the limit",
+                f"{advice} first",
+            )
+
+
+def _write(
+    tx: Tx, writer: Writer, applied: Applied, after: RepoState, bodies: Mapping[Checksum, _Body]
+) -> None:
+    org, repo = writer.principal.org, writer.repo
+    sizes: dict[Checksum | None, int] = {None: 0}
+    sizes |= {checksum: body.bytes for checksum, body in bodies.items()}
+    tx.run_each(
+        "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (org, repo, key) DO UPDATE SET"
+        " version = excluded.version, checksum = excluded.checksum, bytes = excluded.bytes,"
+        " changed = excluded.changed",
+        [
+            (org, repo, key, entry.version, entry.checksum, sizes[entry.checksum], writer.now_ms)
+            for key, entry in applied.entries.items()
+        ],
+    )
+    tx.run_each(
+        "INSERT INTO entry_history VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                *(org, repo, entry.version, key, entry.checksum),
+                *(writer.principal.member, writer.principal.token, writer.now_ms),
+            )
+            for key, entry in applied.entries.items()
+        ],
+    )
+    tx.run_each(
+        "UPDATE blob SET is_kept = 1 WHERE org = ? AND repo = ? AND checksum = ?",
+        [(org, repo, checksum) for checksum, body in bodies.items() if not body.is_kept],
+    )
+    tx.rows(
+        "UPDATE repo SET seq = ?, entries = ?, bytes = ?, kept_bytes = ? WHERE org = ? AND id = ?",
+        *(after.seq, after.entries, after.bytes, after.kept_bytes, org, repo),
+    )

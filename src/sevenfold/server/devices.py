@@ -1,0 +1,129 @@
+"""Signing a laptop in without pasting a token: it shows a short code, and an admin approves that."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sevenfold.server.audit import record
+from sevenfold.server.database import OrgId, Tx, number_of, text_of
+from sevenfold.server.people import Member, NewToken, add_token, check_scopes, find_member, hash_token
+from sevenfold.server.refusals import Refusal
+from sevenfold.server.rights import Principal, Scope
+
+LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+"""No vowels, so that no words; nothing that looks like something else (RFC 8628)."""
+LASTS = timedelta(minutes=10)
+POLL = timedelta(seconds=5)
+TOKEN_LASTS = timedelta(days=180)
+MOST_WAITING = 10_000
+"""Codes at a time. They cost a row each and need no token, so there is an end to them."""
+SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    device_code: str
+    """The laptop's secret."""
+    user_code: str
+    """What a person reads out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    org: OrgId
+    member: Member
+    scopes: tuple[Scope, ...]
+    token: NewToken
+
+
+def start_device(tx: Tx, name: str, now_ms: int) -> DeviceCode:
+    tx.rows("DELETE FROM device WHERE created < ?", now_ms - LASTS // timedelta(milliseconds=1))
+    waiting = number_of(tx.rows("SELECT count(*) FROM device")[0][0])
+    if waiting >= MOST_WAITING:
+        raise Refusal(
+            429,
+            "rate",
+            "too many devices wait to be approved",
+            "ask again in a few minutes",
+            retry=True,
+            retry_after_seconds=60,
+        )
+    code = DeviceCode(secrets.token_urlsafe(32), _user_code())
+    tx.rows(
+        "INSERT INTO device VALUES (?, ?, ?, ?, NULL, NULL, NULL)",
+        *(hash_token(code.device_code), code.user_code, name[:80], now_ms),
+    )
+    return code
+
+
+def approve_device(tx: Tx, who: Principal | OrgId, user_code: str, member: str, now_ms: int) -> Member:
+    org = who.org if isinstance(who, Principal) else who
+    spelled = "".join(user_code.upper().split()).replace("-", "")
+    found = tx.rows(
+        f"SELECT created, name, org FROM device WHERE user_code = ?{tx.locking}",
+        f"{spelled[:4]}-{spelled[4:]}",
+    )
+    if not found or _is_over(number_of(found[0][0]), now_ms) or found[0][2] is not None:
+        raise Refusal(
+            404, "not found", "no device waits with that code", "start again: sevenfold team join URL"
+        )
+    chosen = find_member(tx, org, member)
+    if chosen.role == "owner" and isinstance(who, Principal) and who.role != "owner":
+        raise Refusal(403, "forbidden", "only an owner signs an owner's device in", "ask an owner")
+    tx.rows(
+        "UPDATE device SET org = ?, member = ?, scopes = ? WHERE user_code = ?",
+        *(org, chosen.id, " ".join(SCOPES), f"{spelled[:4]}-{spelled[4:]}"),
+    )
+    record(tx, who, "device.approve", now_ms, detail=f"{found[0][1]} for {chosen.name}")
+    return chosen
+
+
+def read_approval(tx: Tx, device_code: str, now_ms: int) -> OrgId:
+    """The organisation that approved the device; the token is then made in a transaction of its own."""
+    found = tx.rows("SELECT created, org FROM device WHERE hash = ?", hash_token(device_code))
+    if not found or _is_over(number_of(found[0][0]), now_ms):
+        raise Refusal(
+            400,
+            "expired",
+            "the code is unknown, used or past its time",
+            "start again: sevenfold team join URL",
+        )
+    if found[0][1] is None:
+        raise Refusal(
+            400,
+            "pending",
+            "nobody has approved the device yet",
+            f"ask again in {POLL.seconds} seconds",
+            retry=True,
+        )
+    return OrgId(text_of(found[0][1]))
+
+
+def finish_device(tx: Tx, org: OrgId, device_code: str, now_ms: int) -> SignedIn:
+    """The token of an approved device, once."""
+    found = tx.rows(
+        "DELETE FROM device WHERE hash = ? AND org = ? RETURNING member, scopes, created",
+        *(hash_token(device_code), org),
+    )
+    if not found:
+        raise Refusal(
+            400,
+            "expired",
+            "the code is unknown, used or past its time",
+            "start again: sevenfold team join URL",
+        )
+    member = find_member(tx, org, text_of(found[0][0]))
+    scopes = check_scopes(text_of(found[0][1]).split())
+    token = add_token(tx, org, member.id, scopes, now_ms, lasts=TOKEN_LASTS)
+    return SignedIn(org, member, scopes, token)
+
+
+def _is_over(created_ms: int, now_ms: int) -> bool:
+    return now_ms - created_ms >= LASTS // timedelta(milliseconds=1)
+
+
+def _user_code() -> str:
+    letters = "".join(secrets.choice(LETTERS) for _ in range(8))
+    return f"{letters[:4]}-{letters[4:]}"

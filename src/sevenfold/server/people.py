@@ -1,0 +1,306 @@
+"""Organisations, their members, and the tokens that speak for them."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from typing import cast
+
+from sevenfold.server.audit import record
+from sevenfold.server.database import OrgId, Row, Tx, number_of, text_of
+from sevenfold.server.refusals import Refusal
+from sevenfold.server.rights import ROLES, SCOPES, MemberId, Principal, Role, Scope, TokenId
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,79}", re.ASCII)
+"""Of organisations and members: what a log line or a terminal can show as it is."""
+
+TOKEN = re.compile(r"sfm_([a-z0-9]{1,40})_([A-Za-z0-9_-]{43})", re.ASCII)
+"""The organisation is in it, so that it can be looked for with the rules for rows already in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class Org:
+    id: OrgId
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    id: MemberId
+    name: str
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    id: TokenId
+    member: MemberId
+    scopes: tuple[Scope, ...]
+    created_ms: int
+    expires_ms: int | None
+    is_revoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    id: TokenId
+    text: str
+    """Shown once: the database has its hash alone."""
+
+
+def add_org(tx: Tx, name: str, now_ms: int) -> Org:
+    _check_name(name, "organisation")
+    id_ = OrgId(new_id())
+    if not tx.rows(
+        "INSERT INTO org VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id", id_, name, now_ms
+    ):
+        raise _exists(f"an organisation called {name}")
+    return Org(id_, name)
+
+
+def list_orgs(tx: Tx) -> list[Org]:
+    return [
+        Org(OrgId(text_of(row[0])), text_of(row[1]))
+        for row in tx.rows("SELECT id, name FROM org ORDER BY name")
+    ]
+
+
+def find_org(tx: Tx, name: str) -> Org:
+    """By its name or its id."""
+    found = tx.rows("SELECT id, name FROM org WHERE name = ? OR id = ?", name, name)
+    if not found:
+        raise Refusal(
+            404, "not found", f"there is no organisation {name[:80]!r}", "list them: serve org list"
+        )
+    return Org(OrgId(text_of(found[0][0])), text_of(found[0][1]))
+
+
+def add_member(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: int) -> Member:
+    org = _org_of(who)
+    _check_name(name, "member")
+    chosen = _check_role(who, role)
+    id_ = MemberId(new_id())
+    if tx.rows("SELECT 1 FROM member WHERE org = ? AND name = ? AND removed IS NULL", org, name):
+        raise _exists(f"a member called {name}")
+    added = tx.rows(
+        "INSERT INTO member VALUES (?, ?, ?, ?, ?, NULL) ON CONFLICT DO NOTHING RETURNING id",
+        *(org, id_, name, chosen, now_ms),
+    )
+    if not added:  # by somebody else, since we looked
+        raise _exists(f"a member called {name}")
+    record(tx, who, "member.add", now_ms, detail=f"{name} as {chosen}")
+    return Member(id_, name, chosen)
+
+
+def list_members(tx: Tx, org: OrgId) -> list[Member]:
+    rows = tx.rows("SELECT id, name, role FROM member WHERE org = ? AND removed IS NULL ORDER BY name", org)
+    return [_member(row) for row in rows]
+
+
+def find_member(tx: Tx, org: OrgId, name: str) -> Member:
+    """By name or by id."""
+    found = tx.rows(
+        "SELECT id, name, role FROM member WHERE org = ? AND (name = ? OR id = ?) AND removed IS NULL",
+        *(org, name, name),
+    )
+    if not found:
+        raise Refusal(404, "not found", f"there is no member {name[:80]!r}", "list them: GET /api/v1/members")
+    return _member(found[0])
+
+
+def change_role(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: int) -> Member:
+    org = _org_of(who)
+    member = find_member(tx, org, name)
+    chosen = _check_role(who, role)
+    _check_above(who, member)
+    if chosen != "owner":
+        _check_owner_left(tx, org, member)
+    tx.rows("UPDATE member SET role = ? WHERE org = ? AND id = ?", chosen, org, member.id)
+    record(tx, who, "member.change", now_ms, detail=f"{member.name} from {member.role} to {chosen}")
+    return Member(member.id, member.name, chosen)
+
+
+def remove_member(tx: Tx, who: Principal | OrgId, name: str, now_ms: int) -> Member:
+    """The member's tokens end at once. What was written stays, with the name of who wrote it."""
+    org = _org_of(who)
+    member = find_member(tx, org, name)
+    _check_above(who, member)
+    _check_owner_left(tx, org, member)
+    tx.rows("UPDATE member SET removed = ? WHERE org = ? AND id = ?", now_ms, org, member.id)
+    tx.rows(
+        "UPDATE token SET revoked = ? WHERE org = ? AND member = ? AND revoked IS NULL",
+        now_ms,
+        org,
+        member.id,
+    )
+    record(tx, who, "member.remove", now_ms, detail=member.name)
+    return member
+
+
+def add_token(
+    tx: Tx,
+    who: Principal | OrgId,
+    name: str,
+    scopes: Iterable[str],
+    now_ms: int,
+    *,
+    lasts: timedelta | None,
+) -> NewToken:
+    """A token of a member; `lasts` None: until it is revoked."""
+    org = _org_of(who)
+    member = find_member(tx, org, name)
+    _check_above(who, member)
+    chosen = check_scopes(scopes)
+    id_ = TokenId(new_id())
+    text = f"sfm_{org}_{secrets.token_urlsafe(32)}"
+    expires = None if lasts is None else now_ms + lasts // timedelta(milliseconds=1)
+    tx.rows(
+        "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+        *(org, id_, member.id, hash_token(text), " ".join(chosen), now_ms, expires),
+    )
+    record(tx, who, "token.add", now_ms, detail=f"{id_} for {member.name}: {' '.join(chosen)}")
+    return NewToken(id_, text)
+
+
+def list_tokens(tx: Tx, org: OrgId) -> list[Token]:
+    rows = tx.rows(
+        "SELECT id, member, scopes, created, expires, revoked FROM token WHERE org = ? ORDER BY created, id",
+        org,
+    )
+    return [
+        Token(
+            TokenId(text_of(id_)),
+            MemberId(text_of(member)),
+            _scopes(text_of(scopes)),
+            number_of(created),
+            None if expires is None else number_of(expires),
+            revoked is not None,
+        )
+        for id_, member, scopes, created, expires, revoked in rows
+    ]
+
+
+def revoke_token(tx: Tx, who: Principal | OrgId, id_: str, now_ms: int) -> None:
+    org = _org_of(who)
+    found = tx.rows("SELECT member FROM token WHERE org = ? AND id = ?", org, id_)
+    if not found:
+        raise Refusal(404, "not found", f"there is no token {id_[:80]!r}", "list them: GET /api/v1/tokens")
+    owner = tx.rows("SELECT id, name, role FROM member WHERE org = ? AND id = ?", org, found[0][0])
+    _check_above(who, _member(owner[0]))
+    tx.rows("UPDATE token SET revoked = ? WHERE org = ? AND id = ? AND revoked IS NULL", now_ms, org, id_)
+    record(tx, who, "token.revoke", now_ms, detail=id_)
+
+
+def org_in_token(text: str) -> OrgId | None:
+    """Which organisation a token claims to be of; that it is one is another question."""
+    found = TOKEN.fullmatch(text)
+    return OrgId(found[1]) if found else None
+
+
+def find_principal(tx: Tx, org: OrgId, hash_: str, now_ms: int) -> Principal | None:
+    """Whom the token with this hash speaks for; None if it is unknown, revoked or past its time."""
+    found = tx.rows(
+        "SELECT org.name, member.id, member.name, member.role, token.id, token.scopes, token.expires"
+        " FROM token JOIN member ON member.org = token.org AND member.id = token.member"
+        " JOIN org ON org.id = token.org"
+        " WHERE token.org = ? AND token.hash = ? AND token.revoked IS NULL AND member.removed IS NULL",
+        *(org, hash_),
+    )
+    if not found:
+        return None
+    org_name, member, member_name, role, token, scopes, expires = found[0]
+    if expires is not None and number_of(expires) <= now_ms:
+        return None
+    return Principal(
+        org,
+        text_of(org_name),
+        MemberId(text_of(member)),
+        text_of(member_name),
+        cast("Role", text_of(role)),
+        TokenId(text_of(token)),
+        frozenset(_scopes(text_of(scopes))),
+        None if expires is None else number_of(expires),
+    )
+
+
+def hash_token(text: str) -> str:
+    """Of 256 random bits: nothing slower is needed, since nobody can guess them."""
+    return sha256(text.encode()).hexdigest()
+
+
+def new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def check_scopes(scopes: Iterable[str]) -> tuple[Scope, ...]:
+    wanted = set(scopes)
+    unknown = sorted(wanted - set(SCOPES))
+    if unknown or not wanted:
+        raise Refusal(
+            422,
+            "bad request",
+            f"{unknown[0][:80]!r} is no scope" if unknown else "a token needs a scope",
+            f"name some of {', '.join(SCOPES)}",
+        )
+    return tuple(scope for scope in SCOPES if scope in wanted)
+
+
+def _org_of(who: Principal | OrgId) -> OrgId:
+    return who.org if isinstance(who, Principal) else who
+
+
+def _scopes(text: str) -> tuple[Scope, ...]:
+    return cast("tuple[Scope, ...]", tuple(text.split()))
+
+
+def _member(row: Row) -> Member:
+    return Member(MemberId(text_of(row[0])), text_of(row[1]), cast("Role", text_of(row[2])))
+
+
+def _check_name(name: str, what: str) -> None:
+    if not NAME.fullmatch(name):
+        raise Refusal(
+            422,
+            "bad request",
+            f"{name[:80]!r} cannot be the name of a{'n' if what[0] == 'o' else ''} {what}",
+            "use 1 to 80 letters, digits, spaces and . _ @ + -, beginning with a letter or digit",
+        )
+
+
+def _check_role(who: Principal | OrgId, role: str) -> Role:
+    if role not in ROLES:
+        raise Refusal(422, "bad request", f"{role[:80]!r} is no role", f"name one of {', '.join(ROLES)}")
+    if role == "owner" and isinstance(who, Principal) and who.role != "owner":
+        raise _owners_alone("makes an owner")
+    return role
+
+
+def _check_above(who: Principal | OrgId, member: Member) -> None:
+    """An admin who could have a token of an owner would be one."""
+    if member.role == "owner" and isinstance(who, Principal) and who.role != "owner":
+        raise _owners_alone("touches an owner, or an owner's tokens")
+
+
+def _owners_alone(what: str) -> Refusal:
+    return Refusal(403, "forbidden", f"only an owner {what}", "ask an owner")
+
+
+def _check_owner_left(tx: Tx, org: OrgId, member: Member) -> None:
+    if member.role != "owner":
+        return
+    # Locked, so that two owners who remove each other do not both succeed.
+    owners = tx.rows(
+        f"SELECT id FROM member WHERE org = ? AND role = 'owner' AND removed IS NULL{tx.locking}", org
+    )
+    if len(owners) == 1:
+        raise Refusal(
+            422, "bad request", f"{member.name} is the only owner", "make somebody else an owner first"
+        )
+
+
+def _exists(what: str) -> Refusal:
+    return Refusal(409, "exists", f"there is {what} already", "choose another name, or use that one")

@@ -1,0 +1,63 @@
+"""What the server says when it does not do what was asked: one shape, with the next thing to try."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal[
+    "bad request",
+    "commit reused",
+    "conflict",
+    "exists",
+    "expired",
+    "forbidden",
+    "key",
+    "method",
+    "missing",
+    "not found",
+    "not ready",
+    "pending",
+    "quota",
+    "rate",
+    "secret",
+    "server",
+    "stale",
+    "too large",
+    "unauthorised",
+    "unsupported",
+]
+
+Extra: TypeAlias = "int | list[str] | Mapping[str, object]"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal(Exception):
+    """Raised where it is found, answered in one place. It never holds a body, a token or a secret."""
+
+    status: int
+    kind: Kind
+    message: str
+    advice: str
+    retry: bool = False
+    """Whether the same request may succeed later."""
+    retry_after_seconds: int | None = None
+    extras: Mapping[str, Extra] = field(default_factory=dict[str, Extra])
+
+    def body(self) -> dict[str, object]:
+        error = {"kind": self.kind, "message": self.message, "try": self.advice, "retry": self.retry}
+        return {"error": error, **self.extras}
+
+    def headers(self) -> dict[str, str]:
+        headers = {"www-authenticate": "Bearer"} if self.status == 401 else {}
+        if self.retry_after_seconds is not None:
+            headers["retry-after"] = str(self.retry_after_seconds)
+        return headers
+
+
+def not_found(what: str) -> Refusal:
+    """The same words for what is not there and for what is somebody else's."""
+    return Refusal(
+        404, "not found", f"there is no {what}", "list what your organisation has: GET /api/v1/repos"
+    )

@@ -1,0 +1,116 @@
+"""Repositories: an id of ours that never changes, claimed by an admin or with a proof from the forge.
+
+A remote is a string that anybody can set: it is kept as a hint for finding the repository, no more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sevenfold.server.audit import record
+from sevenfold.server.database import OrgId, Row, Tx, number_of, text_of
+from sevenfold.server.limits import Limits
+from sevenfold.server.people import new_id
+from sevenfold.server.refusals import Refusal
+from sevenfold.server.rights import Principal
+from sevenfold.sync.protocol import RepoId
+
+REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,3}", re.ASCII)
+REMOTE = re.compile(r"[!-~]{0,500}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    id: RepoId
+    name: str
+    remote: str
+    proof: str
+    """`admin`, or the forge and its own immutable number for the repository."""
+    seq: int
+    entries: int
+    bytes: int
+
+
+def claim_repo(
+    tx: Tx, who: Principal | OrgId, name: str, remote: str, proof: str, now_ms: int, limits: Limits
+) -> Repo:
+    org = who.org if isinstance(who, Principal) else who
+    if not REPO_NAME.fullmatch(name) or not REMOTE.fullmatch(remote):
+        wrong = name if not REPO_NAME.fullmatch(name) else remote
+        raise Refusal(
+            422,
+            "bad request",
+            f"{wrong[:80]!r} cannot be a repository's name or remote",
+            "name it like owner/name, of letters, digits and . _ -; a remote has no spaces",
+        )
+    count = number_of(tx.rows("SELECT count(*) FROM repo WHERE org = ?", org)[0][0])
+    if count >= limits.repos:
+        raise Refusal(
+            422,
+            "quota",
+            f"the organisation has {count:,} repositories, its limit",
+            "ask the operator for more",
+        )
+    id_ = RepoId(new_id())
+    added = tx.rows(
+        "INSERT INTO repo VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0)"
+        " ON CONFLICT (org, name) DO NOTHING RETURNING id",
+        *(org, id_, name, remote, proof, now_ms),
+    )
+    if not added:
+        raise Refusal(409, "exists", f"there is a repository called {name} already", "use that one")
+    record(tx, who, "repo.claim", now_ms, repo=id_, detail=f"{name}, by {proof}")
+    return Repo(id_, name, remote, proof, 0, 0, 0)
+
+
+def list_repos(tx: Tx, org: OrgId) -> list[Repo]:
+    rows = tx.rows(
+        "SELECT id, name, remote, proof, seq, entries, bytes FROM repo WHERE org = ? ORDER BY name", org
+    )
+    return [_repo(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    tombstones: int
+    bodies: int
+    answers: int
+
+
+def collect(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: Limits) -> Collected:
+    """Forget tombstones, bodies and answers that are past their time. History and audit stay."""
+
+    def before(span: timedelta) -> int:
+        return now_ms - span // timedelta(milliseconds=1)
+
+    # Held against commits: one of them may be about to name a body that is about to go.
+    tx.rows(f"SELECT seq FROM repo WHERE org = ? AND id = ?{tx.locking}", org, repo)
+    gone = tx.rows(
+        "DELETE FROM entry WHERE org = ? AND repo = ? AND checksum IS NULL AND changed < ? RETURNING version",
+        *(org, repo, before(timedelta(days=limits.tombstone_days))),
+    )
+    if gone:
+        floor = max(number_of(row[0]) for row in gone)
+        tx.rows("UPDATE repo SET floor = ? WHERE org = ? AND id = ? AND floor < ?", floor, org, repo, floor)
+    bodies = tx.rows(
+        "DELETE FROM blob WHERE org = ? AND repo = ? AND is_kept = 0 AND created < ? RETURNING checksum",
+        *(org, repo, before(timedelta(hours=limits.body_hours))),
+    )
+    answers = tx.rows(
+        "DELETE FROM applied WHERE org = ? AND repo = ? AND at < ? RETURNING id",
+        *(org, repo, before(timedelta(days=limits.replay_days))),
+    )
+    return Collected(len(gone), len(bodies), len(answers))
+
+
+def _repo(row: Row) -> Repo:
+    id_, name, remote, proof, seq, entries, size = row
+    return Repo(
+        RepoId(text_of(id_)),
+        text_of(name),
+        text_of(remote),
+        text_of(proof),
+        *(number_of(value) for value in (seq, entries, size)),
+    )

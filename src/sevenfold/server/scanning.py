@@ -1,0 +1,91 @@
+"""Secrets are looked for here too: a client may be old, broken or not ours."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from sevenfold.core.secrets import MAX_CHARS, WHY, Allowance, Finding, Fingerprint, Inspection, find_secrets
+from sevenfold.server.audit import record
+from sevenfold.server.database import OrgId, Tx, text_of
+from sevenfold.server.refusals import Refusal
+from sevenfold.server.rights import Principal
+
+META_KEY = "fingerprint key"
+
+
+def read_fingerprint_key(tx: Tx) -> bytes:
+    """Made once for a database, so that every process gives a finding the same name."""
+    tx.rows("INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO NOTHING", META_KEY, secrets.token_hex(32))
+    return bytes.fromhex(text_of(tx.rows("SELECT value FROM meta WHERE name = ?", META_KEY)[0][0]))
+
+
+def key_of_org(key: bytes, org: OrgId) -> bytes:
+    """Of its own, so that a name says nothing to another organisation."""
+    return hmac.digest(key, org.encode(), "sha256")
+
+
+def allow_finding(tx: Tx, who: Principal | OrgId, fingerprint: str, reason: str, now_ms: int) -> None:
+    org, member = (who.org, who.member) if isinstance(who, Principal) else (who, "operator")
+    if not reason.strip() or len(reason) > 500 or "\0" in reason:
+        raise Refusal(
+            422, "bad request", "an allowance needs a reason of 1 to 500 characters", "say why it is none"
+        )
+    if len(fingerprint) != 20 or not set(fingerprint) <= set("0123456789abcdef"):
+        raise Refusal(
+            422,
+            "bad request",
+            f"{fingerprint[:80]!r} is no fingerprint",
+            "copy the one that a refusal has told",
+        )
+    tx.rows(
+        "INSERT INTO allowance VALUES (?, ?, ?, ?, ?) ON CONFLICT (org, fingerprint)"
+        " DO UPDATE SET reason = excluded.reason, member = excluded.member, at = excluded.at",
+        *(org, fingerprint, reason, member, now_ms),
+    )
+    record(tx, who, "secret.allow", now_ms, detail=fingerprint)
+
+
+def read_allowances(tx: Tx, org: OrgId) -> list[Allowance]:
+    rows = tx.rows("SELECT fingerprint, reason FROM allowance WHERE org = ?", org)
+    return [Allowance(Fingerprint(text_of(row[0])), text_of(row[1])) for row in rows]
+
+
+def check_secrets(texts: Mapping[str, str], key: bytes, allowances: Iterable[Allowance]) -> None:
+    """`Refusal` 422 that names rule and line of what was found, by the key or checksum of its text.
+
+    Some tenths of a second of work for the largest request: run it in a thread.
+    """
+    allowed = tuple(allowances)
+    found = {name: _inspect(text, key, allowed) for name, text in texts.items()}
+    joined = "".join(texts.values())
+    if len(texts) > 1 and len(joined) <= MAX_CHARS and all(one.is_clean for one in found.values()):
+        # Half a key at the end of one file and half at the beginning of the next.
+        found["all together"] = _inspect(joined, key, allowed)
+    blocked = {name: one for name, one in found.items() if not one.is_clean}
+    if not blocked:
+        return
+    raise Refusal(
+        422,
+        "secret",
+        f"{len(blocked)} of {len(texts)} texts seem to hold a secret; nothing was stored",
+        "take it out, or have an admin allow its fingerprint with a reason",
+        extras={"secrets": {name: _told(one) for name, one in blocked.items()}},
+    )
+
+
+def _inspect(text: str, key: bytes, allowed: tuple[Allowance, ...]) -> Inspection:
+    return find_secrets(text, key=key, allowances=allowed)
+
+
+def _told(inspection: Inspection) -> list[dict[str, object]]:
+    told = [_finding(one) for one in inspection.findings]
+    if inspection.refusal is not None:
+        told.append({"rule": "refused", "name": WHY[inspection.refusal], "line": 1, "fingerprint": ""})
+    return told
+
+
+def _finding(one: Finding) -> dict[str, object]:
+    return {"rule": cast("str", one.rule), "name": one.name, "line": one.line, "fingerprint": one.fingerprint}

@@ -1,0 +1,94 @@
+"""A team on a database: an organisation, its people and a repository, made as the commands make them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeVar
+
+from sevenfold.server.committing import Writer
+from sevenfold.server.database import Database, Tx
+from sevenfold.server.limits import Limits
+from sevenfold.server.memory import Contents, commit, read_contents, store_bodies, upsert
+from sevenfold.server.people import Org, add_member, add_org, add_token, find_principal, hash_token
+from sevenfold.server.repos import claim_repo
+from sevenfold.server.rights import SCOPES, Principal, Role
+from sevenfold.sync.protocol import Applied, Change, Commit, RepoId, TeamKey, checksum_of, commit_id
+
+T = TypeVar("T")
+
+_NUMBERS = count(1)
+"""Teams share a database, as they would."""
+
+NOON = 1_800_000_000_000
+"""Some moment, in milliseconds."""
+
+
+@dataclass(slots=True)
+class Team:
+    database: Database
+    name: str = field(default_factory=lambda: f"acme {next(_NUMBERS)}")
+    limits: Limits = field(default_factory=Limits)
+    now_ms: int = NOON
+    org: Org = field(init=False)
+    owner: Principal = field(init=False)
+    repo: RepoId = field(init=False)
+    token: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.org = self.database.write(None, lambda tx: add_org(tx, self.name, self.now_ms)).result()
+        self.write(lambda tx: add_member(tx, self.org.id, "ada", "owner", self.now_ms))
+        self.token = self.add_token("ada")
+        self.owner = self.principal(self.token)
+        self.repo = self.claim("acme/app")
+
+    def write(self, work: Callable[[Tx], T]) -> T:
+        return self.database.write(self.org.id, work).result()
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        return self.database.read(self.org.id, work).result()
+
+    def add(self, name: str, role: Role) -> Principal:
+        self.write(lambda tx: add_member(tx, self.org.id, name, role, self.now_ms))
+        return self.principal(self.add_token(name))
+
+    def add_token(self, member: str, *scopes: str) -> str:
+        wanted = scopes or SCOPES
+        return self.write(lambda tx: add_token(tx, self.org.id, member, wanted, self.now_ms, lasts=None)).text
+
+    def principal(self, token: str) -> Principal:
+        found = self.read(lambda tx: find_principal(tx, self.org.id, hash_token(token), self.now_ms))
+        assert found is not None
+        return found
+
+    def claim(self, name: str) -> RepoId:
+        return self.write(
+            lambda tx: claim_repo(tx, self.org.id, name, "", "admin", self.now_ms, self.limits)
+        ).id
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(self.owner, self.repo, self.now_ms, self.limits)
+
+    def send(self, *bodies: str) -> None:
+        self.write(lambda tx: store_bodies(tx, self.writer, bodies))
+
+    def commit(self, *changes: Change, id_: str | None = None) -> Applied:
+        wanted = Commit(commit_id("laptop", changes), changes)
+        if id_ is not None:
+            wanted = Commit(type(wanted.id)(id_), changes)
+        return self.write(lambda tx: commit(tx, self.writer, wanted))
+
+    def put(self, texts: Mapping[str, str], if_match: frozenset[str] | None = None) -> Applied:
+        return self.write(lambda tx: upsert(tx, self.writer, texts, if_match))
+
+    def contents(self) -> Contents:
+        return self.read(lambda tx: read_contents(tx, self.owner, self.repo, bodies=True))
+
+    def texts(self) -> dict[str, str | None]:
+        return {str(key): entry.content for key, entry in self.contents().entries.items()}
+
+
+def change(key: str, expected: int, text: str | None) -> Change:
+    return Change(TeamKey(key), expected, None if text is None else checksum_of(text))
