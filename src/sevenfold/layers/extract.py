@@ -1,0 +1,172 @@
+"""Layer 5, extraction: when a turn is looked through for what is worth remembering, and how a fork is "
+"told to
+(SPEC F6 to F9)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import ClassVar, Literal
+
+from sevenfold.core.memories import INDEX, Memory
+from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
+from sevenfold.core.settings import amount, choice, limit, switch
+from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.layers.compact_summary import is_head
+from sevenfold.layers.extract_rules import agrees, find_statements
+from sevenfold.layers.extract_said import own_words
+from sevenfold.layers.fences import fenced
+from sevenfold.layers.forks import ForkBrief, Permit
+
+KIND = "extraction"
+MAX_ROUNDS = 5
+"""One to read, one to write, and what it takes to mend a draft that was refused (SPEC F6)."""
+READERS = ("read", "grep", "glob")
+WRITERS = ("memory", "write", "edit")
+"""The tools by which a memory can be written; which of them are there is the agent's affair."""
+
+_CUE = re.compile(
+    r"\b(?:remember|prefer|always|never|don't|do not|stop|instead|rather|decided|agreed|policy|rule|"
+    r"convention|"
+    r"deadline|freeze|because|our|we use|we're|we are|the team|stakeholders?|i'm|i am|my|actually|wrong|"
+    r"correct)\b",
+    re.IGNORECASE,
+)
+CUE_WORDS = 5
+"""A shorter message that holds such a word is a remark on the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionSettings:
+    SECTION: ClassVar[str] = "extraction"
+
+    enabled: bool = switch(True)
+    """On: what a user says about how to work is of no use to the next session unless somebody keeps it."""
+
+    writer: str = choice("auto", "auto", "model", "rules")
+    """Auto: a fork of the conversation, after turns in which the user said something that could be "
+    "worth it.
+    Model: a fork after every turn. Rules: no model; only what is stated in so many words."""
+
+    every_turns: int = amount(1, at_least=1)
+    """What was said is freshest in the turn in which it was said, and the prefix is warm then."""
+
+    rounds: int = limit(MAX_ROUNDS, at_least=1, at_most=MAX_ROUNDS)
+    """Model calls of one fork: see SPEC F6."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionFacts:
+    """What is known when a turn has ended."""
+
+    turns: int
+    """Since the last look, this one included."""
+    wrote_memory: bool = False
+    """The main agent itself wrote memory in them."""
+    has_words: bool = True
+    """The user said something in words of their own."""
+    has_cue: bool = True
+    """Something among them could be worth remembering."""
+    has_model: bool = True
+
+
+Step = Literal["wait", "pass", "skip", "fork", "rules"]
+"""`pass`: there is nothing to find. `skip`: the main agent has done it already (SPEC F7)."""
+
+
+def next_step(facts: ExtractionFacts, settings: ExtractionSettings) -> Step:
+    """What to do about the turns since the last look."""
+    if not settings.enabled or facts.turns < settings.every_turns:
+        return "wait"
+    if facts.wrote_memory:
+        return "skip"
+    if not facts.has_words:
+        return "pass"
+    if settings.writer == "rules" or not facts.has_model:
+        return "rules"
+    return "fork" if facts.has_cue or settings.writer == "model" else "pass"
+
+
+def has_cue(own: str, *, is_answer: bool) -> bool:
+    """Whether a user's own words could hold something worth remembering: cheap, and rather too often "
+    "yes."""
+    if agrees(own) or find_statements(own, is_answer=is_answer):
+        return True
+    return len(own.split()) >= CUE_WORDS and bool(_CUE.search(own))
+
+
+def user_words(message: Message) -> str:
+    """A user's own words in a message; empty where it is a tool's, a program's or another agent's."""
+    if message.role != "user" or is_head(message):
+        return ""
+    texts = (block.text for block in message.blocks if isinstance(block, Text))
+    own = (own_words(text) for text in texts if not text.lstrip().startswith("<"))
+    return "\n\n".join(part for part in own if part)
+
+
+def wrote_memory(messages: Sequence[Message], folder: str) -> bool:
+    """Whether the agent itself wrote memory, with a tool that went through (SPEC F7)."""
+    failed = {
+        block.tool_use_id
+        for message in messages
+        for block in message.blocks
+        if isinstance(block, ToolResult) and block.is_error
+    }
+    uses = (block for message in messages for block in message.blocks if isinstance(block, ToolUse))
+    return any(use.id not in failed and _writes(use, folder) for use in uses)
+
+
+def _writes(use: ToolUse, folder: str) -> bool:
+    name = use.name.lower()
+    if name == "memory":
+        word = use.input.get("action", use.input.get("command"))
+        return word in ("write", "delete", "create", "str_replace", "insert", "rename")
+    paths = (use.input.get(key) for key in PATH_KEYS)
+    named = [path for path in paths if isinstance(path, str) and path.startswith(f"{folder.rstrip('/')}/")]
+    return bool(named) and name not in READERS
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A memory as the manifest shows it."""
+
+    memory: Memory
+    modified: datetime
+
+
+def render_manifest(listed: Iterable[Listed]) -> str:
+    """A line for each memory (SPEC F10), so that no call is spent on listing."""
+    lines = [
+        f"- [{item.memory.kind or 'memory'}] {item.memory.key} ({item.modified:%Y-%m-%dT%H:%M}): "
+        f"{item.memory.description}"
+        for item in listed
+    ]
+    return "\n".join(lines) or "nothing yet"
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionTask:
+    """What a fork is to look through."""
+
+    messages: int
+    manifest: str
+    tool: str
+    today: date
+    tools: tuple[str, ...]
+    """What the conversation declares of what a fork may use."""
+    rounds: int = MAX_ROUNDS
+
+
+def brief(task: ExtractionTask, prompt: str) -> ForkBrief:
+    """The fork that writes memories: it may read, and what it writes goes to a gate (SPEC F9)."""
+    filled = {
+        "messages": str(task.messages),
+        "today": task.today.isoformat(),
+        "tool": task.tool,
+        "manifest": fenced("memory-index", task.manifest, label=INDEX),
+    }
+    directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
+    permits = tuple(Permit(name) for name in (*READERS, *WRITERS) if name in task.tools)
+    return ForkBrief(KIND, directive, permits, max_rounds=task.rounds)

@@ -1,0 +1,263 @@
+"""The gate before a memory (SPEC F4, F14): what may be written, whose words it is, and why not.
+
+Asked of every draft, whoever wrote it. In doubt it says no: what is not written can be said again, and what
+is wrongly remembered comes back for months.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Literal, TypeAlias
+
+from sevenfold.core.memories import KINDS, Memory, write_memory
+from sevenfold.core.provenance import Origin, join_taint
+from sevenfold.core.secrets import WHY, find_secrets
+from sevenfold.layers.absolute_dates import make_absolute
+from sevenfold.layers.extract_unsaved import UNSAVED, UnsavedRule, without_code
+from sevenfold.layers.memory_facts import NEGATION, Fact, covers, read_fact, split_facts
+from sevenfold.layers.stems import content_stems, cut_words, make_slug, split_sentences
+from sevenfold.layers.taint import Judgement, Witnesses
+
+Rule: TypeAlias = (
+    UnsavedRule
+    | Literal["empty", "shape", "secret", "duplicate", "unchanged", "contradicts", "recalled", "other topic"]
+)
+"""Why a draft is refused."""
+
+MAX_BODY_BYTES = 8_000
+"""What recall shows of a file (SPEC F12): more would never be read."""
+MAX_DESCRIPTION_CHARS = 150
+SAME_SUBJECT = 0.6
+"""Of the words of the shorter of two facts, for them to be about the same thing."""
+LEAST_SUBJECT = 3
+"""Words that two facts must share at least before one can contradict the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A memory that somebody wants to write."""
+
+    key: str
+    name: str
+    description: str
+    kind: str
+    body: str
+    applies_to: tuple[str, ...] = ()
+    supersedes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A memory that is there."""
+
+    memory: Memory
+    sha256: str
+    origin: Origin
+
+
+Near: TypeAlias = Callable[[str], Sequence[Known]]
+"""The memories that are most like a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a draft is held against."""
+
+    witnesses: Witnesses
+    known: Sequence[Known]
+    near: Near
+    today: date
+    secret_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    key: str
+    rule: Rule
+    reason: str
+    other: str = ""
+    """The memory that says the same, or otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    key: str
+    text: str
+    base: str | None
+    """The version that it replaces; None: it is new."""
+    judgement: Judgement
+
+
+def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
+    """Whether a draft becomes a memory, as it would be written."""
+    dated = replace(
+        draft,
+        description=" ".join(make_absolute(draft.description, ground.today).split()),
+        body=make_absolute(draft.body, ground.today).strip(),
+    )
+    before = next((known for known in ground.known if known.memory.key == dated.key), None)
+    objection = (
+        _misshapen(dated)
+        or _unsaved(dated)
+        or _secret(dated, ground.secret_key)
+        or _known(dated, before, ground)
+        or _recalled(dated, before, ground.witnesses)
+    )
+    if objection is not None:
+        return objection
+    found = _judged(dated, before, ground)
+    named = dated if found.taint else _with_own_head(dated, before, ground.witnesses)
+    text = write_memory(
+        named.name,
+        named.description,
+        named.kind,
+        named.body,
+        applies_to=named.applies_to,
+        supersedes=named.supersedes,
+    )
+    return Admitted(named.key, text, before.sha256 if before else None, found)
+
+
+def _misshapen(draft: Draft) -> Refused | None:
+    if not draft.body or not content_stems(draft.body):
+        return Refused(draft.key, "empty", "it says nothing; write the memory itself as content")
+    if draft.kind not in KINDS:
+        return Refused(draft.key, "shape", f"its type is {draft.kind!r}; use one of {', '.join(KINDS)}")
+    if not draft.description or len(draft.description) > MAX_DESCRIPTION_CHARS:
+        told = f"its description has {len(draft.description)} characters"
+        return Refused(draft.key, "shape", f"{told}; say in 1 to {MAX_DESCRIPTION_CHARS} when it matters")
+    size = len(draft.body.encode("utf-8", "replace"))
+    if size > MAX_BODY_BYTES:
+        return Refused(
+            draft.key, "shape", f"it has {size:,} bytes, and {MAX_BODY_BYTES:,} are shown; split it"
+        )
+    return None
+
+
+def _unsaved(draft: Draft) -> Refused | None:
+    """What is not saved, even on request: when most of it is that."""
+    prose = without_code(draft.body)
+    if len(prose.strip()) < len(draft.body) / 2:
+        return Refused(
+            draft.key, "code", "most of it is code, which the project has; keep the decision alone"
+        )
+    sentences = split_sentences(prose)
+    for kind in UNSAVED:
+        hits = sum(kind.holds(sentence) for sentence in sentences)
+        if 2 * hits >= len(sentences) or (hits and kind.holds(draft.description)):
+            return Refused(draft.key, kind.rule, f"not saved: {kind.reason}")
+    return None
+
+
+def _secret(draft: Draft, key: bytes) -> Refused | None:
+    text = "\n".join((draft.name, draft.description, *draft.applies_to, draft.body))
+    found = find_secrets(text, key=key)
+    if found.is_clean:
+        return None
+    if found.findings:
+        rules = ", ".join(sorted({finding.rule for finding in found.findings}))
+        return Refused(draft.key, "secret", f"it holds a secret ({rules}); write where it is kept instead")
+    return Refused(draft.key, "secret", WHY[found.refusal or "too much work"])
+
+
+def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None:
+    facts = split_facts(draft.body)
+    if before is not None:
+        old = split_facts(before.memory.body)
+        if facts and _covered(facts, old) and _covered(old, facts):
+            return Refused(draft.key, "unchanged", f"{draft.key} says so already", draft.key)
+        if not _is_kin(draft, before.memory):
+            reason = f"{draft.key} is about something else; choose another name, or update what is there"
+            return Refused(draft.key, "other topic", reason, draft.key)
+    for other in ground.near(f"{draft.description}\n{draft.body}"):
+        key = other.memory.key
+        if key == draft.key or key in draft.supersedes:
+            continue
+        old = split_facts(other.memory.body)
+        if facts and _covered(facts, old):
+            return Refused(draft.key, "duplicate", f"{key} says so already", key)
+        clash = _clash(facts, old)
+        if clash:
+            reason = f"{key} says otherwise: {clash.text[:200]!r}; write the new version to {key}"
+            return Refused(draft.key, "contradicts", reason, key)
+    return None
+
+
+def _covered(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
+    return all(any(covers(said, fact) for said in by) for fact in facts)
+
+
+def _clash(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
+    """The fact among the old ones that one of the new ones contradicts: the same subject, and another "
+    "number,
+    name or sign."""
+    for fact in facts:
+        for said in old:
+            if _is_same_subject(fact, said) and _differ(fact.hard, said.hard):
+                return said
+    return None
+
+
+def _is_same_subject(fact: Fact, said: Fact) -> bool:
+    mine, theirs = frozenset(fact.words), frozenset(said.words)
+    shared = len(mine & theirs)
+    return shared >= LEAST_SUBJECT and shared >= SAME_SUBJECT * min(len(mine), len(theirs))
+
+
+def _differ(new: frozenset[str], old: frozenset[str]) -> bool:
+    """Each has something that the other has not, or one says no."""
+    is_turned = (NEGATION in new) != (NEGATION in old)
+    return is_turned or bool(new - old and old - new)
+
+
+def _is_kin(draft: Draft, memory: Memory) -> bool:
+    """Whether a draft is about what the memory of its name is about."""
+    mine = content_stems(f"{draft.name} {draft.description} {draft.body}")
+    theirs = content_stems(f"{memory.name} {memory.description} {memory.body}")
+    return len(mine & theirs) >= min(2, len(theirs))
+
+
+def _recalled(draft: Draft, before: Known | None, witnesses: Witnesses) -> Refused | None:
+    """What the program itself said in this conversation is known, and not learnt again."""
+    old = split_facts(before.memory.body) if before else ()
+    fresh = [text for text in split_sentences(draft.body) if not _stands(text, old)]
+    if fresh and all(witnesses.was_told(text) and not witnesses.supports(text) for text in fresh):
+        reason = "it was recalled from memory, or read from an instruction file, in this conversation"
+        return Refused(draft.key, "recalled", reason)
+    return None
+
+
+def _judged(draft: Draft, before: Known | None, ground: Ground) -> Judgement:
+    """Whose words the new parts are; what stood there before has its own taint, and brings it along."""
+    old = split_facts(before.memory.body) if before else ()
+    fresh = [text for text in split_sentences(draft.body) if not _stands(text, old)]
+    found = ground.witnesses.judge("\n".join(fresh))
+    return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
+
+
+def _with_own_head(draft: Draft, before: Known | None, witnesses: Witnesses) -> Draft:
+    """A name and a description that say no more than the body: the index shows nothing else of a "
+    "memory, and
+    a stranger's rule would do its work there as well."""
+    if not witnesses.taints:
+        return draft
+    own = witnesses.hearing(draft.body)
+    if not own.supports(draft.description):
+        first = next(iter(split_sentences(draft.body)), draft.key)
+        draft = replace(draft, description=cut_words(first, MAX_DESCRIPTION_CHARS))
+    if before is not None or (_is_said(own, draft.key.removesuffix(".md")) and _is_said(own, draft.name)):
+        return draft
+    slug = make_slug(draft.description)
+    return replace(draft, key=f"{slug}.md", name=slug)
+
+
+def _is_said(witnesses: Witnesses, name: str) -> bool:
+    return witnesses.supports(re.sub(r"[-_/]", " ", name))
+
+
+def _stands(sentence: str, old: Sequence[Fact]) -> bool:
+    fact = read_fact(sentence)
+    return any(covers(said, fact) for said in old)

@@ -1,0 +1,303 @@
+"""Who said what a memory says (SPEC F13, F14): found in the conversation, never taken from a model's word.
+
+A sentence is the user's when they said it in their own words: enough of its stems stand together in one thing
+that they said, it says no where they said no, and every address, number and name in it came from them. Any
+other sentence, in a conversation that holds a tool's, a page's or another agent's words, may be theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from sevenfold.core.messages import (
+    Block,
+    Compaction,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    ToolResult,
+    ToolUse,
+    ToolUseId,
+)
+from sevenfold.core.provenance import SaidBy, Taint
+from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.layers.compact_summary import is_head
+from sevenfold.layers.context_sources import REMINDER
+from sevenfold.layers.extract_said import is_reported, own_words
+from sevenfold.layers.forks import FORK_MARK
+from sevenfold.layers.mail import MAIL_MARK
+from sevenfold.layers.stems import (
+    content_stems,
+    exact_words,
+    is_negated,
+    plain,
+    split_clauses,
+    split_sentences,
+)
+
+Voice: TypeAlias = Literal["user", "model", "told", "foreign"]
+"""`told`: by the program, such as instruction files and what was recalled. `foreign`: by anybody else."""
+
+FLOOR = 0.6
+"""How much of a sentence has to be in what the user said. Half lets a stranger fill the other half."""
+CLAUSE_FLOOR = 0.5
+"""And of each part of it: "run the linter and mail the keys" is not carried by its first half."""
+LEAD = 0.25
+"""By how much another's words may be nearer to a sentence than the user's before it counts as theirs."""
+TRACE = 0.4
+"""From here on a sentence is likely from this source; below, it could be from any."""
+TOLD = 0.85
+"""So near to what the program said that it is the same."""
+MAX_LINES = 4_000
+"""Lines of one foreign text that are compared. Beyond that it is a source all the same."""
+
+_WEB = frozenset({"web_fetch", "web_search", "webfetch", "websearch", "fetch", "browse"})
+_MAIL = frozenset({"send_message", "read_mail", "mail", "inbox"})
+_TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Words of one voice."""
+
+    voice: Voice
+    text: str
+    at: int
+    """The message they stand in, from 0."""
+    taint: Taint | None = None
+    """Of foreign words: where they came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whose words a text is."""
+
+    said_by: SaidBy
+    taint: frozenset[Taint] = frozenset()
+    messages: tuple[int, ...] = ()
+    """Where in the conversation it was said."""
+    unsupported: tuple[str, ...] = ()
+    """Sentences that are not the user's."""
+
+
+def split_passages(messages: Sequence[Message]) -> tuple[Passage, ...]:
+    """Everything that a model was shown, by whose words it is."""
+    calls = {
+        block.id: block for message in messages for block in message.blocks if isinstance(block, ToolUse)
+    }
+    return tuple(passage for at, message in enumerate(messages) for passage in _passages(message, at, calls))
+
+
+def judge(text: str, passages: Sequence[Passage]) -> Judgement:
+    """Whose words a text is that was written after all this was said."""
+    return Witnesses(passages).judge(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Words that were said together."""
+
+    stems: frozenset[str]
+    is_negated: bool
+    at: int
+
+
+@dataclass(slots=True)
+class Witnesses:
+    """A conversation, ready to be asked about one text after another."""
+
+    passages: Sequence[Passage]
+    _units: list[_Unit] = field(default_factory=list[_Unit])
+    _exact: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        for passage in self.passages:
+            if passage.voice == "user":
+                self._units += _units(passage)
+                self._exact |= exact_words(passage.text)
+
+    @property
+    def taints(self) -> frozenset[Taint]:
+        """Every kind of stranger that had a word."""
+        foreign = (passage for passage in self.passages if passage.voice == "foreign")
+        return frozenset(passage.taint for passage in foreign if passage.taint is not None)
+
+    def judge(self, text: str) -> Judgement:
+        places: set[int] = set()
+        strangers: set[Taint] = set()
+        unsupported: list[str] = []
+        for sentence in split_sentences(text):
+            place = self._find_user(sentence)
+            if place is None:
+                unsupported.append(sentence)
+                strangers |= self._find_strangers(sentence)
+            else:
+                places.add(place)
+        said_by: SaidBy = "tool output" if strangers else "model" if unsupported else "user"
+        return Judgement(said_by, frozenset(strangers), tuple(sorted(places)), tuple(unsupported))
+
+    def supports(self, sentence: str) -> bool:
+        """Whether the user said this."""
+        return self._find_user(sentence) is not None
+
+    def hearing(self, text: str) -> Witnesses:
+        """The same conversation, with this as the user's words too."""
+        return Witnesses((*self.passages, Passage("user", text, -1)))
+
+    def was_told(self, sentence: str) -> bool:
+        """Whether the program said this itself: an instruction file, or a memory that was recalled."""
+        stems, negated = content_stems(sentence), is_negated(sentence)
+        told = (line for passage in self.passages if passage.voice == "told" for line in _lines(passage.text))
+        return any(
+            line.is_negated == negated and len(stems & line.stems) >= TOLD * len(stems)
+            for line in told
+            if stems
+        )
+
+    def _find_user(self, sentence: str) -> int | None:
+        """The message in which the user said this; None where they did not."""
+        if not exact_words(sentence) <= self._exact:
+            return None
+        stems, negated = content_stems(sentence), is_negated(sentence)
+        if not stems:
+            # Nothing but idle words and exact ones: it needs a place of its own to stand in.
+            return next((unit.at for unit in self._units if unit.is_negated == negated), None)
+        best = max(
+            (unit for unit in self._units if unit.is_negated == negated),
+            key=lambda unit: len(stems & unit.stems),
+            default=None,
+        )
+        share = len(stems & best.stems) / len(stems) if best else 0.0
+        if best is None or share < FLOOR or not self._has_clauses(sentence, best):
+            return None
+        nearest = max((shown.share for shown in self._shown(stems, negated)), default=0.0)
+        return best.at if nearest <= share + LEAD else None
+
+    def _has_clauses(self, sentence: str, unit: _Unit) -> bool:
+        near = {stem for other in self._units if other.at == unit.at for stem in other.stems}
+        for clause in split_clauses(sentence):
+            stems = content_stems(clause)
+            if len(stems) > 1 and len(stems & near) / len(stems) < CLAUSE_FLOOR:
+                return False
+        return True
+
+    def _find_strangers(self, sentence: str) -> set[Taint]:
+        """From whom a sentence is that is not the user's: who said something like it, else anybody."""
+        stems = content_stems(sentence)
+        near: set[Taint] = {shown.taint for shown in self._shown(stems, None) if shown.share >= TRACE}
+        return near or set(self.taints)
+
+    def _shown(self, stems: frozenset[str], negated: bool | None) -> Iterator[_Shown]:
+        """Each foreign line and how much of a sentence is in it."""
+        for passage in self.passages if stems else ():
+            if passage.taint is None:
+                continue
+            for line in _lines(passage.text):
+                if negated is None or line.is_negated == negated:
+                    yield _Shown(passage.taint, len(stems & line.stems) / len(stems))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    taint: Taint
+    share: float
+
+
+def _units(passage: Passage) -> Iterator[_Unit]:
+    """What a user said, by clause, by sentence and as a whole: a memory may put two sentences into one."""
+    sentences = split_sentences(passage.text)
+    told = [sentence for sentence in sentences if not is_reported(sentence)]
+    parts = (*told, *(clause for sentence in told for clause in split_clauses(sentence)))
+    for part in (*parts, " ".join(told)):
+        yield _Unit(content_stems(part), is_negated(part), passage.at)
+
+
+@lru_cache(maxsize=256)
+def _lines(text: str) -> tuple[_Unit, ...]:
+    found = split_sentences(text)[:MAX_LINES]
+    return tuple(_Unit(content_stems(part), is_negated(part), 0) for part in found)
+
+
+def _passages(message: Message, at: int, calls: Mapping[ToolUseId, ToolUse]) -> Iterator[Passage]:
+    for block in message.blocks:
+        match block:
+            case Text() if message.role == "assistant":
+                yield Passage("model", block.text, at)
+            case Text() if is_head(message):
+                yield Passage("foreign", block.text, at, "transcript")
+            case Text() if message.role == "system":
+                yield _told(block.text, at)
+            case Text():
+                yield from _said(block.text, at)
+            case ToolResult():
+                yield Passage("foreign", _text_of(block), at, taint_of(calls.get(block.tool_use_id)))
+            case Image() | Document() if message.role == "user":
+                # What it says cannot be read here, and the model has read it.
+                yield Passage("foreign", "", at, "transcript")
+            case Compaction():
+                yield Passage("foreign", block.content or "", at, "transcript")
+            case Opaque():
+                yield Passage("foreign", "", at, "tool")
+            case _:
+                pass
+
+
+def taint_of(use: ToolUse | None) -> Taint:
+    """What a tool's result is tainted with."""
+    name = use.name.lower() if use else ""
+    if name.startswith("mcp__") or name.startswith("mcp_"):
+        return "mcp"
+    if name in _WEB:
+        return "web"
+    if name in _MAIL:
+        return "mail"
+    named = [use.input.get(key) for key in (*PATH_KEYS, "name", "key")] if use else []
+    if any(isinstance(path, str) and _TEAM.search(path) for path in named):
+        return "team"
+    return "tool"
+
+
+def _told(text: str, at: int) -> Passage:
+    """What the program says holds words of others: of files, of servers, of what was recalled."""
+    return Passage("told", text, at, "tool")
+
+
+def _said(text: str, at: int) -> Iterator[Passage]:
+    """A user's message: their own words, and what they pasted or others sent."""
+    start = text.lstrip()
+    if start.startswith(FORK_MARK):
+        return
+    if start.startswith(MAIL_MARK):
+        yield Passage("foreign", text, at, "mail")
+        return
+    if start.startswith(f"<{REMINDER}>"):
+        yield _told(text, at)
+        return
+    own = plain(own_words(text))
+    if own:
+        yield Passage("user", own, at)
+    if len(own.split()) < len(text.split()):
+        yield Passage("foreign", _without(text, own), at, "transcript")
+
+
+def _without(text: str, own: str) -> str:
+    kept = set(own.split("\n"))
+    return "\n".join(line for line in text.split("\n") if line not in kept)
+
+
+def _text_of(result: ToolResult) -> str:
+    if isinstance(result.content, str) or result.content is None:
+        return result.content or ""
+    return "\n".join(_block_texts(result.content))
+
+
+def _block_texts(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, Text):
+            yield block.text
