@@ -20,7 +20,7 @@ from sevenfold.core.events import Emit, Event
 from sevenfold.core.messages import Message, Text, ToolResult
 from sevenfold.layers.mail import LEAD
 from sevenfold.providers.provider import Provider
-from sevenfold.run.permissions import Mode
+from sevenfold.run.permissions import Ask, Mode, nobody
 from sevenfold.run.tasks import Tasks
 from sevenfold.run.tool import Tool
 from tests.agent.workshop import Noted, Plain
@@ -53,6 +53,7 @@ class Crew:
     children: list[Child] = field(default_factory=list[Child])
     more_environ: dict[str, str] = field(default_factory=dict[str, str])
     tasks: Tasks = field(default_factory=Tasks)
+    ask: Ask = nobody
 
     @property
     def environ(self) -> dict[str, str]:
@@ -104,6 +105,7 @@ class Crew:
             self.mode,
             provider=self.provider,
             tools=tools,
+            ask=self.ask,
             emit=self.noted,
             clock=self.clock,
             environ=self.environ,

@@ -18,6 +18,8 @@ from sevenfold.agent.teammates import Charge, read_charge
 from sevenfold.core.errors import WireError
 from sevenfold.layers.mail import LEAD, Named, Note, ShutdownRequest
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.permissions import Answer as Permitted
+from sevenfold.run.permissions import Question
 from sevenfold.store.spend_book import Charge as Paid
 from sevenfold.store.spend_book import SpendBook
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool
@@ -105,6 +107,39 @@ def test_a_teammate_works_answers_is_asked_and_ends_when_it_agrees_to(tmp_path: 
     assert [entry.status for entry in sim.ledger.entries] == [200] * len(sim.ledger.entries)
 
 
+def test_what_a_teammate_may_do_is_asked_of_the_leads_person_and_what_it_pays_is_in_the_leads_bill(
+    tmp_path: Path,
+) -> None:
+    asked: list[Question] = []
+
+    async def ask(question: Question) -> Permitted:
+        asked.append(question)
+        return Permitted(question.use.input.get("content") == "good", words="said by the person")
+
+    def writes(prompt: Prompt) -> Reply:
+        if not prompt.results:
+            calls = [
+                call_tool("write", {"file_path": f"{text}.txt", "content": text}) for text in ("good", "bad")
+            ]
+            return Reply(tuple(calls))
+        return answer("Written.")
+
+    with Simulator(writes) as sim, ScriptedProvider([say(calls=call()), say("Started.")]) as models:
+        crew = crew_on(sim, tmp_path, models)
+        crew.mode, crew.ask = "ask", ask
+
+        async def tell(lead: Lead) -> None:
+            await lead.agent.run_turn("Go.")
+            await lead.agent.inbox.wait()
+            paid = next(lane for lane in lead.agent.spent if lane.who == "teammate")
+            assert paid.calls == 2
+            assert paid.cost == sim.ledger.total_cost()
+
+        work(crew, tell)
+    assert [question.reason.startswith("agent 'ada'") for question in asked] == [True, True]
+    assert sorted(path.name for path in crew.project.glob("*.txt")) == ["good.txt"]
+
+
 def test_a_teammate_goes_with_its_lead(tmp_path: Path) -> None:
     with Simulator(mate) as sim, ScriptedProvider([say(calls=call()), say("Started.")]) as models:
         crew = crew_on(sim, tmp_path, models)
@@ -177,6 +212,8 @@ def test_a_teammate_that_cannot_work_is_told_with_the_reason(tmp_path: Path) -> 
 LEAD_SCRIPT = """
 import asyncio, sys
 from pathlib import Path
+from sevenfold.run.permissions import Answer as Permitted
+from sevenfold.run.permissions import Question
 from sevenfold.providers.scripted import ScriptedProvider, say
 from tests.agent.test_teammate import call
 from tests.agent.crews import Crew

@@ -340,7 +340,7 @@ class Agent:
     @property
     def spent(self) -> tuple[Spent, ...]:
         """What was billed since the session was opened here, to agents that it started too, by whose calls
-        they were. A teammate, in another process, keeps its own account."""
+        they were. A teammate that goes on by itself keeps its own account."""
         return (*self.session.spent, *self.crew.spent())
 
     @property

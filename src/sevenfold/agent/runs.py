@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,23 +13,29 @@ from sevenfold.agent.agent_memory import AgentMemory, MemoryPlaces, read_memory
 from sevenfold.agent.definitions import choose_mode, choose_model
 from sevenfold.agent.fork_wave import ForkWave, is_warm
 from sevenfold.agent.ground import Ground
+from sevenfold.agent.lifeline import Asked, Paid, read_said
 from sevenfold.agent.members import Child, Ending, Labelled, Member, OpenChild, Order
 from sevenfold.agent.post_office import PostOffice
 from sevenfold.agent.progress import ProgressLines
 from sevenfold.agent.roster import APPROVED, Listed
 from sevenfold.agent.seen import Seen, ToolStarted
 from sevenfold.agent.send_message import SEND_MESSAGE
-from sevenfold.agent.teammates import Charge, start_process
+from sevenfold.agent.teammates import Charge, Process, start_process
 from sevenfold.agent.worktree import WORKTREES, WorktreeEnd, Worktrees
+from sevenfold.core.errors import WireError
+from sevenfold.core.events import MailSkipped
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.core.usage import add_up
+from sevenfold.core.usage import add_up, read_openai_usage, read_usage
 from sevenfold.layers.forks import ForkBrief, Permit
 from sevenfold.run.permissions import Answer, Ask, Guard, Mode, Question, nobody
 from sevenfold.run.reach import Reach
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress, Tool
 from sevenfold.store.offload import durably
+
+LAST_WORDS = timedelta(seconds=5)
+"""For what a process that has ended said last to be read."""
 
 AGENT = "agent"
 STARTS = frozenset({AGENT, SEND_MESSAGE})
@@ -218,12 +224,42 @@ class Runs:
             order.is_detached,
         )
         process = await start_process(charge, self.lead.place.environ)
+        attending = asyncio.create_task(self._attend(process, member))
         try:
             wrong = await process.wait()
+            await asyncio.wait({attending}, timeout=LAST_WORDS.total_seconds())
         finally:
+            await _end(attending)
             if not order.is_detached:
                 await process.end()
         return Ending("failed" if wrong else "answered", wrong)
+
+    async def _attend(self, process: Process, member: Member) -> None:
+        """Ask for a teammate what it may do, and book what it pays, until it has ended."""
+        asking: set[asyncio.Task[None]] = set()
+        try:
+            async for line in process.hear():
+                try:
+                    said = read_said(line)
+                    if isinstance(said, Asked):
+                        asking.add(asyncio.create_task(self._answer(process, member, said)))
+                    else:
+                        self._book(said)
+                except WireError as error:
+                    self.lead.place.emit(MailSkipped(member.name, str(error)))
+        finally:
+            for task in asking:
+                await _end(task)
+
+    async def _answer(self, process: Process, member: Member, asked: Asked) -> None:
+        guard = self.lead.toolbox.guard
+        # Between the questions of the lead and of its agents here: a person is asked one thing at a time.
+        async with guard.grants.asking if isinstance(guard, Guard) else nullcontext():
+            process.answer(asked.id, await self._ask(member)(asked.question))
+
+    def _book(self, paid: Paid) -> None:
+        usage = (read_usage if paid.dialect == "anthropic" else read_openai_usage)(paid.wire)
+        self.lead.crew.add_usage(paid.who, paid.model, usage, self.lead.place.clock.now().date())
 
     async def _tell(self, member: Member, on_progress: OnProgress, every: timedelta) -> None:
         def say(line: str) -> None:

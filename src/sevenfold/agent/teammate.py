@@ -17,6 +17,7 @@ from sevenfold.agent.agent import Agent
 from sevenfold.agent.choose_provider import choose_provider
 from sevenfold.agent.ear import Ear
 from sevenfold.agent.ground import Ground, Wish
+from sevenfold.agent.lifeline import Lifeline, open_lifeline
 from sevenfold.agent.local_file import LocalFile
 from sevenfold.agent.members import Labelled
 from sevenfold.agent.post_office import PostOffice
@@ -51,6 +52,7 @@ from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
 from sevenfold.run.mcp_servers import nobody
 from sevenfold.run.permissions import Guard
+from sevenfold.run.permissions import nobody as nobody_asked
 from sevenfold.run.reach import Reach
 from sevenfold.run.spend import SpendSettings
 from sevenfold.store.offload import durably
@@ -128,8 +130,8 @@ class Teammate:
         return LEAD if sender == self._charge.lead else sender
 
 
-async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
-    """Be a teammate until it may end, or `gone` is set."""
+async def run_teammate(charge: Charge, line: Lifeline | None = None) -> None:
+    """Be a teammate until it may end, or whoever is at the other end of the line has gone."""
     async with AsyncExitStack() as exits:
         cwd, clock = Path(charge.cwd), SystemClock()
         environ = dict(os.environ)
@@ -150,7 +152,8 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
                 only=only,
                 also=(SendMessage(mate, charge.name),),
                 is_child=True,
-                provider=await _open_provider(charge, ground, environ, exits),
+                provider=await _open_provider(charge, ground, environ, exits, line),
+                ask=line.ask if line else nobody_asked,
             )
         )
         exits.push_async_callback(agent.close)
@@ -175,7 +178,7 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
         )
         exits.push_async_callback(ear.close)
         working = asyncio.create_task(mate.work(agent))
-        leaving = asyncio.create_task(gone.wait())
+        leaving = asyncio.create_task(line.hear() if line else asyncio.Event().wait())
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         leaving.cancel()
         if not working.done():
@@ -186,7 +189,7 @@ async def run_teammate(charge: Charge, gone: asyncio.Event) -> None:
 
 
 async def _open_provider(
-    charge: Charge, ground: Ground, environ: Mapping[str, str], exits: AsyncExitStack
+    charge: Charge, ground: Ground, environ: Mapping[str, str], exits: AsyncExitStack, line: Lifeline | None
 ) -> Provider:
     """Whom it asks. No person waits for the answers, so that all of them count against the caps."""
     settings, home = ground.settings, ground.folders.home
@@ -195,25 +198,23 @@ async def _open_provider(
     book = await durably(lambda: SpendBook.open(home))
     governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=ground.catalog)
     exits.push_async_callback(governor.close)
-    return Labelled(GovernedProvider(provider, governor), TEAMMATE)
+    return Labelled(GovernedProvider(provider, governor), TEAMMATE, line.pay if line else None)
 
 
 async def _run(charge: Charge) -> None:
-    loop, gone = asyncio.get_running_loop(), asyncio.Event()
-
-    def leave() -> None:
-        loop.remove_reader(sys.stdin.fileno())
-        gone.set()
-
-    if not charge.is_detached:
-        # Readable when the lead has closed its end, or died: nothing more is ever sent.
-        loop.add_reader(sys.stdin.fileno(), leave)
-    await run_teammate(charge, gone)
+    if charge.is_detached:
+        await run_teammate(charge)
+        return
+    telling, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)  # what a library prints is not for the lead
+    os.close(null)
+    await run_teammate(charge, await open_lifeline(os.dup(0), telling))
 
 
 def main() -> int:
     """Be a teammate, as the line on standard input says."""
     try:
+        # Nothing follows it until we ask, so that no more than this line is taken from the pipe.
         charge = read_charge(sys.stdin.buffer.readline())
         if charge.is_detached:
             _detach()

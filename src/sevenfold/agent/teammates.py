@@ -1,21 +1,23 @@
-"""Agents in processes of their own: how one is started, and that it goes when its starter does.
+"""Agents in processes of their own: how one is started, how it talks with its starter, and that it goes when
+that does.
 
-The starter holds the other end of the process's standard input. When that closes, however the starter died,
-the teammate ends its turn and goes.
+The starter holds the other ends of the process's standard input and output (see `lifeline`). When the first
+closes, however the starter died, the teammate ends its turn and goes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
+from sevenfold.agent.lifeline import MAX_LINE, write_answer
 from sevenfold.core.errors import AgentError, WireError
 from sevenfold.core.json import freeze_object, read_object, write_json
-from sevenfold.run.permissions import MODES, Mode
+from sevenfold.run.permissions import MODES, Answer, Mode
 
 MODULE = "sevenfold.agent.teammate"
 MAX_ERROR_CHARS = 2_000
@@ -83,6 +85,15 @@ class Process:
     def pid(self) -> int:
         return self._running.pid
 
+    async def hear(self) -> AsyncGenerator[bytes]:
+        """What it says, a line at a time, until it has ended."""
+        while self._running.stdout is not None and (line := await self._running.stdout.readline()):
+            yield line
+
+    def answer(self, asked: str, answer: Answer) -> None:
+        if self._running.stdin is not None and not self._running.stdin.is_closing():
+            self._running.stdin.write(write_answer(asked, answer))
+
     async def wait(self) -> str:
         """Until it has ended; what was wrong, or nothing."""
         code = await self._running.wait()
@@ -110,12 +121,13 @@ async def start_process(charge: Charge, environ: Mapping[str, str]) -> Process:
         running = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", MODULE),
             stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL if charge.is_detached else asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             env=dict(environ),
             cwd=charge.cwd,
             # Ctrl-C at the terminal is meant for its starter, who ends it properly.
             start_new_session=True,
+            limit=MAX_LINE,
         )
     except OSError as error:
         raise AgentError(f"the teammate {charge.name!r} cannot be started: {error}") from error

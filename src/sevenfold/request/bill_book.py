@@ -40,16 +40,20 @@ class BillBook:
 
     def add(self, who: str, model: str, reply: Reply, when: date) -> Cost | None:
         """Book one call; its price, or None when that is not known."""
+        return self.add_usage(who, reply.model or model, reply.usage, when)
+
+    def add_usage(self, who: str, model: str, usage: Usage, when: date) -> Cost | None:
+        """The same for a call of which no more than its usage is known."""
         price = plain = None
-        if reply.usage.requests:
-            billed = self._catalog.find(reply.model or model)
-            price = cost(reply.usage, billed, when=when, catalog=self._catalog)
-            plain = cost_without_caching(reply.usage, billed, when=when, catalog=self._catalog)
+        if usage.requests:
+            billed = self._catalog.find(model)
+            price = cost(usage, billed, when=when, catalog=self._catalog)
+            plain = cost_without_caching(usage, billed, when=when, catalog=self._catalog)
         lane = self._lanes.get(who, Spent(who))
         self._lanes[who] = Spent(
             who,
             lane.calls + 1,
-            lane.usage + _all_runs(reply.usage),
+            lane.usage + _all_runs(usage),
             add_costs((lane.cost, price)),
             add_costs((lane.cost_without_caching, plain)),
         )
