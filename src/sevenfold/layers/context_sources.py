@@ -174,19 +174,19 @@ def _section(shown: ContextSource, whole: ContextSource) -> str:
     elif not shown.text:
         body = _UNSHOWN
     else:
-        body = _harmless(shown.text)
+        body = harmless(shown.text)
         if shown.is_cut or shown.text != whole.text:
             body += "\n[the rest is not shown]"
-    return f"# {HEADINGS[shown.kind]}\n{fenced(FENCE, body, label=_harmless(shown.name))}"
+    return f"# {HEADINGS[shown.kind]}\n{fenced(FENCE, body, label=harmless(shown.name))}"
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """The text with no tag in it that would end or begin a reminder: what is ours is said by us alone."""
     return _TAGS.sub("&lt;", text)
 
 
 def _warning(cut: Sequence[ContextSource], limit_tokens: int) -> str:
-    named = ", ".join(_harmless(" ".join(source.title.split())) for source in cut)
+    named = ", ".join(harmless(" ".join(source.title.split())) for source in cut)
     return (
         f"Warning: not all of this is shown, since context may have {limit_tokens:,} tokens in all. Cut: "
         f"{named}. To mend it, shorten them, move what is seldom needed into files that they name, or raise "

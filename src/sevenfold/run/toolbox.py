@@ -14,6 +14,7 @@ from sevenfold.core.events import ToolDenied, ToolFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.compact_restore import Extra
+from sevenfold.run.foreword import NO_FOREWORD, Forewarns, Foreword
 from sevenfold.run.fork import ToolRunner
 from sevenfold.run.hook_answers import NOTHING_HEARD, Heard, HookEvent
 from sevenfold.run.hooks import Hooks
@@ -71,11 +72,12 @@ class Toolbox:
         place: Workplace,
         guard: Judge,
         hooks: Hooks | None = None,
+        rules: Forewarns | None = None,
         *,
         who: str = MAIN,
     ) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
-        self.place, self.guard, self.hooks, self._who = place, guard, hooks, who
+        self.place, self.guard, self.hooks, self.rules, self._who = place, guard, hooks, rules, who
 
     def declared(self) -> tuple[JsonObject, ...]:
         return tuple(tool.spec.declared() for tool in self._tools.values())
@@ -86,7 +88,8 @@ class Toolbox:
 
     def at(self, place: Workplace, guard: Judge | None = None, *, who: str = MAIN) -> Toolbox:
         """The same tools for another agent, in a place and under a guard of its own."""
-        return Toolbox(self.tools, place, guard or self.guard, self.hooks, who=who)
+        rules = self.rules.branch() if self.rules else None
+        return Toolbox(self.tools, place, guard or self.guard, self.hooks, rules, who=who)
 
     def extras(self) -> tuple[Extra, ...]:
         """What the tools want back in view after a compaction."""
@@ -124,6 +127,16 @@ class Toolbox:
     def unknown(self, use: ToolUse) -> ToolOutput:
         named = ", ".join(self._tools) or "none"
         return ToolOutput(f"there is no tool called {use.name!r}; there are: {named}", is_error=True)
+
+    async def forewarn(self, use: ToolUse, need: Need, beside: Sequence[ToolUse]) -> Foreword:
+        """What to say before a call. One that is denied anyway needs no warning, and keeps a person from
+        being asked about nothing."""
+        if self.rules is None:
+            return NO_FOREWORD
+        guard = self.guard
+        if isinstance(guard, Guard) and guard.decide(use, need).decision == "deny":
+            return NO_FOREWORD
+        return await self.rules.before(use, need, beside)
 
     async def admit(self, use: ToolUse, need: Need, heard: Heard) -> Verdict:
         """Whether a call may run, by the hooks first, then by the guard. What rules deny no hook allows."""
@@ -192,8 +205,15 @@ class _Call:
         return await self.box.settle(self.use, self._run_found(tool))
 
     async def _run_found(self, tool: Tool) -> ToolOutput:
+        use = self.use
+        need = tool.need(use.input, self.box.place)
+        foreword = await self.box.forewarn(use, need, self.answers.uses)
+        if foreword.hold:
+            return ToolOutput(foreword.hold, is_error=True)
+        return _with_note(await self._run_needed(tool, need), foreword.note)
+
+    async def _run_needed(self, tool: Tool, need: Need) -> ToolOutput:
         place, hooks, use = self.box.place, self.box.hooks, self.use
-        need = tool.need(use.input, place)
         heard = await hooks.ask_before(use, need.tool) if hooks else NOTHING_HEARD
         self.answers.hear("PreToolUse", heard)
         if heard.given is not None:
@@ -219,6 +239,15 @@ class _Call:
 
 def _unheard(_text: str) -> None:
     """For a tool that prints where nobody looks."""
+
+
+def _with_note(output: ToolOutput, note: str) -> ToolOutput:
+    """Before the output: of one that is stored away, the beginning stays."""
+    if not note:
+        return output
+    content = output.content
+    blocks = content if isinstance(content, tuple) else (Text(content),) if content else ()
+    return replace(output, content=(Text(note), *blocks))
 
 
 def _as_heard(output: ToolOutput, heard: Heard) -> ToolOutput:
