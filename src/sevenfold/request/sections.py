@@ -9,6 +9,7 @@ from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.context_sources import ContextSettings
 from sevenfold.layers.living_docs import DocSettings
+from sevenfold.layers.rules import RuleSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
@@ -33,6 +34,7 @@ SECTIONS: tuple[type[Section], ...] = (
     NotesSettings,
     CompactSettings,
     ContextSettings,
+    RuleSettings,
     CacheSettings,
     WindowSettings,
     SpendSettings,

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.json import Json, JsonObject
+from sevenfold.store.beside_file import BesideFile, read_time
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_state import StateFile, read_time
 
 NAME = "memory-marks"
 
@@ -28,7 +28,7 @@ class MarkBook:
     """The marks of a project. Every method blocks on the disk."""
 
     def __init__(self, control: Folder, *, emit: Emit = ignore) -> None:
-        self._file = StateFile(control, NAME, emit=emit)
+        self._file = BesideFile(control, NAME, emit=emit)
 
     def read(self) -> Mapping[str, Mark]:
         """By key. A mark whose hash is not the memory's own any more says nothing of it."""

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.memory_uses import NO_USES, USE_KINDS, Use, UseKind, Uses, add_uses
+from sevenfold.store.beside_file import BesideFile, read_time
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_state import StateFile, read_time
 
 NAME = "memory-uses"
 _LAST, _WARMTH = "last", "warmth"
@@ -24,7 +24,7 @@ class UseBook:
     """The file, in a project's control folder. Every method blocks on the disk."""
 
     def __init__(self, control: Folder, *, emit: Emit = ignore) -> None:
-        self._file = StateFile(control, NAME, emit=emit)
+        self._file = BesideFile(control, NAME, emit=emit)
 
     def read(self) -> Mapping[str, Uses]:
         """By key; empty where nothing was used yet."""
