@@ -50,9 +50,19 @@ from sevenfold.core.compact_events import (
     RungFailed,
     RungSkipped,
 )
+from sevenfold.core.dream_events import (
+    DreamEnded,
+    DreamFellBack,
+    DreamProgressed,
+    DreamSkipped,
+    DreamSpared,
+    DreamStarted,
+)
+from sevenfold.core.extraction_events import DraftRefused, ExtractionEnded, ExtractionSkipped
 from sevenfold.core.fork_events import ForkEnded, ForkStarted, ToolDenied, WriterFailed
 from sevenfold.core.memory_events import (
     IndexCut,
+    MemoryBehind,
     MemoryChanged,
     MemoryEdited,
     MemoryPurged,
@@ -72,6 +82,7 @@ from sevenfold.core.outside_events import (
     McpSkipped,
     UntrustedEntered,
 )
+from sevenfold.core.recall_events import IndexRebuilt, MemoryRecalled, RecallSkipped, VectorsUnused
 from sevenfold.core.rule_events import (
     ClaimsBroken,
     ConditionRefused,
@@ -106,6 +117,16 @@ from sevenfold.core.store_events import (
     TranscriptFailed,
     WorktreeDisowned,
 )
+from sevenfold.core.sync_events import (
+    TeamConflicted,
+    TeamEntryRefused,
+    TeamFileHeld,
+    TeamSecretBlocked,
+    TeamStopped,
+    TeamSynced,
+    TeamTextKept,
+    TeamUnreachable,
+)
 from sevenfold.core.tool_events import RuleLost, SkillSkipped, ToolStateLost
 from sevenfold.core.turn_events import HooksIgnored, ToolFailed, TurnInterrupted
 
@@ -130,8 +151,17 @@ Event: TypeAlias = (
     | DocSkipped
     | DocTracked
     | DocUpdated
+    | DraftRefused
+    | DreamEnded
+    | DreamFellBack
+    | DreamProgressed
+    | DreamSkipped
+    | DreamSpared
+    | DreamStarted
     | EventsLost
     | ExtraRestored
+    | ExtractionEnded
+    | ExtractionSkipped
     | FileRestored
     | ForkEnded
     | ForkStarted
@@ -143,6 +173,7 @@ Event: TypeAlias = (
     | HookFailed
     | HooksIgnored
     | IndexCut
+    | IndexRebuilt
     | InstructionSkipped
     | KindPaused
     | LeaseReclaimed
@@ -155,11 +186,13 @@ Event: TypeAlias = (
     | McpDeferred
     | McpFailed
     | McpSkipped
+    | MemoryBehind
     | MemoryChanged
     | MemoryEdited
     | MemoryPurged
     | MemoryQuarantined
     | MemoryRebuilt
+    | MemoryRecalled
     | MemoryRecovered
     | MemoryRefused
     | ModelUnknown
@@ -172,6 +205,7 @@ Event: TypeAlias = (
     | PriceUnknown
     | ProgressSkipped
     | PromptTrimmed
+    | RecallSkipped
     | ReplyUnrecorded
     | RequestPassed
     | RestoreSkipped
@@ -190,6 +224,14 @@ Event: TypeAlias = (
     | SpillFailed
     | SweepFailed
     | TailSealed
+    | TeamConflicted
+    | TeamEntryRefused
+    | TeamFileHeld
+    | TeamSecretBlocked
+    | TeamStopped
+    | TeamSynced
+    | TeamTextKept
+    | TeamUnreachable
     | TempSwept
     | ToolDenied
     | ToolFailed
@@ -198,6 +240,7 @@ Event: TypeAlias = (
     | TurnInterrupted
     | UntrustedEntered
     | UsesLost
+    | VectorsUnused
     | WorktreeDisowned
     | WorktreeKept
     | WriterFailed

@@ -14,6 +14,14 @@ class IndexCut:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryBehind:
+    """A change is recorded and in use, and files of the memory folder could not be brought up to date with
+    it; the next change tries again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryChanged:
     """A transaction was recorded: memories were written, removed, reverted or accepted."""
 

@@ -8,6 +8,8 @@ from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.context_sources import ContextSettings
+from sevenfold.layers.dream import DreamSettings
+from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.layers.living_docs import DocSettings
 from sevenfold.layers.rules import RuleSettings
 from sevenfold.layers.server_edits import ServerEditSettings
@@ -25,6 +27,7 @@ from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.web_settings import WebSettings
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.mailbox import MailSettings
+from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.places import PlaceSettings
 
 SECTIONS: tuple[type[Section], ...] = (
@@ -46,10 +49,13 @@ SECTIONS: tuple[type[Section], ...] = (
     TeamSettings,
     HookSettings,
     DocSettings,
+    DreamSettings,
+    ExtractionSettings,
     McpServer,
     McpSettings,
     PlaceSettings,
     MailSettings,
+    MemorySettings,
     LockSettings,
     ModelSettings,
 )

@@ -134,19 +134,23 @@ class Folder:
         with mapped_errors(f"list {self.path}"):
             return sorted(self._disk.names(self._fd))
 
-    def replace(self, key: str, data: bytes, *, modified_ns: int | None = None) -> None:
-        """Put `data` in place of whatever the file held: all of it or nothing, durable on return."""
-        self._put(key, data, fresh=False, modified_ns=modified_ns)
+    def replace(self, key: str, data: bytes, *, modified_ns: int | None = None, durable: bool = True) -> None:
+        """Put `data` in place of whatever the file held: all of it or nothing, durable on return.
+
+        Without `durable` a power cut may take it, for whoever can make it again.
+        """
+        self._put(key, data, fresh=False, modified_ns=modified_ns, durable=durable)
 
     def create(self, key: str, data: bytes) -> None:
         """Make a file that must not be there yet: all of it or nothing, durable on return."""
         self._put(key, data, fresh=True)
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: str, *, durable: bool = True) -> None:
         """Delete a file, durably. One that is not there is an error: the caller was wrong about the world."""
         with self._parent(key) as (parent, name), mapped_errors(f"remove {self._say(key)}"):
             self._disk.unlink(name, dir_fd=parent)
-            self._disk.fsync(parent)
+            if durable:
+                self._disk.fsync(parent)
 
     def move(self, old: str, new: str) -> None:
         """Rename within the folder without replacing anything, durably at both ends."""
@@ -225,12 +229,14 @@ class Folder:
             emit(TempSwept(str(self.path), swept))
         return swept
 
-    def _put(self, key: str, data: bytes, *, fresh: bool, modified_ns: int | None = None) -> None:
+    def _put(
+        self, key: str, data: bytes, *, fresh: bool, modified_ns: int | None = None, durable: bool = True
+    ) -> None:
         with self._parent(key) as (parent, name), mapped_errors(f"write {self._say(key)}"):
             self._refuse_twin(parent, name)
             temp = TEMP + secrets.token_hex(8)
             try:
-                self._write_temp(parent, temp, data, modified_ns)
+                self._write_temp(parent, temp, data, modified_ns, durable=durable)
                 if fresh:
                     self._new_names(parent).give(temp, name)
                 else:
@@ -240,18 +246,22 @@ class Folder:
                 with suppress(OSError):
                     self._disk.unlink(temp, dir_fd=parent)
                 raise
-            self._disk.fsync(parent)
+            if durable:
+                self._disk.fsync(parent)
 
     def _new_names(self, fd: int) -> NewNames:
         return NewNames(self._disk, fd, str(self.path), self.patience.mutex)
 
-    def _write_temp(self, parent: int, temp: str, data: bytes, modified_ns: int | None) -> None:
+    def _write_temp(
+        self, parent: int, temp: str, data: bytes, modified_ns: int | None, *, durable: bool
+    ) -> None:
         fd = self._disk.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NEVER_INHERIT, dir_fd=parent)
         try:
             write_all(self._disk, fd, data)
             if modified_ns is not None:
                 self._disk.set_times(fd, modified_ns)
-            self._disk.fsync(fd)
+            if durable:
+                self._disk.fsync(fd)
         finally:
             self._disk.close(fd)
 

@@ -1,53 +1,261 @@
-"""What is known of memories beside their text: small JSON files that many change, lost without harm."""
+"""What holds now, from the lines of the history: which text of each memory is accepted, what waits, and what
+the files in the folder are known to say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import cast
 
-from sevenfold.core.errors import FileMissing, InputError, StoreError
-from sevenfold.core.events import Emit, UsesLost, ignore
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_object, write_json
-from sevenfold.store.folder import Folder
-from sevenfold.store.mutex import mutex
+from sevenfold.core.errors import WireError
+from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
+from sevenfold.core.memories import INDEX
+from sevenfold.core.provenance import Origin
+from sevenfold.store.memory_changes import WAITS, TransactionId
+from sevenfold.store.memory_log import Found
+from sevenfold.store.memory_records import (
+    NOWHERE,
+    Logged,
+    LoggedChange,
+    Placement,
+    Upkeep,
+    read_origin,
+    read_placement,
+    write_origin,
+    write_placement,
+)
+from sevenfold.store.transcript import Place
 
-MAX_BYTES = 64 * 1024 * 1024
-"""Some 400,000 memories."""
-
-
-class StateFile:
-    """One such file, by key of memory, in a project's control folder. Every method blocks on the disk."""
-
-    def __init__(self, control: Folder, name: str, *, emit: Emit = ignore) -> None:
-        self._control, self._name, self._emit = control, name, emit
-
-    @property
-    def file(self) -> str:
-        return f"{self._name}.json"
-
-    def read(self) -> JsonObject:
-        """What it holds. A damaged one counts as empty, which is told, and is replaced at the next change."""
-        try:
-            return read_object(self._control.read(self.file, max_bytes=MAX_BYTES))
-        except FileMissing:
-            return EMPTY
-        except (InputError, StoreError) as error:
-            self._emit(UsesLost(f"{self._control.path}/{self.file}", str(error)))
-            return EMPTY
-
-    def change(self, change: Callable[[JsonObject], JsonObject]) -> None:
-        """Read, change and replace it with nobody else in between."""
-        with mutex(self._control, self._name):
-            before = self.read()
-            after = change(before)
-            if after != before:
-                self._control.replace(self.file, write_json(after))
+FORMAT = 1
 
 
-def read_time(value: Json) -> datetime | None:
-    """A moment with its zone; None for anything else."""
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An accepted text: which, since when, whose, and where in the history it stands."""
+
+    sha256: str
+    at: datetime
+    transaction: TransactionId
+    origin: Origin
+    place: Place
+    order: int
+    """Grows with every change: the newest memory has the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A transaction that waits for a person."""
+
+    place: Place
+    is_outside: bool
+    keys: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class MemoryState:
+    end: int = 0
+    """Up to where the history was read."""
+    tail: int = 0
+    """Where the last line that was read begins."""
+    head: str = ""
+    tail_head: str = ""
+    """How the first line and the last one begin, in a state that was kept: what it was made of."""
+    last: str = ""
+    """The last transaction."""
+    count: int = 0
+    versions: dict[str, Version] = field(default_factory=dict[str, Version])
+    layout: Version | None = None
+    """The index as a person last arranged it."""
+    waiting: dict[str, Pending] = field(default_factory=dict[str, Pending])
+    held: dict[str, str] = field(default_factory=dict[str, str])
+    """Which outside edit of a key waits: its file is left alone."""
+    placed: dict[str, Placement] = field(default_factory=dict[str, Placement])
+    stale: set[str] = field(default_factory=set[str])
+    """Memories whose files are not what they should be."""
+    touched: dict[str, int] = field(default_factory=dict[str, int])
+    """Memories that changed since the index was kept, and where in the history."""
+    covered: int = 0
+    """Up to where in the history files and index have been put in place."""
+    index: str = ""
+    """SHA-256 of the accepted index as it was last kept; empty: it has to be made anew."""
+    boot: str = ""
+    """Of the machine, when files were last put in place."""
+
+    def take(self, found: Found) -> None:
+        """One line further."""
+        self.tail, self.end = found.place.offset, found.place.offset + found.place.length_bytes
+        if isinstance(found.entry, Upkeep):
+            self._take_upkeep(found.entry)
+        elif found.entry is not None:
+            self._take_transaction(found.entry, found.place)
+
+    def holding(self, key: str) -> Placement:
+        return self.placed.get(key, NOWHERE)
+
+    def sha_of(self, key: str) -> str | None:
+        version = self.layout if key == INDEX else self.versions.get(key)
+        return version.sha256 if version else None
+
+    def is_waiting(self, key: str) -> bool:
+        return any(key in pending.keys for pending in self.waiting.values())
+
+    def _take_upkeep(self, entry: Upkeep) -> None:
+        self.covered, self.index, self.boot = entry.upto, entry.index, entry.boot
+        for key in [key for key, at in self.touched.items() if at < entry.upto]:
+            del self.touched[key]
+        for key, placement in entry.files.items():
+            self._place(key, placement)
+
+    def _take_transaction(self, entry: Logged, place: Place) -> None:
+        self.last = entry.id
+        if entry.kind in WAITS:
+            self._take_waiting(entry, place)
+        else:
+            for change in entry.changes:
+                self._take_change(entry, change, place)
+        for id_ in filter(None, (entry.of, *entry.settles)):
+            self._settle(id_, place.offset)
+
+    def _take_waiting(self, entry: Logged, place: Place) -> None:
+        is_outside = entry.kind == "outside"
+        self.waiting[entry.id] = Pending(place, is_outside, tuple(change.key for change in entry.changes))
+        for change in entry.changes if is_outside else ():
+            self.held[change.key] = entry.id
+            self._place(change.key, Placement(change.after, change.stamp))
+
+    def _take_change(self, entry: Logged, change: LoggedChange, place: Place) -> None:
+        key = change.key
+        self.count += 1
+        version = None
+        if change.after is not None:
+            at, origin = change.at or entry.at, entry.origin_of(change)
+            version = Version(change.after, at, entry.id, origin, place, self.count)
+        if key == INDEX:
+            self.layout, self.index = version, ""
+        elif version is None:
+            self.versions.pop(key, None)
+        else:
+            self.versions[key] = version
+        if change.stamp is not None:
+            self.placed[key] = Placement(change.after, change.stamp)
+        self.touched[key] = place.offset
+        self._mark(key)
+
+    def _settle(self, id_: str, offset: int) -> None:
+        pending = self.waiting.pop(id_, None)
+        for key in pending.keys if pending else ():
+            if self.held.get(key) == id_:
+                del self.held[key]
+                self.touched[key] = offset
+                self._mark(key)
+
+    def _place(self, key: str, placement: Placement) -> None:
+        if placement == NOWHERE:
+            self.placed.pop(key, None)
+        else:
+            self.placed[key] = placement
+        self._mark(key)
+
+    def _mark(self, key: str) -> None:
+        if key == INDEX:
+            return
+        if key in self.held or self.holding(key).sha256 == self.sha_of(key):
+            self.stale.discard(key)
+        else:
+            self.stale.add(key)
+
+
+def write_state(state: MemoryState) -> bytes:
+    """For whoever opens the folder next: nothing in it that the history does not say."""
+    origins: dict[Origin, int] = {}
+
+    def write_version(version: Version) -> list[object]:
+        origin = origins.setdefault(version.origin, len(origins))
+        place = version.place
+        who = [version.sha256, version.at.isoformat(), version.transaction, origin]
+        return [*who, place.offset, place.length_bytes, version.order]
+
+    versions = {key: write_version(version) for key, version in state.versions.items()}
+    fields = {
+        "format": FORMAT,
+        "end": state.end,
+        "tail": state.tail,
+        "head": state.head,
+        "tail_head": state.tail_head,
+        "last": state.last,
+        "count": state.count,
+        "versions": versions,
+        "layout": None if state.layout is None else write_version(state.layout),
+        "origins": [write_origin(origin) for origin in origins],
+        "waiting": {
+            id_: [item.place.offset, item.place.length_bytes, item.is_outside, *item.keys]
+            for id_, item in state.waiting.items()
+        },
+        "held": state.held,
+        "placed": {key: write_placement(item) for key, item in state.placed.items()},
+        "stale": sorted(state.stale),
+        "touched": state.touched,
+        "covered": state.covered,
+        "index": state.index,
+        "boot": state.boot,
+    }
+    return write_json(freeze_object(fields))
+
+
+def read_state(data: bytes) -> MemoryState:
+    """`WireError` for whatever `write_state` did not write: the history is read again then."""
+    wire = read_object(data)
     try:
-        read = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return read if read and read.tzinfo else None
+        if wire["format"] != FORMAT:
+            raise WireError(f"its format is {wire['format']!r}")
+        return _State(wire).read()
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise WireError(f"it makes no sense: {error!r}") from error
+
+
+class _State:
+    """Reads what `write_state` wrote; whatever does not fit raises one of Python's own errors."""
+
+    def __init__(self, wire: JsonObject) -> None:
+        self._wire = wire
+        self._origins = [read_origin(item) for item in cast("tuple[Json, ...]", wire["origins"])]
+
+    def read(self) -> MemoryState:
+        layout = self._wire["layout"]
+        return MemoryState(
+            end=self._whole("end"),
+            tail=self._whole("tail"),
+            head=str(self._wire["head"]),
+            tail_head=str(self._wire["tail_head"]),
+            last=str(self._wire["last"]),
+            count=self._whole("count"),
+            versions={key: self._version(item) for key, item in self._items("versions")},
+            layout=None if layout is None else self._version(layout),
+            waiting={id_: self._pending(item) for id_, item in self._items("waiting")},
+            held={key: str(item) for key, item in self._items("held")},
+            placed={key: read_placement(item) for key, item in self._items("placed")},
+            stale={str(key) for key in cast("tuple[Json, ...]", self._wire["stale"])},
+            touched={key: int(cast("int", item)) for key, item in self._items("touched")},
+            covered=self._whole("covered"),
+            index=str(self._wire["index"]),
+            boot=str(self._wire["boot"]),
+        )
+
+    def _items(self, key: str) -> Iterable[tuple[str, Json]]:
+        return cast("JsonObject", self._wire[key]).items()
+
+    def _whole(self, key: str) -> int:
+        return int(cast("int", self._wire[key]))
+
+    def _version(self, wire: Json) -> Version:
+        sha256, at, transaction, origin, offset, length, order = cast(
+            "tuple[str, str, str, int, int, int, int]", wire
+        )
+        when, id_ = datetime.fromisoformat(at), TransactionId(transaction)
+        return Version(sha256, when, id_, self._origins[origin], Place(offset, length), order)
+
+    def _pending(self, wire: Json) -> Pending:
+        offset, length, is_outside, *keys = cast("tuple[int, int, bool, *tuple[str, ...]]", wire)
+        return Pending(Place(offset, length), is_outside, tuple(keys))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -60,13 +60,15 @@ def read_settings(
     arguments: Mapping[str, Mapping[str, object]] | None = None,
     managed_file: Path = MANAGED_FILE,
     trusts_local: bool = True,
+    is_part: bool = False,
     emit: Emit = ignore,
 ) -> Settings:
     """The settings of the project checked out at `root` (None: no project), from all sources.
 
     Everything that cannot be used is in one `SettingsError`, but what a committed file says: that is refused,
     and the rest of it counts. What was refused is told to `emit` too. Without `trusts_local` the
-    project-local file has no more rights than a committed one.
+    project-local file has no more rights than a committed one. `is_part` says that there are sections beside
+    these, which are passed over.
     """
     known, user_home = tuple(sections), find_user_home(environ)
     faults = _Faults()
@@ -74,6 +76,12 @@ def read_settings(
     drafts = [Draft(Source.ARGUMENT, "", arguments or {}), *managed]
     home = _find_home(drafts, environ, user_home)
     drafts += _read_drafts(_own_files(home, root, trusts_local=trusts_local), faults)
+    if is_part:
+        words = {section.SECTION for section in known}
+        drafts = [
+            replace(item, tables={word: item.tables[word] for word in words & {*item.tables}})
+            for item in drafts
+        ]
     settings = merge(
         known,
         drafts,

@@ -1,0 +1,207 @@
+"""The index of the memories (SPEC F2): one line each, kept from the files, around a person's own lines.
+
+A line stays where it stands and as it reads until its memory changes. What goes over the caps is folded,
+the oldest first, into lines that name several; the newest is never the one to go.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+MAX_LINES = 200
+MAX_BYTES = 25_000
+"""Of the whole index: what a prompt can carry without pushing out the work."""
+
+MAX_LINE_CHARS = 150
+MAX_GROUPS = 12
+"""Lines that stand for several memories. More of them would say less than the lines they cost."""
+
+LEAST_ENTRIES = 50
+"""The newest that keep lines of their own, however many lines a person has added."""
+
+WARNING = (
+    "[index cut: {lines} not shown. Shorten your own lines in MEMORY.md to bring it under {most} lines and "
+    "{bytes:,} bytes; the memories themselves are all there.]"
+)
+
+LineOf: TypeAlias = Callable[[str], str]
+"""The line that the engine would write for a memory."""
+
+_ENTRY = re.compile(r"\s*[-*] \[[^\]\n]*\]\(([A-Za-z0-9_][A-Za-z0-9._/-]*\.md)\)")
+_GROUP = re.compile(r"- [0-9,]+ older(?: on [a-z0-9]+)?: [A-Za-z0-9_]")
+_WORD = re.compile(r"[a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPart:
+    """As much of an index as a prompt gets."""
+
+    text: str
+    cut_lines: int = 0
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    text: str
+    key: str = ""
+    """Of the memory that it is about; empty: somebody's own."""
+
+    @property
+    def cost(self) -> int:
+        return len(self.text.encode("utf-8", "surrogatepass")) + 1
+
+
+def index_line(key: str, title: str, hook: str) -> str:
+    """The line of a memory, on one line and no longer than it may be."""
+    plain = " ".join(re.sub(r"[\[\]]", "", title).split()) or key
+    link, told = f"- [{plain[:60]}]({key})", " ".join(hook.split())
+    room = MAX_LINE_CHARS - len(link) - len(" — ")
+    if not told or room < 1:
+        return link
+    return f"{link} — {told if len(told) <= room else told[: room - 1] + '…'}"
+
+
+def apply_index(text: str, ages: Mapping[str, int], line_of: LineOf, touched: Collection[str]) -> str:
+    """The index `text` brought up to date.
+
+    `ages` has every memory that belongs into it, the newest with the largest number. Those in `touched` were
+    changed or removed since the text was kept.
+    """
+    lines = _updated(text, ages, line_of, touched)
+    known = {line.key for line in lines}
+    missing = ((age, key) for key, age in ages.items() if key not in known)
+    fresh = [_Line(line_of(key), key) for _, key in sorted(heapq.nlargest(MAX_LINES, missing))]
+    end = _end_of_entries(lines)
+    lines[end:end] = fresh
+    return "".join(f"{line.text}\n" for line in _folded(lines, ages))
+
+
+def is_same_index(kept: str, found: str, ages: Mapping[str, int], line_of: LineOf) -> bool:
+    """Whether somebody's edit of the index says nothing that would not be there anyway.
+
+    Lines about memories may be missing or in another order: they are put back.
+    """
+    before, after = Counter(_split(kept)), Counter(_split(found))
+    added = [line for line in after - before if not _is_derived(line, ages, line_of)]
+    dropped = [line for line in before - after if _key_of(line) not in ages and not _GROUP.match(line)]
+    return not any(line.strip() for line in (*added, *dropped))
+
+
+def fit_index(text: str) -> IndexPart:
+    """The last guard, for an index that a person's own lines have made too long: whole lines, and a warning.
+
+    The memories' lines are kept before any other.
+    """
+    lines = [_Line(line, _key_of(line) or ("group" if _GROUP.match(line) else "")) for line in _split(text)]
+    if len(lines) <= MAX_LINES and sum(line.cost for line in lines) <= MAX_BYTES:
+        return IndexPart(text)
+    room_lines, room_bytes = MAX_LINES - 1, MAX_BYTES - len(WARNING) - 20
+    kept: set[int] = set()
+    for at in (*_numbered(reversed(lines), len(lines)), *(n for n, line in enumerate(lines) if not line.key)):
+        if room_lines and lines[at].cost <= room_bytes:
+            kept.add(at)
+            room_lines, room_bytes = room_lines - 1, room_bytes - lines[at].cost
+        elif not lines[at].key:
+            break
+    cut = len(lines) - len(kept)
+    warning = WARNING.format(lines=f"{cut:,} lines" if cut > 1 else "1 line", most=MAX_LINES, bytes=MAX_BYTES)
+    shown = [lines[at].text for at in sorted(kept)]
+    return IndexPart("\n".join([*shown, warning]) + "\n", cut, warning)
+
+
+def _numbered(lines: Iterable[_Line], count: int) -> list[int]:
+    """Where the lines about memories stand, the last first: new ones are added at the end."""
+    return [count - 1 - n for n, line in enumerate(lines) if line.key]
+
+
+def _is_derived(line: str, ages: Mapping[str, int], line_of: LineOf) -> bool:
+    key = _key_of(line)
+    return bool(_GROUP.match(line)) or (key in ages and line_of(key) == line)
+
+
+def _updated(text: str, ages: Mapping[str, int], line_of: LineOf, touched: Collection[str]) -> list[_Line]:
+    lines: list[_Line] = []
+    met: set[str] = set()
+    for line in _split(text):
+        key = _key_of(line)
+        if key in ages:
+            if key not in met:
+                met.add(key)
+                lines.append(_Line(line_of(key) if key in touched else line, key))
+        elif not (key in touched or _GROUP.match(line)):
+            lines.append(_Line(line))
+    return lines
+
+
+def _folded(lines: Sequence[_Line], ages: Mapping[str, int]) -> list[_Line]:
+    """The lines within the caps, as far as folding memories brings them there."""
+    own = [line for line in lines if not line.key]
+    size = sum(line.cost for line in lines)
+    shown = sum(1 for line in lines if line.key)
+    if len(lines) <= MAX_LINES and size <= MAX_BYTES and shown == len(ages):
+        return list(lines)
+    floor = min(LEAST_ENTRIES, shown)
+    kept = max(floor, MAX_LINES - len(own) - MAX_GROUPS)
+    newest = heapq.nlargest(kept, ages, key=ages.__getitem__)
+    costs = {line.key: line.cost for line in lines if line.key}
+    room = MAX_BYTES - sum(line.cost for line in own) - MAX_GROUPS * (MAX_LINE_CHARS * 3)
+    staying: set[str] = set()
+    for key in newest:
+        room -= costs.get(key, MAX_LINE_CHARS * 3)
+        if room < 0 and len(staying) >= floor:
+            break
+        staying.add(key)
+    left = [line for line in lines if not line.key or line.key in staying]
+    end = _end_of_entries(left)
+    left[end:end] = map(_Line, _groups([key for key in ages if key not in staying]))
+    return left
+
+
+def _groups(keys: Sequence[str]) -> list[str]:
+    """A line for each topic that several of these share, the largest first, and one for all the others."""
+    topics: dict[str, list[str]] = {}
+    for key in sorted(keys):
+        word = _WORD.match(key.rpartition("/")[2].lower())
+        topics.setdefault(word[0] if word else "", []).append(key)
+    shared = sorted(
+        (topic for topic in topics if topic and len(topics[topic]) > 1), key=lambda t: -len(topics[t])
+    )
+    named = shared[: MAX_GROUPS - 1]
+    others = [key for topic, held in topics.items() if topic not in named for key in held]
+    lines = [_group_line(f" on {topic}", topics[topic]) for topic in named]
+    return [*lines, *([_group_line("", others)] if others else [])]
+
+
+def _group_line(topic: str, keys: Sequence[str]) -> str:
+    line = f"- {len(keys):,} older{topic}: {keys[0]}"
+    for key in keys[1:]:
+        if len(line) + len(key) + 4 > MAX_LINE_CHARS:
+            return f"{line} …"
+        line += f", {key}"
+    return line
+
+
+def _end_of_entries(lines: Sequence[_Line]) -> int:
+    """After the last line about a memory; at the end where there is none, before empty lines there."""
+    last = max((n for n, line in enumerate(lines) if line.key), default=None)
+    if last is not None:
+        return last + 1
+    end = len(lines)
+    while end and not lines[end - 1].text.strip():
+        end -= 1
+    return end
+
+
+def _key_of(line: str) -> str:
+    found = _ENTRY.match(line)
+    return found[1] if found else ""
+
+
+def _split(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []

@@ -1,0 +1,130 @@
+"""What is done to memories and what is told of it, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NewType, TypeAlias, get_args
+
+from sevenfold.core.memories import Memory
+from sevenfold.core.provenance import Origin
+
+TransactionId = NewType("TransactionId", str)
+WaitingId: TypeAlias = TransactionId
+"""What waits was recorded as a transaction too, and goes by its id."""
+
+ANYTHING = "*"
+"""As the base of a change: whatever is there."""
+
+Kind: TypeAlias = Literal[
+    "adopt", "commit", "revert", "trust", "outside", "propose", "accept", "reject", "purge"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+WAITS: tuple[Kind, ...] = ("outside", "propose")
+"""Nothing that is shown changes by these until a person accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Put this text there. With the text that is there already it is a guard: checked, and no change."""
+
+    key: str
+    text: str
+    base: str | None
+    """SHA-256 of what the writer saw; None: there must be nothing; `ANYTHING`."""
+    origin: Origin | None = None
+    """Of this text alone; None: the transaction's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    key: str
+    base: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A memory as it was last accepted."""
+
+    memory: Memory
+    sha256: str
+    modified: datetime
+    origin: Origin
+    transaction: TransactionId
+    is_waiting: bool = False
+    """Another text for it waits for a person."""
+
+    @property
+    def is_trusted(self) -> bool:
+        return self.origin.is_trusted
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    key: str
+    before: str | None
+    """SHA-256 of the text; None: there was none."""
+    after: str | None
+    """None: it was removed."""
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """Changes that happened together. Without any, nothing was recorded."""
+
+    id: TransactionId
+    at: datetime
+    kind: Kind
+    origin: Origin
+    changes: tuple[Change, ...]
+    of: str = ""
+    """The transaction that it accepts, rejects or takes back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    key: str
+    text: str | None
+    """None: it would be removed."""
+    base: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Changes that a person has to look at."""
+
+    id: WaitingId
+    at: datetime
+    origin: Origin
+    reason: str
+    changes: tuple[Proposed, ...]
+    is_outside: bool = False
+    """The files in the folder say so already; what is shown does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexText:
+    """The index as a prompt gets it."""
+
+    text: str
+    cut_lines: int = 0
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BlameLine:
+    line: str
+    transaction: TransactionId
+    at: datetime
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    transactions: int
+    versions: int
+    keys: tuple[str, ...]
+    """Memories that are gone, or back at an older text."""
+    still_holding: tuple[str, ...] = ()
+    """Memories in which somebody else's later text repeats lines of what was erased."""

@@ -1,0 +1,308 @@
+"""A project's memories: read, changed all or nothing, and never without a trace.
+
+What is shown is the last accepted text of each. Changes go through `commit`; text that nobody may take at
+its word goes through `propose` and waits; an edit past the engine is noticed and waits too. Every change
+stands in the history with who made it and why, and can be taken back.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import FileMissing, InputError
+from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryQuarantined, ignore
+from sevenfold.core.memories import INDEX, MemoryKey, is_shown, read_memory
+from sevenfold.core.provenance import Origin
+from sevenfold.core.sound import sound_text
+from sevenfold.layers.memory_index import fit_index
+from sevenfold.store.lock import LockSettings
+from sevenfold.store.memory_book import MemoryBook
+from sevenfold.store.memory_changes import (
+    ANYTHING,
+    IndexText,
+    Kind,
+    Proposed,
+    Remove,
+    Stored,
+    Transaction,
+    Waiting,
+    Write,
+)
+from sevenfold.store.memory_files import MemoryFiles
+from sevenfold.store.memory_keys import check_memory_key
+from sevenfold.store.memory_plan import check_changes, find_settled, plan_changes
+from sevenfold.store.memory_records import Logged, LoggedChange, hash_text, new_transaction_id
+from sevenfold.store.memory_settings import MemorySettings
+from sevenfold.store.memory_state import MemoryState, Version
+from sevenfold.store.memory_upkeep import MemoryUpkeep
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.project import Project, open_project
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+
+FOLDER = "memory"
+"""In a project's control folder."""
+
+_TOLD_KEYS = 10
+"""Named in an event; the history has all of them."""
+
+DEFAULT_SCAN = 200
+"""SPEC F10: what a manifest can list."""
+
+
+class MemoryDir:
+    """The memories of one project, for any number of threads and processes. Every method blocks on the disk.
+
+    Opening it begins the history of a folder that has none, finishes what a dead process began, and notices
+    edits made past the engine.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
+        trusts_outside: bool = False,
+    ) -> None:
+        self._clock, self._emit = clock or SystemClock(), emit
+        self._thread = threading.RLock()
+        with ExitStack() as exits:
+            self.path = project.memory.path
+            control = exits.enter_context(project.control.subfolder(FOLDER))
+            self._book = MemoryBook(control, emit)
+            exits.callback(self._book.close)
+            files = MemoryFiles(project.memory, emit)
+            self._upkeep = MemoryUpkeep(self._book, files, self._clock, emit, trusts_outside=trusts_outside)
+            if self._book.refresh():
+                self._upkeep.notice()
+            else:
+                self._upkeep.adopt()
+            self._exits = exits.pop_all()
+
+    @classmethod
+    def for_project(
+        cls,
+        path: str | Path = ".",
+        *,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
+    ) -> Self:
+        """The memories of the project that `path` lies in, wherever settings put them. Close it after use."""
+        start, known = Path(path), os.environ if environ is None else environ
+        sections = (PlaceSettings, LockSettings, MemorySettings)
+        settings = read_settings(sections, root=find_checkout(start), environ=known, is_part=True, emit=emit)
+        with ExitStack() as exits:
+            project = open_project(start, settings, user_home=find_user_home(known), clock=clock, emit=emit)
+            exits.enter_context(project)
+            trusts = settings.of(MemorySettings).trust_outside
+            memory = cls(project, clock=clock, emit=emit, trusts_outside=trusts)
+            memory._exits.push(exits.pop_all())
+        return memory
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._thread:
+            self._exits.close()
+
+    def keys(self, below: str = "") -> tuple[MemoryKey, ...]:
+        """The memories that are shown, sorted; or all those whose names begin so, `archive/` say."""
+        with self._fresh() as state:
+            named = (key for key in state.versions if (key.startswith(below) if below else is_shown(key)))
+            return tuple(MemoryKey(key) for key in sorted(named))
+
+    def find(self, key: str) -> Stored | None:
+        """A memory as it was last accepted; None where there is none."""
+        with self._fresh() as state:
+            version = state.versions.get(key)
+            return None if version is None else self._stored(key, version)
+
+    def read(self, key: str) -> Stored:
+        """The same; `FileMissing` where there is none."""
+        found = self.find(key)
+        if found is None:
+            raise FileMissing(f"there is no memory {key!r}; `sevenfold memory list` shows those there are")
+        return found
+
+    def scan(self, limit: int | None = DEFAULT_SCAN) -> tuple[Stored, ...]:
+        """The memories that are shown, the newest first."""
+        with self._fresh() as state:
+            shown = [key for key in state.versions if is_shown(key)]
+            count = len(shown) if limit is None else limit
+            newest = heapq.nlargest(count, shown, key=lambda key: state.versions[key].order)
+            return tuple(self._stored(key, state.versions[key]) for key in newest)
+
+    def index_text(self) -> IndexText:
+        """The index for a prompt, within its caps."""
+        with self._fresh():
+            part = fit_index(sound_text(self._upkeep.index.text()))
+        if part.cut_lines:
+            self._emit(IndexCut(part.cut_lines, part.warning))
+        return IndexText(part.text, part.cut_lines, part.warning)
+
+    def generation(self) -> int:
+        """A number that is another one whenever a memory or what waits has changed."""
+        with self._fresh() as state:
+            return int(state.last or "0", 16)
+
+    def commit(self, changes: Sequence[Write | Remove], origin: Origin) -> Transaction:
+        """Do all of it or nothing; durable on return.
+
+        `MemoryConflict` where a memory is not as its writer saw it. What changes nothing is only checked.
+        """
+        return self._change("commit", check_changes(changes), origin)
+
+    def propose(self, changes: Sequence[Write | Remove], origin: Origin, reason: str) -> Waiting:
+        """Keep changes, outside the folder and out of sight, until a person accepts or rejects them."""
+        checked = check_changes(changes)
+
+        def plan(state: MemoryState) -> list[Logged]:
+            proposed = tuple(
+                replace(item, before=state.sha_of(item.key) if item.before == ANYTHING else item.before)
+                for item in checked
+            )
+            return [self._logged("propose", origin, proposed, reason=reason)]
+
+        found = self._record(plan)
+        for change in found.changes:
+            taint = ", ".join(sorted(found.origin_of(change).taint))
+            self._emit(MemoryQuarantined(found.id, change.key, taint, reason))
+        return _waiting(found)
+
+    def waiting(self) -> tuple[Waiting, ...]:
+        """All that a person has to look at, the oldest first."""
+        with self._fresh() as state:
+            return tuple(_waiting(self._book.log.read_at(item.place)) for item in state.waiting.values())
+
+    def accept(self, id_: str, why: str = "") -> Transaction:
+        """A person agrees: it is shown and trusted from now on. `MemoryConflict` if the memory changed."""
+        with self._fresh():
+            waiting = self._book.waiting(id_)
+            agreed = [self._agreed(waiting, item) for item in waiting.changes]
+        person = Origin("user", why or f"accepted: {waiting.reason}", said_by="user", is_accepted=True)
+        return self._change("accept", agreed, person, of=waiting.id)
+
+    def reject(self, id_: str, why: str = "") -> Transaction:
+        """A person disagrees: the accepted text stays, and comes back into a file that says otherwise."""
+        person = Origin("user", why or "rejected", said_by="user")
+
+        def plan(_: MemoryState) -> list[Logged]:
+            return [self._logged("reject", person, (), of=self._book.waiting(id_).id)]
+
+        return self._record(plan).told()
+
+    def trust(self, key: str, why: str = "") -> Transaction:
+        """A person vouches for a memory as it is, whatever hands it went through."""
+        person = Origin("user", why or "vouched for", said_by="user", is_accepted=True)
+
+        def plan(state: MemoryState) -> list[Logged]:
+            version = state.versions.get(key)
+            if version is None:
+                raise FileMissing(f"there is no memory {key!r} to vouch for")
+            origin = replace(version.origin, is_accepted=True)
+            text = self._book.text_of(key, version)
+            change = LoggedChange(key, version.sha256, version.sha256, text, origin)
+            return [self._logged("trust", person, (change,))]
+
+        return self._record(plan).told()
+
+    def notice(self, *, check: bool = False) -> tuple[Waiting, ...]:
+        """Look for edits made past the engine, reading every file with `check`; all that waits now."""
+        with self._thread:
+            self._upkeep.notice(check=check)
+        return self.waiting()
+
+    def record_edit(self, keys: Iterable[str], origin: Origin) -> tuple[Transaction, ...]:
+        """Files that a tool of ours has changed in the folder: theirs, and no outside edits.
+
+        With a taint they wait, as any edit does.
+        """
+        with self._thread:
+            named = [key if key == INDEX else check_memory_key(key) for key in keys]
+            before = self._book.state.end
+            self._upkeep.take_edits(named, origin)
+            found = [found.entry for found in self._book.log.read(before)]
+        return tuple(entry.told() for entry in found if isinstance(entry, Logged))
+
+    @contextmanager
+    def _fresh(self) -> Generator[MemoryState]:
+        with self._thread:
+            self._book.refresh()
+            yield self._book.state
+
+    def _stored(self, key: str, version: Version) -> Stored:
+        memory = read_memory(key, sound_text(self._book.text_of(key, version)))
+        is_waiting = self._book.state.is_waiting(key)
+        return Stored(memory, version.sha256, version.at, version.origin, version.transaction, is_waiting)
+
+    def _agreed(self, waiting: Logged, change: LoggedChange) -> LoggedChange:
+        origin = replace(waiting.origin_of(change), is_accepted=True)
+        if change.key != INDEX or change.text is None:
+            return replace(change, origin=origin, stamp=None)
+        # Memories changed while it waited, and their lines with them.
+        place = self._book.state.waiting[waiting.id].place
+        text = self._upkeep.index.updated(change.text, self._book.keys_since(place.offset))
+        return replace(change, origin=origin, stamp=None, text=text, after=hash_text(text))
+
+    def _change(
+        self, kind: Kind, changes: Sequence[LoggedChange], origin: Origin, *, of: str = ""
+    ) -> Transaction:
+        def plan(state: MemoryState) -> list[Logged]:
+            if kind == "accept" and of not in state.waiting:
+                raise InputError(f"{of} waits no longer; somebody else has seen to it")
+            changed = plan_changes(state, changes, of if kind == "accept" else "")
+            settled = tuple(id_ for id_ in find_settled(state, changed) if id_ != of)
+            return [self._logged(kind, origin, changed, of=of, settles=settled)] if changed or of else []
+
+        with self._thread:
+            self._book.refresh()
+            self._upkeep.notice_some(change.key for change in changes)
+            return self._record(plan).told()
+
+    def _record(self, plan: Callable[[MemoryState], Sequence[Logged]]) -> Logged:
+        """Add one transaction and see it through; one without changes was not recorded."""
+        with self._thread:
+            found = self._book.record(plan)
+            entry = found[0].entry if found else None
+            if not isinstance(entry, Logged):
+                self._upkeep.settle(self._book.state.end - 1)
+                return self._logged("commit", Origin("user", "nothing to do"), ())
+            self._upkeep.settle(found[0].place.offset)
+        if entry.kind != "propose":
+            keys = [change.key for change in entry.changes]
+            told = ", ".join(keys[:_TOLD_KEYS]) + (" …" if len(keys) > _TOLD_KEYS else "")
+            self._emit(MemoryChanged(entry.id, entry.kind, entry.origin.who, told, len(keys)))
+        return entry
+
+    def _logged(
+        self,
+        kind: Kind,
+        origin: Origin,
+        changes: tuple[LoggedChange, ...],
+        *,
+        of: str = "",
+        reason: str = "",
+        settles: tuple[str, ...] = (),
+    ) -> Logged:
+        return Logged(new_transaction_id(), self._clock.now(), kind, origin, changes, of, reason, settles)
+
+
+def _waiting(entry: Logged) -> Waiting:
+    changes = tuple(
+        Proposed(item.key, None if item.text is None else sound_text(item.text), item.before)
+        for item in entry.changes
+    )
+    return Waiting(entry.id, entry.at, entry.origin, entry.reason, changes, entry.kind == "outside")

@@ -1,0 +1,153 @@
+"""The history of a memory folder: one append-only file, in which every change stands with its texts.
+
+control/memory/log.jsonl     transactions, and which files were put in place since
+
+A transaction is one line: it is there as a whole or not at all, and everything that is shown follows from
+these lines. The files in the memory folder are put there afterwards, and can be put there again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sevenfold.core.errors import FileDamaged, FileMissing, StoreError, WireError
+from sevenfold.core.events import Emit, LineQuarantined
+from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
+from sevenfold.store.folder import Folder
+from sevenfold.store.memory_records import LogEntry, Logged, Stamp, read_entry, to_record
+from sevenfold.store.record_lines import read_line, write_line
+from sevenfold.store.transcript import Place, Transcript
+
+LOG = "log"
+FILE = f"{LOG}.jsonl"
+
+HEAD_BYTES = 64
+"""Checksum, kind and id of a line."""
+
+_CHUNK_BYTES = 1024 * 1024
+_REMEMBERED = 4
+"""Transactions kept as they were read: one that brought a thousand memories is asked for each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A line of the history."""
+
+    entry: LogEntry | None
+    """None: it cannot be read, or a newer version wrote it."""
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class LogFace:
+    """What can be told of the history without reading it."""
+
+    size_bytes: int
+    head: bytes
+    """How its first line begins, with a random id: another head is another history."""
+
+
+class MemoryLog:
+    """The file, held open to be written. Whoever appends holds the mutex of the history."""
+
+    def __init__(self, folder: Folder, emit: Emit) -> None:
+        self._folder, self._emit = folder, emit
+        self._writer: Transcript | None = None
+        self._remembered: dict[int, Logged] = {}
+
+    def close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def look(self) -> LogFace | None:
+        """The file as it is now; None where there is none, or nothing in it."""
+        try:
+            with self._folder.opened(FILE, READ_FLAGS) as fd, mapped_errors(f"look at {FILE}"):
+                size = self._folder.disk.stat(fd).st_size
+                return LogFace(size, read_all(self._folder.disk, fd, HEAD_BYTES)) if size else None
+        except FileMissing:
+            return None
+
+    def head_at(self, offset: int) -> bytes:
+        """How the line that begins there begins."""
+        return self._folder.read_range(FILE, offset, HEAD_BYTES)
+
+    def read(self, start: int = 0) -> Iterator[Found]:
+        """Every line from `start` on that is closed; what cannot be read is told and passed over."""
+        with self._folder.opened(FILE, READ_FLAGS) as fd, mapped_errors(f"read {self._folder.path}/{FILE}"):
+            rest = b""
+            while chunk := read_all(self._folder.disk, fd, _CHUNK_BYTES, start + len(rest)):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield Found(self._parsed(line, start), Place(start, len(line) + 1))
+                    start += len(line) + 1
+
+    def read_at(self, place: Place) -> Logged:
+        """The transaction at a place; `FileDamaged` where there is none."""
+        known = self._remembered.get(place.offset)
+        if known is not None:
+            return known
+        data = self._folder.read_range(FILE, place.offset, place.length_bytes)
+        entry = self._parsed(data.removesuffix(b"\n"), place.offset)
+        if isinstance(entry, Logged):
+            self.remember(Found(entry, place))
+            return entry
+        raise FileDamaged(
+            f"{self._folder.path}/{FILE} holds no transaction at {place.offset:,}: it was changed by hand, "
+            "or the disk is damaged; restore it from a backup"
+        )
+
+    def remember(self, found: Found) -> None:
+        """Keep a transaction at hand for whoever asks for its texts."""
+        if isinstance(found.entry, Logged):
+            self._remembered[found.place.offset] = found.entry
+        while len(self._remembered) > _REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
+
+    def append(self, entries: Sequence[LogEntry]) -> list[Found]:
+        """Add lines, which are in the kernel's hands on return; `sync` makes them durable."""
+        places = self._opened().append_all([to_record(entry) for entry in entries], durable=False)
+        return [Found(entry, place) for entry, place in zip(entries, places, strict=True)]
+
+    def sync(self) -> None:
+        """Make everything in the file durable, whoever added it."""
+        try:
+            self._opened().sync()
+        except StoreError:
+            # The same handle would report success the next time, whatever was lost.
+            self.close()
+            raise
+
+    def replace(self, entries: Iterable[LogEntry]) -> None:
+        """Put another history in place of this one, as a whole."""
+        self.forget()
+        self._folder.replace(FILE, b"".join(write_line(to_record(entry)) for entry in entries))
+
+    def forget(self) -> None:
+        """Somebody put another file there: nothing that is known of this one holds."""
+        self._remembered.clear()
+        self.close()
+
+    def _opened(self) -> Transcript:
+        if self._writer is None:
+            self._writer = Transcript.open(self._folder, LOG, emit=self._emit)
+        return self._writer
+
+    def _parsed(self, line: bytes, offset: int) -> LogEntry | None:
+        try:
+            return read_entry(read_line(line))
+        except WireError as error:
+            self._emit(LineQuarantined(f"{self._folder.path}/{FILE}", offset, len(line) + 1, str(error)))
+            return None
+
+
+def read_stamp(folder: Folder, key: str) -> Stamp | None:
+    """What a file looks like now, unread; None where there is none."""
+    try:
+        with folder.opened(key, READ_FLAGS) as fd, mapped_errors(f"look at {folder.path}/{key}"):
+            found = folder.disk.stat(fd)
+    except FileMissing:
+        return None
+    return Stamp(found.st_size, found.st_mtime_ns, found.st_ino)

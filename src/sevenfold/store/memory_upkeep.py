@@ -1,0 +1,229 @@
+"""Brings the files of a memory folder up to date with its history, and notices what others did to them.
+
+Who does this holds the `files` mutex, and takes the history's inside it to record what was found. So many
+processes can record while one of them waits for the disk: its fsync and its index then serve them all. A
+change is acknowledged once it is durable in the history. Its files follow, and whoever finds them missing
+after a crash puts them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import Emit, MemoryBehind, MemoryEdited, MemoryRecovered
+from sevenfold.core.memories import INDEX
+from sevenfold.core.provenance import Origin
+from sevenfold.store.kept_index import KeptIndex
+from sevenfold.store.lock_state import boot_id
+from sevenfold.store.memory_book import MemoryBook
+from sevenfold.store.memory_files import Look, MemoryFiles
+from sevenfold.store.memory_records import (
+    NOWHERE,
+    Logged,
+    LoggedChange,
+    Placement,
+    Upkeep,
+    hash_text,
+    new_transaction_id,
+)
+from sevenfold.store.memory_state import MemoryState
+from sevenfold.store.mutex import mutex
+
+FILES = "files"
+EDIT = Origin("outside edit", "a file was changed past the engine", taint=frozenset(["outside edit"]))
+
+
+class MemoryUpkeep:
+    """One thread at a time; any number of processes."""
+
+    def __init__(
+        self, book: MemoryBook, files: MemoryFiles, clock: Clock, emit: Emit, *, trusts_outside: bool
+    ) -> None:
+        self._book, self._files, self._clock, self._emit = book, files, clock, emit
+        self._trusts_outside = trusts_outside
+        self.index = KeptIndex(book)
+        self._placed: dict[str, Placement] = {}
+        """What was put in place or looked at, and is not recorded yet."""
+
+    def settle(self, offset: int) -> None:
+        """Return once the line at `offset` is durable, with its files in place if the disk lets us."""
+        with mutex(self._book.folder, FILES):
+            self._book.refresh()
+            if self._book.state.covered <= offset:
+                self._book.log.sync()
+                self._bring_up_to_date()
+
+    def adopt(self) -> None:
+        """Begin the history of a folder that has none: what lies there is accepted."""
+        with mutex(self._book.folder, FILES):
+            if not self._book.refresh():
+                self._book.record(self._adopted)
+                self._book.log.sync()
+                self._bring_up_to_date()
+
+    def notice(self, *, check: bool = False) -> None:
+        """Look at every file. Those that others changed wait for a person; those of the dead are put there.
+
+        With `check` each is read, also where it looks the same as before.
+        """
+        with mutex(self._book.folder, FILES):
+            self._book.refresh()
+            state = self._book.state
+            behind = len(state.stale)
+            for key in sorted({*self._files.keys(), *state.placed, *state.stale} - {INDEX}):
+                self._look_at(key, check=check)
+            self._look_at_index(check=check)
+            if self._needs_record():
+                self._book.log.sync()
+                self._bring_up_to_date()
+            if behind:
+                self._emit(MemoryRecovered(behind))
+
+    def notice_some(self, keys: Iterable[str]) -> None:
+        """The same for a few, read only where they look different from what was recorded."""
+        odd = [key for key in keys if not self._looks_known(key)]
+        if odd:
+            with mutex(self._book.folder, FILES):
+                self._book.refresh()
+                for key in odd:
+                    self._look_at(key)
+
+    def take_edits(self, keys: Iterable[str], origin: Origin) -> int:
+        """Files that a tool of ours changed: recorded as whose they are; where in the history, or -1."""
+        with mutex(self._book.folder, FILES):
+            self._book.refresh()
+            offset = -1
+            for key in keys:
+                known = self._book.state.holding(key)
+                look = self._files.look(key, known)
+                is_new = look is not None and look.placement.sha256 != self._book.state.sha_of(key)
+                if look is not None and is_new and (look.text is not None or look.placement == NOWHERE):
+                    self._record_edit(key, look, origin)
+                    offset = self._book.state.tail
+            if offset >= 0:
+                self._book.log.sync()
+                self._bring_up_to_date()
+            return offset
+
+    def _looks_known(self, key: str) -> bool:
+        known = self._book.state.holding(key)
+        look = self._files.look(key, known)
+        return look is None or look.placement == known
+
+    def _needs_record(self) -> bool:
+        state = self._book.state
+        return bool(self._placed or state.stale or state.touched) or state.boot != boot_id()
+
+    def _bring_up_to_date(self) -> None:
+        """Put files and index in place and record it. That they fail is told: what counts is recorded."""
+        try:
+            for key in sorted(self._book.state.stale):
+                self._look_at(key)
+            index = self._place_index()
+            upto, placed = self._book.state.end, dict(self._placed)
+            boot, now = boot_id(), self._clock.now()
+            self._book.record(lambda _: [Upkeep(upto, now, placed, index, boot)])
+            self._placed.clear()
+            self._book.write_checkpoint()
+        except SevenfoldError as error:
+            self._emit(MemoryBehind(str(error)))
+
+    def _look_at(self, key: str, *, check: bool = False) -> None:
+        """Bring one file in line with the history, or the history with the file."""
+        state = self._book.state
+        known = self._placed.get(key) or state.holding(key)
+        look = self._files.look(key, NOWHERE if check else known)
+        if look is None:
+            return
+        wanted = known.sha256 if key in state.held else state.sha_of(key)
+        if look.placement.sha256 == wanted:
+            self._note(key, look.placement)
+        elif look.placement.sha256 == known.sha256 or self._is_lost(key, look):
+            self._put(key)
+        else:
+            self._record_edit(key, look)
+
+    def _put(self, key: str) -> None:
+        version = self._book.state.versions.get(key)
+        if version is None:
+            self._note(key, self._files.remove(key))
+        else:
+            self._note(key, self._files.put(key, self._book.text_of(key, version)))
+
+    def _note(self, key: str, placement: Placement) -> None:
+        if placement != self._book.state.holding(key):
+            self._placed[key] = placement
+        else:
+            self._placed.pop(key, None)
+
+    def _is_lost(self, key: str, look: Look) -> bool:
+        """Whether a power cut took what we put there, for the file is as one that never reached the disk."""
+        state = self._book.state
+        if state.boot == boot_id() and key not in state.stale:
+            return False
+        if not (look.text or "").strip("\0"):
+            return True
+        entries = (found.entry for found in self._book.log.read())
+        return state.boot != boot_id() and any(
+            change.key == key and change.after == look.placement.sha256
+            for entry in entries
+            if isinstance(entry, Logged)
+            for change in entry.changes
+        )
+
+    def _record_edit(self, key: str, look: Look, origin: Origin = EDIT) -> None:
+        """Somebody changed a file: it waits for a person, unless whoever did it may do so."""
+        is_trusted = not origin.taint or (origin is EDIT and self._trusts_outside)
+        kind, told = ("commit", replace(origin, is_accepted=True)) if is_trusted else ("outside", origin)
+
+        def plan(state: MemoryState) -> list[Logged]:
+            found = look.placement
+            change = LoggedChange(key, state.sha_of(key), found.sha256, look.text, stamp=found.stamp)
+            older = (state.held[key],) if key in state.held else ()
+            now, id_ = self._clock.now(), new_transaction_id()
+            return [Logged(id_, now, kind, told, (change,), reason=origin.why, settles=older)]
+
+        [found] = self._book.record(plan)
+        self._placed.pop(key, None)
+        if isinstance(found.entry, Logged) and not is_trusted:
+            self._emit(MemoryEdited(key, found.entry.id))
+
+    def _look_at_index(self, *, check: bool = False) -> None:
+        """The same for the index, of which only what a person says in it counts."""
+        known = self._book.state.holding(INDEX)
+        look = self._files.look(INDEX, NOWHERE if check else known)
+        if look is None or look.placement.sha256 == known.sha256:
+            return
+        if look.text is None or self._is_lost(INDEX, look) or self.index.is_same(look.text):
+            self._placed[INDEX] = look.placement  # it is put there again
+        else:
+            self._record_edit(INDEX, look)
+
+    def _place_index(self) -> str:
+        self._look_at_index()
+        state = self._book.state
+        sha256 = self.index.keep()
+        known = self._placed.get(INDEX) or state.holding(INDEX)
+        wanted = self.index.text()
+        if INDEX in state.held:
+            look = self._files.look(INDEX)
+            wanted = self.index.updated(look.text or "", state.touched) if look else wanted
+        if hash_text(wanted) != known.sha256 and (wanted or known.sha256):
+            self._note(INDEX, self._files.put(INDEX, wanted))
+        return sha256
+
+    def _adopted(self, _: MemoryState) -> list[Logged]:
+        found: list[LoggedChange] = []
+        for key in [*self._files.keys(), INDEX]:
+            look = self._files.look(key)
+            if look and look.text is not None and look.placement.stamp:
+                stamp = look.placement.stamp
+                found.append(
+                    LoggedChange(key, None, look.placement.sha256, look.text, at=stamp.time, stamp=stamp)
+                )
+        found.sort(key=lambda change: (change.at or self._clock.now(), change.key))
+        origin = Origin("user", "what was there when its history began")
+        return [Logged(new_transaction_id(), self._clock.now(), "adopt", origin, tuple(found))]
