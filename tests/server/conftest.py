@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.server.database import Database, open_database
+from tests.server.live import Live, serving
 from tests.server.postgres import LocalPostgres, programs
 
 _NUMBERS = count()
@@ -59,3 +60,9 @@ def opened(url: str) -> Generator[Database]:
 def database(url: str) -> Generator[Database]:
     with opened(url) as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def live(database: Database) -> Generator[Live]:
+    with serving(database) as live:
+        yield live

@@ -58,16 +58,26 @@ class Buckets:
         self._rate, self._burst = rate, max(1.0, burst)
         self._levels: OrderedDict[str, _Level] = OrderedDict()
 
+    def look(self, name: str, now: timedelta) -> timedelta:
+        """Zero if there is a permit, else how long until there is one."""
+        permits = self._permits(name, now)
+        return timedelta() if permits >= 1 else timedelta(seconds=(1 - permits) / self._rate)
+
     def take(self, name: str, now: timedelta) -> timedelta:
-        """Zero if a permit was taken, else how long until there is one."""
-        at = now.total_seconds()
-        level = self._levels.pop(name, None) or _Level(self._burst, at)
-        permits = min(self._burst, level.permits + (at - level.at) * self._rate)
-        is_taken = permits >= 1
-        self._levels[name] = _Level(permits - 1 if is_taken else permits, at)
-        if len(self._levels) > MOST_BUCKETS:
-            self._levels.popitem(last=False)
-        return timedelta() if is_taken else timedelta(seconds=(1 - permits) / self._rate)
+        """The same, and the permit is taken if there is one."""
+        wait = self.look(name, now)
+        if not wait:
+            self._levels[name] = _Level(self._permits(name, now) - 1, now.total_seconds())
+            self._levels.move_to_end(name)
+            if len(self._levels) > MOST_BUCKETS:
+                self._levels.popitem(last=False)
+        return wait
+
+    def _permits(self, name: str, now: timedelta) -> float:
+        level = self._levels.get(name)
+        if level is None:
+            return self._burst
+        return min(self._burst, level.permits + (now.total_seconds() - level.at) * self._rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,8 @@ class _Work(Generic[T]):
     error: BaseException | None = None
 
     def run(self, tx: Tx) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
         tx.rows("SAVEPOINT work")
         try:
             self.results.append(self.work(tx))
@@ -133,6 +135,8 @@ class _Work(Generic[T]):
 
     def settle(self, failure: DatabaseFailed | None) -> None:
         error = self.error or failure
+        if self.future.cancelled():
+            return
         if error is not None:
             self.future.set_exception(error)
         else:

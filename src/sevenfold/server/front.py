@@ -1,0 +1,255 @@
+"""The HTTP front: a request in, through the gate, to its operation, and an answer or a refusal out.
+
+Starlette and msgspec are imported when an application is made, so that the package stays light.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.server import admin_calls, memory_calls
+from sevenfold.server import messages as wire
+from sevenfold.server.bodies import inflate, read_capped
+from sevenfold.server.desk import Answer, Call, Desk, spell_time
+from sevenfold.server.gate import Gate
+from sevenfold.server.meters import Meters, Served
+from sevenfold.server.operations import OPERATIONS, Operation
+from sevenfold.server.refusals import Refusal, not_found
+from sevenfold.server.rights import Principal
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+Perform: TypeAlias = Callable[[Desk, Call], Awaitable[Answer]]
+
+REPO_ID = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
+JSON = "application/json"
+RETRY_SECONDS = 1
+"""A database that restarts is back in about that time."""
+
+PERFORM: Mapping[str, Perform] = {
+    "read_memory": memory_calls.read_memory,
+    "put_memory": memory_calls.put_memory,
+    "send_bodies": memory_calls.send_bodies,
+    "read_body": memory_calls.read_one_body,
+    "commit": memory_calls.make_commit,
+    "whoami": admin_calls.whoami,
+    "list_repos": admin_calls.list_all_repos,
+    "claim_repo": admin_calls.claim,
+    "prove_repo": admin_calls.prove,
+    "list_members": admin_calls.list_all_members,
+    "add_member": admin_calls.add_one_member,
+    "change_member": admin_calls.change_member,
+    "remove_member": admin_calls.remove_one_member,
+    "list_tokens": admin_calls.list_all_tokens,
+    "add_token": admin_calls.add_one_token,
+    "revoke_token": admin_calls.revoke_one_token,
+    "start_device": admin_calls.begin_device,
+    "poll_device": admin_calls.poll_device,
+    "approve_device": admin_calls.approve,
+    "allow_finding": admin_calls.allow,
+    "read_audit": admin_calls.audit,
+}
+
+CHANGES_RIGHTS = frozenset({"change_member", "remove_member", "revoke_token"})
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of a request so far, for its line in the log."""
+
+    began: float
+    request: str
+    principal: Principal | None = None
+    repo: str = ""
+    bytes_in: int = 0
+    kind: str = ""
+
+
+class Front:
+    def __init__(self, desk: Desk, meters: Meters) -> None:
+        self._desk, self._meters = desk, meters
+        self._gate = Gate(desk)
+
+    def make_app(self) -> Starlette:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+        return Starlette(
+            routes=[
+                Route(one.path, self._endpoint(one), methods=[one.method], name=one.name)
+                for one in OPERATIONS
+            ],
+            exception_handlers={404: self._missing, 405: self._missing},
+        )
+
+    def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+        async def serve(request: Request) -> Response:
+            seen = _Seen(time.perf_counter(), secrets.token_hex(8))
+            try:
+                response = _respond(await self._perform(operation, request, seen))
+            except Refusal as refusal:
+                seen.kind = refusal.kind
+                response = _refuse(refusal)
+            return self._counted(operation, seen, response)
+
+        return serve
+
+    async def _perform(self, operation: Operation, request: Request, seen: _Seen) -> Answer:
+        try:
+            if operation.name in ("is_alive", "is_ready", "metrics"):
+                return await self._tell_health(operation.name)
+            return await self._carry_out(operation, request, seen)
+        except Refusal:
+            raise
+        except InputError as error:
+            raise Refusal(422, "bad request", str(error)[:500], "correct the request") from error
+        except DatabaseFailed as error:
+            self._meters.tell("database failed", error=str(error)[:500], request=seen.request)
+            raise Refusal(
+                503,
+                "not ready",
+                "the database does not answer; what was asked for may have been done or not",
+                "send the same again: a commit with the same id is applied once",
+                retry=True,
+                retry_after_seconds=RETRY_SECONDS,
+            ) from error
+        except Exception as error:
+            # Where, and no more: what an error says may be somebody's text.
+            frames = traceback.extract_tb(error.__traceback__)[-4:]
+            where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in reversed(frames))
+            self._meters.tell("bug", error=type(error).__name__, where=where, request=seen.request)
+            raise Refusal(
+                500, "server", "the server has a bug", f"report it, with the request id {seen.request}"
+            ) from error
+
+    async def _carry_out(self, operation: Operation, request: Request, seen: _Seen) -> Answer:
+        address = request.client.host if request.client else ""
+        if operation.verb is None:
+            self._gate.admit_stranger(address)
+        else:
+            authorization = request.headers.get("authorization", "")
+            seen.principal = await self._gate.admit(authorization, address, operation.verb)
+        if operation.needs_repo:
+            seen.repo = _read_repo(request)
+        body: object = None
+        if operation.takes is not None:
+            raw = await self._read_body(request)
+            seen.bytes_in = len(raw)
+            body = _decode(raw, operation.takes)
+        call = Call(
+            seen.principal,
+            seen.repo,
+            request.query_params,
+            request.headers,
+            request.path_params,
+            body,
+            seen.bytes_in,
+        )
+        answer = await PERFORM[operation.name](self._desk, call)
+        if operation.name in CHANGES_RIGHTS:
+            self._gate.forget()
+        return answer
+
+    async def _read_body(self, request: Request) -> bytes:
+        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        if kind != JSON:
+            raise Refusal(415, "unsupported", f"{kind[:80]!r} is not read here", f"send {JSON}")
+        limit = self._desk.limits.raw_bytes
+        raw = await read_capped(request.stream(), limit)
+        return inflate(raw, request.headers.get("content-encoding", "").strip().lower(), limit)
+
+    async def _tell_health(self, name: str) -> Answer:
+        if name == "metrics":
+            return Answer(self._meters.exposition(self._desk.waiting))
+        if name == "is_ready":
+            await self._desk.read(None, lambda tx: tx.rows("SELECT 1 FROM meta"))
+        return Answer(wire.HealthTold("ok"))
+
+    async def _missing(self, request: Request, error: Exception) -> Response:
+        seen = _Seen(time.perf_counter(), secrets.token_hex(8))
+        if getattr(error, "status_code", 404) == 405:
+            refusal = Refusal(
+                405, "method", f"{request.method[:20]} is not for this path", "see docs/openapi.json"
+            )
+        else:
+            refusal = not_found("such path")
+        seen.kind = refusal.kind
+        response = _refuse(refusal)
+        allowed = cast("Mapping[str, str] | None", getattr(error, "headers", None))
+        response.headers.update(allowed or {})
+        return self._counted(None, seen, response)
+
+    def _counted(self, operation: Operation | None, seen: _Seen, response: Response) -> Response:
+        who = seen.principal
+        self._meters.count(
+            Served(
+                at=spell_time(self._desk.now_ms),
+                operation=operation.name if operation else "",
+                status=response.status_code,
+                kind=seen.kind,
+                milliseconds=round((time.perf_counter() - seen.began) * 1000, 2),
+                bytes_in=seen.bytes_in,
+                bytes_out=len(response.body),
+                org=who.org if who else "",
+                member=who.member if who else "",
+                token=who.token if who else "",
+                repo=seen.repo,
+                request=seen.request,
+            )
+        )
+        response.headers["x-request-id"] = seen.request
+        return response
+
+
+def _read_repo(request: Request) -> str:
+    repo = request.query_params.get("repo")
+    if not repo:
+        raise Refusal(400, "bad request", "the request names no repository", "add ?repo=ID")
+    if not REPO_ID.fullmatch(repo):
+        raise not_found("such repository")
+    return repo
+
+
+def _decode(raw: bytes, kind: type) -> object:
+    import msgspec
+
+    try:
+        return cast("object", msgspec.json.decode(raw, type=kind))
+    except msgspec.ValidationError as error:
+        raise Refusal(
+            422, "bad request", f"the JSON does not fit: {error}", "see docs/openapi.json"
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refusal(400, "bad request", f"the body is no JSON: {error}", f"send {JSON} in UTF-8") from error
+
+
+def _respond(answer: Answer) -> Response:
+    import msgspec
+    from starlette.responses import Response
+
+    headers = {"cache-control": "no-store"}
+    if answer.etag is not None:
+        headers = {"cache-control": "no-cache", "etag": f'"{answer.etag}"'}
+    if answer.body is None:
+        return Response(None, answer.status, headers)
+    if isinstance(answer.body, str):
+        return Response(answer.body, answer.status, headers, "text/plain; version=0.0.4; charset=utf-8")
+    return Response(msgspec.json.encode(answer.body), answer.status, headers, JSON)
+
+
+def _refuse(refusal: Refusal) -> Response:
+    import msgspec
+    from starlette.responses import Response
+
+    headers = {"cache-control": "no-store", **refusal.headers()}
+    return Response(msgspec.json.encode(refusal.body()), refusal.status, headers, JSON)

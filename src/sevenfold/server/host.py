@@ -1,0 +1,130 @@
+"""The server on a port: listens until it is told to end, then finishes what is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
+
+from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.server.desk import Desk
+from sevenfold.server.front import Front
+from sevenfold.server.meters import Meters
+from sevenfold.server.people import list_orgs
+from sevenfold.server.repos import collect, list_repos
+
+if TYPE_CHECKING:
+    from uvicorn import Server
+    from uvicorn._types import ASGIApplication
+
+DRAIN_SECONDS = 20
+"""Longer than the slowest request, shorter than the half minute after which supervisors kill."""
+COLLECT_EVERY = timedelta(hours=1)
+BACKLOG = 4096
+
+
+class Host:
+    def __init__(self, desk: Desk, meters: Meters, *, address: str, port: int) -> None:
+        self._desk, self._meters = desk, meters
+        self._front = Front(desk, meters)
+        self._listener = _listen(address, port)
+        self._address = address
+        self._server = self._make_server()
+
+    @property
+    def url(self) -> str:
+        host = f"[{self._address}]" if ":" in self._address else self._address
+        return f"http://{host}:{self._listener.getsockname()[1]}"
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT, or `stop` from another thread. What was begun is finished first."""
+        with _signals_only_heard():
+            asyncio.run(self._serve())
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+
+    async def _serve(self) -> None:
+        collecting = asyncio.create_task(self._collect_on())
+        try:
+            await self._server.serve(sockets=[self._listener])
+        finally:
+            collecting.cancel()
+            with suppress(asyncio.CancelledError):
+                await collecting
+        self._meters.tell("ended")
+
+    async def _collect_on(self) -> None:
+        while True:
+            try:
+                await self._collect()
+            except DatabaseFailed as error:
+                self._meters.tell("collection failed", error=str(error)[:500])
+            await asyncio.sleep(COLLECT_EVERY.total_seconds())
+
+    async def _collect(self) -> None:
+        desk = self._desk
+        for org in await desk.read(None, list_orgs):
+            for repo in await desk.read(org.id, lambda tx, org=org: list_repos(tx, org.id)):
+                gone = await desk.write(
+                    org.id,
+                    lambda tx, org=org, repo=repo: collect(tx, org.id, repo.id, desk.now_ms, desk.limits),
+                )
+                if gone.tombstones or gone.bodies or gone.answers:
+                    self._meters.tell(
+                        "collected", repo=repo.id, tombstones=gone.tombstones, bodies=gone.bodies
+                    )
+
+    def _make_server(self) -> Server:
+        import uvicorn
+
+        config = uvicorn.Config(
+            cast("ASGIApplication", self._front.make_app()),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=DRAIN_SECONDS,
+            backlog=BACKLOG,
+        )
+        return uvicorn.Server(config)
+
+
+def _hear(_number: int, _frame: object) -> None:
+    """It was heard, and that is all."""
+
+
+@contextmanager
+def _signals_only_heard() -> Generator[None]:
+    """Uvicorn ends on a signal and then raises it again, which would end us before the database is closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {one: signal.signal(one, _hear) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, action in before.items():
+            signal.signal(one, action)
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        raise InputError(f"cannot listen on {address} port {port}: {error}; try another --port") from error
+    return listener

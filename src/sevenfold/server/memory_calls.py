@@ -1,0 +1,111 @@
+"""The operations on a repository's memory."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sevenfold.server import messages as wire
+from sevenfold.server.bodies import check_sizes
+from sevenfold.server.committing import Writer
+from sevenfold.server.desk import Answer, Call, Desk
+from sevenfold.server.memory import (
+    Contents,
+    commit,
+    read_body,
+    read_contents,
+    read_seq,
+    store_bodies,
+    upsert,
+)
+from sevenfold.server.refusals import Refusal, not_found
+from sevenfold.sync.protocol import (
+    Applied,
+    Change,
+    Checksum,
+    Commit,
+    CommitId,
+    RepoId,
+    TeamKey,
+    checksum_of,
+    is_checksum,
+)
+
+
+async def read_memory(desk: Desk, call: Call) -> Answer:
+    who, repo = call.who, RepoId(call.repo)
+    view = call.query.get("view", "")
+    if view not in ("", "hashes"):
+        raise Refusal(
+            400, "bad request", f"there is no view {view[:40]!r}", "leave it out, or ask for view=hashes"
+        )
+    seen = _tags(call.headers.get("if-none-match"))
+    if seen is not None:
+        seq = await desk.read(who.org, lambda tx: read_seq(tx, who, repo))
+        if {f'"{seq}"', f'W/"{seq}"', "*"} & seen:
+            return Answer(None, 304, seq)
+    with_bodies = view != "hashes"
+    found = await desk.read(who.org, lambda tx: read_contents(tx, who, repo, bodies=with_bodies))
+    return Answer(_told(repo, found, bodies=with_bodies), etag=found.seq)
+
+
+async def put_memory(desk: Desk, call: Call) -> Answer:
+    texts = cast("wire.EntriesSent", call.body).entries
+    check_sizes(call.raw_bytes, list(texts.values()), desk.limits)
+    await desk.check_secrets(call.who.org, texts)
+    writer, if_match = _writer(desk, call), _tags(call.headers.get("if-match"))
+    applied = await desk.write(call.who.org, lambda tx: upsert(tx, writer, texts, if_match))
+    return Answer(_applied(applied), etag=applied.seq)
+
+
+async def send_bodies(desk: Desk, call: Call) -> Answer:
+    bodies = cast("wire.BodiesSent", call.body).bodies
+    check_sizes(call.raw_bytes, bodies, desk.limits)
+    await desk.check_secrets(call.who.org, {checksum_of(body): body for body in bodies})
+    writer = _writer(desk, call)
+    return Answer(
+        wire.ChecksumsTold(await desk.write(call.who.org, lambda tx: store_bodies(tx, writer, bodies)))
+    )
+
+
+async def read_one_body(desk: Desk, call: Call) -> Answer:
+    who, repo, checksum = call.who, RepoId(call.repo), call.places["checksum"]
+    if not is_checksum(checksum):
+        raise not_found("body with that checksum in the repository")
+    body = await desk.read(who.org, lambda tx: read_body(tx, who, repo, checksum))
+    return Answer(wire.BodyTold(checksum, body.decode()))
+
+
+async def make_commit(desk: Desk, call: Call) -> Answer:
+    sent = cast("wire.CommitSent", call.body)
+    changes = tuple(
+        Change(TeamKey(one.key), one.expected, None if one.checksum is None else Checksum(one.checksum))
+        for one in sent.changes
+    )
+    writer, wanted = _writer(desk, call), Commit(CommitId(sent.id), changes)
+    applied = await desk.write(call.who.org, lambda tx: commit(tx, writer, wanted))
+    return Answer(_applied(applied), etag=applied.seq)
+
+
+def _writer(desk: Desk, call: Call) -> Writer:
+    return Writer(call.who, RepoId(call.repo), desk.now_ms, desk.limits)
+
+
+def _tags(header: str | None) -> frozenset[str] | None:
+    """The entity tags that a header lists; None where there is no header."""
+    return None if header is None else frozenset(tag.strip() for tag in header.split(","))
+
+
+def _told(repo: RepoId, found: Contents, *, bodies: bool) -> wire.MemoryTold | wire.HashesTold:
+    deleted = {str(key): wire.DeletedTold(version) for key, version in found.deleted.items()}
+    if not bodies:
+        hashes = {str(key): wire.HashTold(one.version, one.checksum) for key, one in found.entries.items()}
+        return wire.HashesTold(repo, found.seq, found.floor, hashes, deleted)
+    entries = {
+        str(key): wire.EntryTold(one.version, one.checksum, one.content or "")
+        for key, one in found.entries.items()
+    }
+    return wire.MemoryTold(repo, found.seq, found.floor, entries, deleted)
+
+
+def _applied(applied: Applied) -> wire.AppliedTold:
+    return wire.AppliedTold(applied.seq, {key: entry.version for key, entry in applied.entries.items()})

@@ -1,0 +1,240 @@
+"""What goes over the wire, as values. `openapi` describes these, and `front` reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesSent:
+    entries: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class BodiesSent:
+    bodies: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSent:
+    key: str
+    expected: int
+    checksum: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSent:
+    id: str
+    changes: list[ChangeSent]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSent:
+    name: str
+    remote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofSent:
+    remote: str
+    credential: str
+    """A token of the forge, used once and kept nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSent:
+    name: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSent:
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSent:
+    member: str
+    scopes: list[str]
+    days: int = 90
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSent:
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PollSent:
+    device_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalSent:
+    user_code: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceSent:
+    fingerprint: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryTold:
+    version: int
+    checksum: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class HashTold:
+    version: int
+    checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTold:
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTold:
+    repo: str
+    seq: int
+    floor: int
+    entries: Mapping[str, EntryTold]
+    deleted: Mapping[str, DeletedTold]
+
+
+@dataclass(frozen=True, slots=True)
+class HashesTold:
+    """The same without the texts."""
+
+    repo: str
+    seq: int
+    floor: int
+    entries: Mapping[str, HashTold]
+    deleted: Mapping[str, DeletedTold]
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksumsTold:
+    checksums: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BodyTold:
+    checksum: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedTold:
+    seq: int
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WhoTold:
+    org: str
+    org_name: str
+    member: str
+    role: str
+    scopes: Sequence[str]
+    token: str
+    expires: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RepoTold:
+    id: str
+    name: str
+    remote: str
+    proof: str
+    seq: int
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReposTold:
+    repos: Sequence[RepoTold]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTold:
+    id: str
+    name: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class MembersTold:
+    members: Sequence[MemberTold]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTold:
+    id: str
+    member: str
+    scopes: Sequence[str]
+    created: str
+    expires: str | None
+    revoked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TokensTold:
+    tokens: Sequence[TokenTold]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTokenTold:
+    id: str
+    token: str
+    """Told once."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTold:
+    device_code: str
+    user_code: str
+    verify: str
+    interval: int
+    expires_in: int
+
+
+@dataclass(frozen=True, slots=True)
+class SignedInTold:
+    token: str
+    org: str
+    member: str
+    scopes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LineTold:
+    at: str
+    member: str
+    token: str
+    verb: str
+    repo: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTold:
+    lines: Sequence[LineTold]
+
+
+@dataclass(frozen=True, slots=True)
+class HealthTold:
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class DoneTold:
+    done: bool = True

@@ -1,0 +1,71 @@
+"""A server on a port of this machine, in a thread, and a team that uses it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx2
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.server.database import Database
+from sevenfold.server.desk import Desk
+from sevenfold.server.forge import Forge
+from sevenfold.server.host import Host
+from sevenfold.server.limits import Limits
+from sevenfold.server.meters import Meters
+
+LOOSE = Limits(token_rate=100_000, org_rate=100_000, stranger_rate=100_000)
+MEMORY = "/api/v1/memory"
+
+
+@dataclass(slots=True)
+class Live:
+    url: str
+    lines: list[str] = field(default_factory=list[str])
+    """Of the log."""
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        token: str | None = None,
+        *,
+        json: object = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        **query: str,
+    ) -> httpx2.Response:
+        own = {} if token is None else {"authorization": f"Bearer {token}"}
+        return httpx2.request(
+            method,
+            self.url + path,
+            params=query,
+            json=json,
+            content=content,
+            headers={**own, **(headers or {})},
+            timeout=30,
+        )
+
+
+@contextmanager
+def serving(
+    database: Database,
+    *,
+    limits: Limits = LOOSE,
+    clock: Clock | None = None,
+    forge: Forge | None = None,
+) -> Generator[Live]:
+    lines: list[str] = []
+    desk = Desk(database, limits, clock or SystemClock(), forge)
+    host = Host(desk, Meters(lines.append), address="127.0.0.1", port=0)
+    thread = threading.Thread(target=host.run)
+    thread.start()
+    try:
+        yield Live(host.url, lines)
+    finally:
+        host.stop()
+        thread.join(30)
+        assert not thread.is_alive()
