@@ -22,10 +22,10 @@ try: $(READY)  ## a tour: a real session in which the layers act, and its bill. 
 	@$(BIN)/sevenfold tour
 
 test: $(READY)  ## run every test and gate but the stories
-	$(PYTEST) -m "not story"
+	$(PYTEST) -m "not story and not torture"
 
-stories: $(READY)  ## drive the terminal agent in a real terminal, with real processes, for some minutes
-	$(PYTEST) -m story
+stories: $(READY)  ## the long tests: real terminals, real processes and servers, and every rig of torture in its shortest form
+	$(PYTEST) -m "story or torture"
 
 check: $(READY)  ## run the gates alone: style, types, imports, sizes, docs
 	$(PYTEST) -m gate

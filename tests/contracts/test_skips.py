@@ -26,7 +26,12 @@ def pytest_run(folder: Path, code: str, *, strict: bool) -> tuple[int, str]:
         [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", "."],
         cwd=folder,
         # The conftest that was copied imports from the tests' own folder.
-        env={"SEVENFOLD_NO_SKIP": "1" if strict else "", "PYTHONPATH": str(ROOT)},
+        env={
+            "SEVENFOLD_NO_SKIP": "1" if strict else "",
+            "PYTHONPATH": str(ROOT),
+            # Most of the time would go into plugins that have no part in this.
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
     )
     return done.returncode, done.stdout
 
