@@ -1,0 +1,87 @@
+"""The rules among a project's memories, read again when a memory has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sevenfold.core.events import ConditionRefused, Emit, ignore
+from sevenfold.core.provenance import SaidBy
+from sevenfold.layers.rule_texts import Rule, rule_text
+from sevenfold.layers.rules import ACKNOWLEDGE, RefusedCondition, RuleSettings, read_conditions
+from sevenfold.store.memory_changes import Stored
+
+GATE = "gate"
+
+_WORDS: dict[SaidBy, str] = {
+    "user": "the user's words",
+    "model": "a model's words",
+    "tool output": "from a tool's output",
+    "unknown": "whose words is not known",
+}
+
+
+class Memories(Protocol):
+    """A memory folder, as far as rules look at it."""
+
+    def generation(self) -> int: ...
+
+    def scan(self, limit: int | None = ...) -> tuple[Stored, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRule:
+    """A memory that says when it applies, and what of that could not be read."""
+
+    rule: Rule | None
+    """None: nothing of it could be read."""
+    refused: tuple[RefusedCondition, ...]
+
+
+def read_rule(stored: Stored, settings: RuleSettings) -> ReadRule:
+    memory = stored.memory
+    conditions = read_conditions(memory.applies_to)
+    gate = memory.field(GATE)
+    refused = conditions.refused
+    if gate not in ("", ACKNOWLEDGE):
+        refused = (*refused, RefusedCondition(f"gate: {gate:.80}", f"expected {ACKNOWLEDGE}, or no gate"))
+    if not conditions.found:
+        return ReadRule(None, refused)
+    source = f"saved {stored.modified:%Y-%m-%d}, {_WORDS[stored.origin.said_by]}"
+    text = rule_text(memory.key, memory.body, settings.limit_bytes)
+    # A gate that cannot be read is shut: whoever wrote one meant that it should hold.
+    rule = Rule(memory.key, memory.name, text, conditions.found, bool(gate), source)
+    return ReadRule(rule, refused)
+
+
+@dataclass(slots=True)
+class RuleShelf:
+    """Every method blocks on the disk."""
+
+    memories: Memories
+    settings: RuleSettings
+    emit: Emit = ignore
+    _generation: int | None = None
+    _rules: tuple[Rule, ...] = ()
+    _told: set[str] = field(default_factory=set[str])
+    """Versions whose faults were told."""
+
+    def read(self) -> tuple[Rule, ...]:
+        """The rules as they are now, the newest first. What nobody has accepted is none."""
+        if not self.settings.enabled:
+            return ()
+        generation = self.memories.generation()
+        if generation != self._generation:
+            trusted = (stored for stored in self.memories.scan(None) if stored.is_trusted)
+            found = [self._read(stored) for stored in trusted if stored.memory.applies_to]
+            self._rules = tuple(rule for rule in found if rule is not None)
+            self._generation = generation
+        return self._rules
+
+    def _read(self, stored: Stored) -> Rule | None:
+        read = read_rule(stored, self.settings)
+        if stored.sha256 not in self._told:
+            self._told.add(stored.sha256)
+            for refused in read.refused:
+                self.emit(ConditionRefused(stored.memory.key, refused.text, refused.reason))
+        return read.rule
