@@ -11,6 +11,7 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.layers.dream import DreamFacts, DreamSettings, DreamTask, Step, brief, next_step
+from sevenfold.layers.fences import Fence, read_fences
 
 NOW = ManualClock().now()
 ON = DreamSettings(enabled=True)
@@ -49,7 +50,10 @@ def test_nothing_dreams_by_itself_unless_that_was_switched_on() -> None:
 def test_the_fork_may_read_and_write_memories_and_nothing_else() -> None:
     task = DreamTask(date(2026, 11, 15), "- [user] {index}.md", "index", {"logs/a.md": "it"}, "/s")
     told = brief(task, "{today} {manifest} {index} {logs} {unknown}", ON)
-    assert told.directive == "2026-11-15 - [user] {index}.md index logs/a.md:\nit {unknown}"
+    assert told.directive.startswith("2026-11-15 <memories ")
+    assert told.directive.endswith(" {unknown}")
+    assert read_fences("memories", told.directive) == (Fence("", "- [user] {index}.md"),)
+    assert read_fences("log", told.directive) == (Fence("logs/a.md", "it"),)
     assert told.max_rounds == ON.rounds
     allowed = {name: told.denial(call(name)) is None for name in ("read", "memory", "shell", "edit", "write")}
     assert allowed == {"read": True, "memory": True, "shell": False, "edit": False, "write": False}

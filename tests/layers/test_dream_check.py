@@ -35,9 +35,9 @@ def after(**bodies: str) -> dict[str, str]:
 
 
 def check(
-    before: dict[str, Kept], then: dict[str, str], *reasons: Reason, logs: tuple[str, ...] = ()
+    before: dict[str, Kept], then: dict[str, str], *reasons: Reason, logs: dict[str, str] | None = None
 ) -> Checked:
-    return check_dream(before, then, reasons, DAY, logs)
+    return check_dream(before, then, reasons, DAY, logs or {})
 
 
 def test_a_fact_that_another_memory_still_says_may_go() -> None:
@@ -90,8 +90,9 @@ def test_only_what_is_really_lost_counts_as_a_loss() -> None:
 def test_a_fact_out_of_nowhere_is_told_and_one_from_a_log_is_not() -> None:
     found = check(kept(a=PORT), after(a=f"{PORT} Deploy keys live in the vault of Bob."))
     assert found.gained == {"a.md": ("Deploy keys live in the vault of Bob.",)}
-    told = check(kept(a=PORT), after(a=f"{PORT} {TAGS}"), logs=(f"- 10:00 {TAGS}",))
+    told = check(kept(a=PORT), after(a=f"{PORT} {TAGS}"), logs={"logs/a.md": f"- 10:00 {TAGS}"})
     assert told.gained == {}
+    assert told.sources == {"a.md": {"logs/a.md"}}
 
 
 def test_facts_in_other_words_of_what_was_merged_are_not_new() -> None:

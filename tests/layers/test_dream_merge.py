@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -127,10 +128,10 @@ def test_only_what_is_old_unused_and_not_about_a_person_is_put_aside(
     assert [*draft.texts.values()] == [item.memory.text]
 
 
-def test_putting_aside_never_takes_the_place_of_what_was_put_aside_before() -> None:
-    before = kept("archive/old.md", "Other words.")
-    draft = dream(before, kept("old.md", "The wiki is at wiki.test.", 400))
-    assert draft.texts.keys() == {"archive/old.md", "archive/old-20261115.md"}
+def test_what_nobody_vouches_for_does_not_get_into_what_somebody_does() -> None:
+    foreign = kept("push-2.md", "Run `make check`.", 1)
+    foreign = replace(foreign, origin=Origin("sync", "test", taint=frozenset(["team"])))
+    assert dream(kept("push.md", "Run `make check`."), foreign).texts.keys() == {"push.md", "push-2.md"}
 
 
 LINES = (

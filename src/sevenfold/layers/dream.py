@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import ClassVar, Literal, TypeAlias
 
-from sevenfold.core.memories import Memory
+from sevenfold.core.errors import InputError
+from sevenfold.core.memories import Memory, change_body, change_field, read_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.core.settings import amount, choice, limit, switch
+from sevenfold.layers.absolute_dates import make_absolute
+from sevenfold.layers.fences import fenced
 from sevenfold.layers.forks import ForkBrief, Permit
 
 KIND = "dream"
@@ -113,8 +116,35 @@ class Kept:
 
     memory: Memory
     written: date
-    """The day that "yesterday" in it counts from."""
     origin: Origin
+    days: tuple[date, ...] = ()
+    """Of each line of its body, the day it came in; empty: all with the rest."""
+
+    @property
+    def dated(self) -> Memory:
+        """The same with absolute dates, each counted from the day its line was written."""
+        memory, text = self.memory, self.memory.text
+        body = _dated_body(memory.body, self.days or (self.written,))
+        if body != memory.body:
+            text = change_body(text, body)
+        said = memory.document.text("description")
+        if said and make_absolute(said, self.written) != said:
+            text = _with_description(text, make_absolute(said, self.written))
+        return memory if text == memory.text else read_memory(memory.key, text)
+
+
+def _dated_body(body: str, days: tuple[date, ...]) -> str:
+    made = {day: make_absolute(body, day).splitlines(keepends=True) for day in {*days}}
+    lines = body.splitlines(keepends=True)
+    # Nothing is put on another line, so that each can be taken from the text of its own day.
+    return "".join(made[days[min(at, len(days) - 1)]][at] for at in range(len(lines)))
+
+
+def _with_description(text: str, said: str) -> str:
+    try:
+        return change_field(text, "description", said)
+    except InputError:
+        return text  # its head has no room for more, and the body says the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +162,11 @@ class DreamTask:
 
 def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
     """The fork that dreams: it reads, and it writes memories of a copy (SPEC G3, F9)."""
-    logs = "\n\n".join(f"{key}:\n{text}" for key, text in task.logs.items())
+    logs = "\n".join(fenced("log", text, label=key) for key, text in task.logs.items())
     filled = {
         "today": task.today.isoformat(),
-        "manifest": task.manifest or "(none)",
-        "index": task.index or "(empty)",
+        "manifest": fenced("memories", task.manifest),
+        "index": fenced("index", task.index),
         "logs": logs or "(none)",
         "transcripts": task.transcripts,
         "drop_percent": str(settings.drop_percent),

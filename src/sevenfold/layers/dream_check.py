@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from sevenfold.core.memories import ARCHIVE, INDEX, KINDS, TEAM, Memory, read_memory
@@ -88,9 +89,9 @@ def check_dream(
     after: Mapping[str, str],
     reasons: Sequence[Reason],
     today: date,
-    logs: Iterable[str] = (),
+    logs: Mapping[str, str] = MappingProxyType({}),
 ) -> Checked:
-    """Compare the memories with what the dream would make of them."""
+    """Compare the memories with what the dream would make of them. `logs` are known too, and no memories."""
     kept = {key: kept.memory.text for key, kept in before.items()}
     changed = tuple(key for key in {**kept, **after} if kept.get(key) != after.get(key))
     look = _Look(before, after, reasons, today, changed)
@@ -141,16 +142,18 @@ class _Look:
     losses: list[Loss] = field(default_factory=list[Loss])
     sources: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
-    def shelve(self, logs: Iterable[str]) -> None:
+    def shelve(self, logs: Mapping[str, str]) -> None:
         for key, kept in self.before.items():
-            self.old[key] = facts_of(kept.memory, kept.written)
+            self.old[key] = facts_of(kept.dated, kept.written)
             self.was.add(key, self.old[key])
         for key, text in self.after.items():
             kept = self.before.get(key)
             self.new[key] = facts_of(read_memory(key, text), kept.written if kept else self.today)
             self.now.add(key, self.new[key])
-        self.known = [fact for log in logs for fact in split_facts(make_absolute(log, self.today))]
-        self.was.add("", self.known)
+        for key, text in logs.items():
+            facts = split_facts(make_absolute(text, self.today))
+            self.was.add(key, facts)
+            self.known += facts
 
     def check(self, key: str) -> None:
         text = self.after.get(key)
@@ -190,7 +193,7 @@ class _Look:
     def _check_new(self, key: str, fact: Fact) -> None:
         """A fact that stands there now: it stood there before, or somewhere else, or is out of nowhere."""
         where = self.was.find(fact)
-        if key in where or "" in where:
+        if key in where:
             return
         if where:
             self._link(key, where[0])

@@ -14,7 +14,6 @@ from itertools import groupby
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.memories import ARCHIVE, TEAM, Memory, change_body, change_field, read_memory
-from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.dream import DreamSettings, Kept
 from sevenfold.layers.dream_check import MOST_BYTES, Reason, fault_of, stated
 from sevenfold.layers.memory_facts import Fact, FactShelf, read_fact, split_facts
@@ -52,16 +51,17 @@ def plan_mechanical(
 ) -> Draft:
     """The draft of a dream without a model. `kept` is newest first."""
     work = _Work({item.memory.key: item.memory.text for item in kept})
-    own = [item for item in kept if not item.memory.key.startswith(TEAM)]
+    # What others share is theirs to change, and what nobody vouches for must not get into what somebody does.
+    own = [item for item in kept if not item.memory.key.startswith(TEAM) and item.origin.is_trusted]
     for item in own:
         work.tidy(item)
-    for item in own:
-        work.merge(item)
+    while work.merge_all([item for item in own if item.memory.key in work.texts]):
+        pass  # what was merged may say what another says now
     for item in own:
         if item.memory.key in work.texts:
             why = _why_stale(item, uses.get(item.memory.key, UseFacts()), now, settings)
             if why:
-                work.archive(item.memory.key, why, now)
+                work.archive(item.memory.key, why)
     return Draft(work.texts, tuple(work.reasons))
 
 
@@ -86,30 +86,24 @@ class _Work:
 
     def tidy(self, item: Kept) -> None:
         """Dates absolute, a line that says again what one above it says taken out."""
-        key = item.memory.key
-        text = self.texts[key]
-        body = without_repeats(make_absolute(item.memory.body, item.written))
-        if body != item.memory.body:
-            text = change_body(text, body)
-        said = item.memory.document.text("description")
-        if said and make_absolute(said, item.written) != said:
-            text = _with_field(text, "description", make_absolute(said, item.written))
-        self.texts[key] = text
+        memory = item.dated
+        body = without_repeats(memory.body)
+        self.texts[memory.key] = memory.text if body == memory.body else change_body(memory.text, body)
 
-    def merge(self, item: Kept) -> None:
-        """Take it into a newer one that says the same, or have it stand for older ones to come."""
-        key = item.memory.key
-        self.facts[key] = stated(read_memory(key, self.texts[key]), item.written)
-        newer = self._same(self.facts[key]) or self._alike(item)
-        if newer is None or not self._take_in(newer, item):
-            self.shelf.add(key, self.facts[key])
+    def merge_all(self, items: Sequence[Kept]) -> bool:
+        """Take each into a newer one that says the same, if there is one; whether any was."""
+        self.shelf, count = FactShelf(), len(self.reasons)
+        for item in items:
+            key = item.memory.key
+            self.facts[key] = stated(read_memory(key, self.texts[key]), item.written)
+            newer = self._same(self.facts[key]) or self._alike(item)
+            if newer is None or not self._take_in(newer, item):
+                self.shelf.add(key, self.facts[key])
+        return len(self.reasons) > count
 
-    def archive(self, key: str, why: str, now: datetime) -> None:
-        aside = f"{ARCHIVE}{key}"
-        if aside in self.texts:
-            aside = f"{ARCHIVE}{key.removesuffix('.md')}-{now:%Y%m%d}.md"
-        self.texts[aside] = self.texts.pop(key)
-        self.reasons.append(Reason(key, "stale", aside, note=why))
+    def archive(self, key: str, why: str) -> None:
+        self.texts[f"{ARCHIVE}{key}"] = self.texts.pop(key)
+        self.reasons.append(Reason(key, "stale", f"{ARCHIVE}{key}", note=why))
 
     def _same(self, facts: tuple[Fact, ...]) -> str | None:
         """A newer memory that states every one of these."""
@@ -147,7 +141,10 @@ class _Work:
             text = change_body(text, into.body.rstrip("\n") + "\n\n" + "\n".join(more) + "\n")
         rules = tuple(dict.fromkeys((*into.applies_to, *older.applies_to)))
         if rules != into.applies_to:
-            text = _with_field(text, "applies_to", rules)
+            try:
+                text = change_field(text, "applies_to", rules)
+            except InputError:
+                return False
         is_better = not fault_of(newer, text) or fault_of(newer, into.text)
         if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES or not is_better:
             return False
@@ -214,11 +211,3 @@ def _blocks(body: str) -> list[str]:
         numbered.append((number, line))
         before = line
     return ["".join(line for _, line in group) for _, group in groupby(numbered, key=lambda each: each[0])]
-
-
-def _with_field(text: str, name: str, value: str | tuple[str, ...]) -> str:
-    """The same with another field; as it is where its head has no room for that."""
-    try:
-        return change_field(text, name, value)
-    except InputError:
-        return text

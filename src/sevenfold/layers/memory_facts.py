@@ -103,6 +103,8 @@ def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
         return False
     if said.text == fact.text:
         return True
+    if len(fact.words) + len(fact.hard) < 2:
+        return said.words == fact.words  # a word alone says nothing that a sentence with it would
     wanted = Counter(fact.words)
     missed = (wanted - Counter(said.words)).total()
     slack = 0 if is_strict else len(fact.words) * SLACK_PERCENT // 100

@@ -1,0 +1,64 @@
+"""The fork that dreams: what it may read, and how its `memory` calls reach the copy and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from sevenfold.background.dream_progress import DreamProgress
+from sevenfold.background.dream_stage import Stage
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.messages import ToolResult, ToolUse
+from sevenfold.layers.dream import KIND, MEMORY_TOOL
+from sevenfold.layers.forks import ForkBrief
+from sevenfold.run.fork import ForkResult, ToolRunner
+from sevenfold.run.reach import ForkGuard, Reach
+from sevenfold.run.toolbox import Toolbox
+from sevenfold.store.offload import durably
+
+RunFork: TypeAlias = Callable[[ForkBrief, ToolRunner], Awaitable[ForkResult]]
+
+SEARCH = "grep"
+
+
+@dataclass(frozen=True, slots=True)
+class DreamModel:
+    """By which means a model dreams: the tools that its conversation declares, and how a fork is run."""
+
+    toolbox: Toolbox
+    run_fork: RunFork
+
+
+class StageRunner:
+    """Runs the calls of a dream's fork."""
+
+    def __init__(
+        self, toolbox: Toolbox, stage: Stage, copy: Path, sessions: Path, progress: DreamProgress
+    ) -> None:
+        self._stage, self._progress = stage, progress
+        place = replace(toolbox.place.clone(), confined_to="read-only")
+        # Not the memory folder itself: what somebody put there and nobody accepted is not to be learnt from.
+        self._readers = toolbox.at(place, ForkGuard(Reach(read=(place.root, copy))), who=KIND)
+        # Transcripts are searched and never read whole (SPEC G3).
+        self._searchers = toolbox.at(place, ForkGuard(Reach(read=(place.root, copy, sessions))), who=KIND)
+
+    async def run(self, use: ToolUse) -> ToolResult:
+        self._progress.tool(_said(use))
+        if use.name == MEMORY_TOOL:
+            return await self._run_memory(use)
+        box = self._searchers if use.name == SEARCH else self._readers
+        (result,) = await box.run((use,))
+        return result
+
+    async def _run_memory(self, use: ToolUse) -> ToolResult:
+        try:
+            return ToolResult(use.id, await durably(lambda: self._stage.run(use.input)))
+        except SevenfoldError as error:
+            return ToolResult(use.id, str(error), is_error=True)
+
+
+def _said(use: ToolUse) -> str:
+    shown = [use.input.get(key) for key in ("action", "name", "file_path", "path", "pattern")]
+    return " ".join((use.name, *(text for text in shown if isinstance(text, str))))

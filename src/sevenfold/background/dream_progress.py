@@ -1,0 +1,37 @@
+"""How far a dream is (SPEC G5): its state, what it touched, its last steps."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from sevenfold.core.events import DreamProgressed, Emit
+
+State: TypeAlias = Literal["starting", "updating"]
+
+STEPS = 30
+STEP_CHARS = 300
+
+
+@dataclass(slots=True)
+class DreamProgress:
+    dream: str
+    emit: Emit
+    state: State = "starting"
+    tools: int = 0
+    touched: dict[str, None] = field(default_factory=dict[str, None])
+    steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=STEPS))
+
+    def step(self, text: str) -> None:
+        said = " ".join(text.split())[:STEP_CHARS]
+        self.steps.append(said)
+        self.emit(DreamProgressed(self.dream, self.state, said, self.tools, len(self.touched)))
+
+    def tool(self, said: str) -> None:
+        self.tools += 1
+        self.step(said)
+
+    def touch(self, key: str) -> None:
+        self.state = "updating"
+        self.touched[key] = None

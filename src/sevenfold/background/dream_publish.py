@@ -1,0 +1,173 @@
+"""A draft judged, and published under the lease: each file only if it still is as the dream saw it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from sevenfold.background.dream_source import DreamSource
+from sevenfold.core.errors import MemoryConflict
+from sevenfold.core.memories import ARCHIVE, LOGS
+from sevenfold.core.provenance import Origin, SaidBy, join_taint
+from sevenfold.core.secrets import find_secrets
+from sevenfold.layers.dream import DreamSettings
+from sevenfold.layers.dream_check import Checked, check_dream, over_budget
+from sevenfold.layers.dream_merge import Draft
+from sevenfold.store.lock import Lease
+from sevenfold.store.memory_changes import Remove, Write
+from sevenfold.store.memory_dir import MemoryDir
+
+EDITED = "it was edited while the dream went on"
+WAITS = "another text for it waits for a person (`sevenfold memory review`)"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What of a draft may be published, what a person has to accept, and what stays as it is."""
+
+    draft: Draft
+    checked: Checked
+    spared: Mapping[str, str]
+    """Files that are left as they are, each with the reason."""
+    objection: str
+    """Why none of it is published; empty: it is."""
+
+    @property
+    def publishes(self) -> frozenset[str]:
+        return self.checked.without({*self.spared, *self.checked.gained})
+
+    @property
+    def proposes(self) -> frozenset[str]:
+        return self.checked.together(self.checked.gained) - self.checked.together(self.spared)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    judged: Judged
+    transaction: str = ""
+    """Empty: there was nothing to change."""
+    waiting: tuple[str, ...] = ()
+
+
+def judge(
+    source: DreamSource,
+    draft: Draft,
+    today: date,
+    settings: DreamSettings,
+    edited: Iterable[str] = (),
+) -> Judged:
+    """`edited` are files that are no longer as the dream saw them."""
+    checked = check_dream(source.before, draft.texts, draft.reasons, today, source.log_texts)
+    spared = {**checked.refused}
+    spared |= {
+        key: WAITS for key in checked.changed if key in source.stored and source.stored[key].is_waiting
+    }
+    for key in checked.gained:
+        rules = _secrets_in(draft.texts[key])
+        spared |= {key: f"it holds a secret ({rules})"} if rules else {}
+    # Also one that the dream did not change: others may rest on what it said.
+    spared |= dict.fromkeys(edited, EDITED)
+    judged = Judged(draft, checked, spared, "")
+    return Judged(draft, checked, spared, over_budget(checked, judged.publishes, settings))
+
+
+def publish(
+    lease: Lease,
+    memory: MemoryDir,
+    source: DreamSource,
+    judged: Judged,
+    today: date,
+    settings: DreamSettings,
+    *,
+    dream: str,
+) -> Published:
+    """Commit what may be, as one transaction, and let go of the lease; files that were edited meanwhile are
+    left out with all that hangs together with them. Blocks on the disk."""
+    edited: set[str] = set()
+    done: list[str] = []
+    while not judged.objection:
+        writing = _Writing(source, judged, dream)
+        changes = writing.changes(judged.publishes)
+        try:
+            # Without a change too: the dream came to its end, and the next one is due in a day.
+            lease.publish(lambda: done.extend(_commit(memory, changes, writing.why)))  # noqa: B023
+        except MemoryConflict as conflict:
+            if not {*conflict.keys} - edited:
+                raise  # it does not say what else to leave out
+            edited |= {*conflict.keys}
+            judged = judge(source, judged.draft, today, settings, edited)
+            continue
+        return Published(judged, "".join(done), tuple(writing.propose(memory)))
+    return Published(judged)
+
+
+def _commit(memory: MemoryDir, changes: list[Write | Remove], why: str) -> list[str]:
+    return [memory.commit(changes, Origin("dream", why)).id] if changes else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    source: DreamSource
+    judged: Judged
+    dream: str
+
+    @property
+    def why(self) -> str:
+        return f"dream {self.dream}"
+
+    def changes(self, keys: frozenset[str]) -> list[Write | Remove]:
+        """The changes of these files, and a guard for each file that they rest on."""
+        stored, texts = self.source.stored, self.judged.draft.texts
+        guards = self.judged.checked.leans_on(keys) - keys
+        made: list[Write | Remove] = []
+        for key in sorted(keys):
+            base = stored[key].sha256 if key in stored else None
+            if key in texts:
+                made.append(Write(key, texts[key], base, self._origin(key)))
+            elif base is not None:
+                made.append(Remove(key, base))
+        made += (
+            Write(key, stored[key].memory.text, stored[key].sha256)
+            for key in sorted(guards)
+            if key in stored and not key.startswith(LOGS)
+        )
+        return made if keys else []
+
+    def propose(self, memory: MemoryDir) -> Iterable[str]:
+        """What says something new waits for a person: it may come from a page that the fork has read."""
+        keys = self.judged.proposes
+        if not keys:
+            return
+        gained = [text for key in keys for text in self.judged.checked.gained.get(key, ())]
+        reason = f"a dream would add what no memory or log says: {gained[0][:200]!r}"
+        origin = Origin("dream", self.why, said_by="model", taint=frozenset(["transcript"]))
+        changes = [
+            Write(change.key, change.text, change.base, origin) if isinstance(change, Write) else change
+            for change in self.changes(keys)
+        ]
+        yield memory.propose(changes, origin, reason).id
+
+    def _origin(self, key: str) -> Origin:
+        """A file made of several carries on what is foreign in any of them."""
+        known = {**self.source.stored, **self.source.logs}
+        others = self.judged.checked.sources.get(key, frozenset())
+        origins = [known[each].origin for each in (key, *sorted(others)) if each in known]
+        said: set[SaidBy] = {origin.said_by for origin in origins}
+        made_of = ", ".join(sorted(other for other in others if not other.startswith(ARCHIVE)))
+        return Origin(
+            "dream",
+            f"{self.why}: made of {made_of}" if made_of else self.why,
+            session=origins[0].session if len(origins) == 1 else "",
+            messages=origins[0].messages if len(origins) == 1 else (),
+            said_by=said.pop() if len(said) == 1 else "unknown",
+            taint=join_taint(*origins),
+        )
+
+
+def _secrets_in(text: str) -> str:
+    found = find_secrets(text, key=secrets.token_bytes(32))
+    if found.is_clean:
+        return ""
+    return ", ".join(sorted({each.rule for each in found.findings})) or str(found.refusal)

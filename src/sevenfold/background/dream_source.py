@@ -1,0 +1,96 @@
+"""What a dream begins with, read once: the memories that are accepted, how they were used, and the logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sevenfold.core.memories import LOGS
+from sevenfold.core.memory_uses import NO_USES, Uses
+from sevenfold.layers.absolute_dates import make_absolute
+from sevenfold.layers.dream import DreamSettings, Kept
+from sevenfold.layers.dream_merge import UseFacts
+from sevenfold.layers.dream_report import render_manifest
+from sevenfold.run.verify import Verifier
+from sevenfold.store.memory_changes import Stored
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.project import Project
+
+CHECK_BUDGET = timedelta(seconds=1)
+"""For what one old memory names: a dream has time, and not for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class DreamSource:
+    stored: Mapping[str, Stored]
+    kept: tuple[Kept, ...]
+    """Newest first."""
+    uses: Mapping[str, UseFacts]
+    logs: Mapping[str, Stored]
+    """Daily logs that no dream has distilled as they are now."""
+    index: str
+
+    @property
+    def before(self) -> dict[str, Kept]:
+        return {item.memory.key: item for item in self.kept}
+
+    def is_waiting(self, key: str) -> bool:
+        """Whether somebody has to look at another text for it first."""
+        return key in self.stored and self.stored[key].is_waiting
+
+    @property
+    def manifest(self) -> str:
+        return render_manifest((item.memory, item.written) for item in self.kept)
+
+    @property
+    def trusted_logs(self) -> dict[str, str]:
+        """Those that hold nothing foreign: their words may be taken at once."""
+        return {key: item.memory.text for key, item in self.logs.items() if item.is_trusted}
+
+    @property
+    def log_texts(self) -> dict[str, str]:
+        return {key: item.memory.text for key, item in self.logs.items()}
+
+
+def read_source(
+    project: Project,
+    memory: MemoryDir,
+    distilled: Mapping[str, str],
+    now: datetime,
+    settings: DreamSettings,
+) -> DreamSource:
+    """Blocks on the disk. `distilled` has the SHA-256 of logs that need not be looked at again."""
+    stored = {item.memory.key: item for item in memory.scan(None)}
+    kept = tuple(_kept(memory, item) for item in stored.values())
+    logs = (memory.find(key) for key in memory.keys(LOGS))
+    fresh = {log.memory.key: log for log in logs if log and distilled.get(log.memory.key) != log.sha256}
+    uses = dict(_uses(project, kept, now, settings))
+    return DreamSource({**stored}, kept, uses, {**fresh}, memory.index_text().text)
+
+
+def _kept(memory: MemoryDir, item: Stored) -> Kept:
+    written = item.modified.astimezone(UTC).date()
+    body = item.memory.body
+    if make_absolute(body, written) == body:
+        return Kept(item.memory, written, item.origin)
+    # Only what speaks of "yesterday" needs to know on which day each line came in.
+    blamed = memory.blame(item.memory.key)
+    count = len(body.splitlines())
+    days = tuple(line.at.astimezone(UTC).date() for line in blamed[len(blamed) - count :])
+    return Kept(item.memory, written, item.origin, days if len(days) == count else ())
+
+
+def _uses(
+    project: Project, kept: tuple[Kept, ...], now: datetime, settings: DreamSettings
+) -> Iterator[tuple[str, UseFacts]]:
+    book: Mapping[str, Uses] = UseBook(project.control).read()
+    verifier, limit = Verifier(project.root), timedelta(days=settings.stale_days)
+    for item in kept:
+        last = book.get(item.memory.key, NO_USES).last
+        day = max(item.written, last.date()) if last else item.written
+        # Looking for what it names costs time, and only decides where it was not used for long.
+        is_idle = now.date() - day >= limit
+        is_broken = is_idle and bool(verifier.verify(item.memory.body, CHECK_BUDGET))
+        yield item.memory.key, UseFacts(last, is_broken)

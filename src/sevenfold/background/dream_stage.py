@@ -1,0 +1,155 @@
+"""The copy that a dream works on: the `memory` tool over it, and the folder in which its fork reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+
+from sevenfold.core.errors import InputError, KeyRefused
+from sevenfold.core.json import JsonObject
+from sevenfold.core.memories import (
+    ARCHIVE,
+    KINDS,
+    LOGS,
+    TEAM,
+    change_body,
+    change_field,
+    read_memory,
+    write_memory,
+)
+from sevenfold.layers.dream import Kept
+from sevenfold.layers.dream_check import Reason, facts_of, fault_of
+from sevenfold.layers.dream_report import read_reason, render_manifest, with_suffix
+from sevenfold.layers.memory_facts import FactShelf
+from sevenfold.run.tools.inputs import text_of, word_of
+from sevenfold.store.folder import Folder
+from sevenfold.store.memory_keys import check_memory_key
+
+ACTIONS = ("list", "read", "write", "delete")
+MOST_TOLD = 10
+"""Facts that are named when a write loses them."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """Memories as the dream would have them. `folder` shows them to tools that read files."""
+
+    before: Mapping[str, Kept]
+    texts: dict[str, str]
+    today: date
+    folder: Folder | None = None
+    on_write: Callable[[str], None] = lambda _key: None
+    reasons: list[Reason] = field(default_factory=list[Reason])
+
+    def lay_out(self) -> None:
+        """Put the copy where the fork can read it. Blocks on the disk."""
+        for key in self.texts:
+            self._show(key)
+
+    def run(self, given: JsonObject) -> str:
+        """One call of the `memory` tool; `InputError` says what would be right. Blocks on the disk."""
+        match word_of(given, "action", ACTIONS):
+            case "list":
+                return self._list()
+            case "read":
+                return self._read(_key(given))
+            case "write":
+                return self._write(_own_key(given), given)
+            case _:
+                return self._delete(_own_key(given), text_of(given, "content", ""))
+
+    def _list(self) -> str:
+        memories = ((read_memory(key, text), self._day(key)) for key, text in self.texts.items())
+        return render_manifest(memories) or "nothing is remembered"
+
+    def _read(self, key: str) -> str:
+        found = self.texts.get(key)
+        if found is None:
+            raise InputError(f"there is no memory {key!r}; list them first")
+        return found
+
+    def _write(self, key: str, given: JsonObject) -> str:
+        text = _written(self.texts.get(key), key, given)
+        fault = fault_of(key, text)
+        if fault:
+            raise InputError(f"{key} would not do: {fault}")
+        self.texts[key] = text
+        self._changed(key)
+        return f"{key} is written. {self._missing(key)}".strip()
+
+    def _delete(self, key: str, said: str) -> str:
+        self._read(key)
+        reason = read_reason(key, said) if said else None
+        if said and reason is None:
+            raise InputError(
+                f"content is {said[:80]!r}; expected `duplicate of FILE`, `contradicted by FILE`, "
+                "`reworded in FILE` or `stale: why`"
+            )
+        text = self.texts.pop(key)
+        if reason and reason.why == "stale":
+            # Nobody can be sure that it never matters again: it is put aside and can be had back.
+            self.texts[f"{ARCHIVE}{key}"] = text
+        if reason:
+            self.reasons.append(reason)
+        self._changed(key)
+        return f"{key} is taken out. {'' if reason else self._missing(key)}".strip()
+
+    def _missing(self, key: str) -> str:
+        """Which of its facts nothing says any more, so that they can be put back or explained."""
+        kept = self.before.get(key)
+        if kept is None:
+            return ""
+        shelf = FactShelf()
+        for other, text in self.texts.items():
+            shelf.add(other, facts_of(read_memory(other, text), self._day(other)))
+        lost = [fact.text for fact in facts_of(kept.dated, kept.written) if not shelf.find(fact)]
+        if not lost:
+            return ""
+        told = "".join(f"\n- {text[:200]}" for text in lost[:MOST_TOLD])
+        return f"Nothing says this any more; put it back, or give a reason in your last answer:{told}"
+
+    def _day(self, key: str) -> date:
+        kept = self.before.get(key)
+        return kept.written if kept else self.today
+
+    def _changed(self, key: str) -> None:
+        self.on_write(key)
+        self._show(key)
+
+    def _show(self, key: str) -> None:
+        if self.folder is None:
+            return
+        if key in self.texts:
+            self.folder.replace(key, self.texts[key].encode("utf-8", "surrogateescape"), durable=False)
+        elif self.folder.entry(key):
+            self.folder.remove(key, durable=False)
+
+
+def _written(before: str | None, key: str, given: JsonObject) -> str:
+    """The file as a call wants it; what it does not speak of stays."""
+    old = read_memory(key, before) if before is not None else None
+    content = text_of(given, "content", old.body if old else None)
+    said = text_of(given, "description", old.description if old else None)
+    kind = word_of(given, "type", KINDS, old.kind if old and old.kind in KINDS else "project")
+    if old is None or old.document.fault or not old.document.fields:
+        return write_memory(key.rpartition("/")[2].removesuffix(".md"), said, kind, content)
+    text = change_body(old.text, f"\n{content.strip()}\n")
+    for name, value, was in (("description", said, old.description), ("type", kind, old.kind)):
+        text = text if value == was else change_field(text, name, value)
+    return text if old.field("name") else change_field(text, "name", old.name)
+
+
+def _key(given: JsonObject) -> str:
+    try:
+        return check_memory_key(with_suffix(text_of(given, "name")))
+    except KeyRefused as error:
+        raise InputError(str(error)) from error
+
+
+def _own_key(given: JsonObject) -> str:
+    """A memory that a dream may change."""
+    key = _key(given)
+    if key.startswith((TEAM, LOGS, ARCHIVE)):
+        raise InputError(f"{key} is not changed by a dream; leave it as it is")
+    return key
