@@ -24,6 +24,7 @@ from tests.torture.post import run_mail
 from tests.torture.power import run_power
 from tests.torture.races import run_races
 from tests.torture.rig import Orders, Outcome, Progress, Rig, Size
+from tests.torture.schedules import run_sync
 from tests.torture.shell import run_shell
 from tests.torture.syscalls import run_syscalls
 
@@ -38,6 +39,7 @@ RIGS: Mapping[str, Rig] = {
     "power": run_power,
     "shell": run_shell,
     "files": run_files,
+    "sync": run_sync,
 }
 WHAT = """\
 rigs:
@@ -54,6 +56,7 @@ rigs:
   power    power cuts: simulated at every change, and on a loop-mounted file system (needs root)
   files    hostile paths for every file tool under every permission, and links swapped in between
   shell    hostile command lines under every permission, with canaries, doors and a victim around
+  sync     team memory on a seeded scheduler: up to five devices, lost, doubled and late requests, power cuts
 
 examples:
   python -m tests.torture                          the short form of everything: a minute

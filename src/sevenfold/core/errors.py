@@ -29,6 +29,9 @@ SevenfoldError
 │   ├── MailboxFull             the recipient's quota is used up
 │   ├── MessageTooLarge         one message is over its own limit
 │   └── PeerRefused             the other end is not the same user's, or cannot be told
+├── TeamError                   the team's server did not do what was asked
+│   ├── TeamOffline             no answer came, or none can be had now: it may pass
+│   └── TeamRefused             it does not want to, and will not until something changes
 ├── AgentError                  an agent could not be started
 │   ├── AgentRefused            too many at once, or from inside a fork
 │   └── WorktreeError           git did not make, show or remove a worktree
@@ -55,6 +58,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import timedelta
 
 
@@ -180,6 +184,33 @@ class MessageTooLarge(MailError):
 
 class PeerRefused(MailError):
     """The other end of a socket is not the same user's, or this system cannot tell."""
+
+
+class TeamError(SevenfoldError):
+    """The team's server did not do what was asked."""
+
+
+class TeamOffline(TeamError):
+    """No answer came, or none can be had now; the same may work later."""
+
+    def __init__(self, message: str, *, retry_after: timedelta | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TeamRefused(TeamError):
+    """The server does not want to; the same will not work until a file, the token or the server changes."""
+
+    def __init__(self, message: str, *, status: int = 0, keys: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.keys = dict(keys or {})
+        """Which memories it is about, and what is wrong with each; empty: all, or none in particular."""
+
+    @property
+    def was_never_applied(self) -> bool:
+        """Whether the answer is about the commit itself, and not about who asks."""
+        return self.status in (400, 413, 422)
 
 
 class AgentError(SevenfoldError):

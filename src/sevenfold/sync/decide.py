@@ -27,10 +27,8 @@ class KeyFacts:
     local: Checksum | None
     """The file's; None: there is no file."""
     remote: Entry = NOTHING
-    incoming: Entry | None = None
-    """What a pull was about to write when it was cut off: it may have been written or not."""
     doomed: Checksum | None = None
-    """The text that somebody asked here to delete for all."""
+    """The text that somebody asked here to delete for all. Its file is gone: one that is there came later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,54 +76,33 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
-    """Remove the file that is to be deleted for all; that is said to others afterwards."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spare:
-    """Forget that it was to be deleted: somebody here has written it anew."""
-
-
-@dataclass(frozen=True, slots=True)
 class Meet:
     """Both ends have changed it: merge, or keep both where everybody sees them."""
 
     entry: Entry
 
 
-Decision: TypeAlias = Leave | Settle | Take | Drop | Push | Delete | Remove | Spare | Meet
+Decision: TypeAlias = Leave | Settle | Take | Drop | Push | Delete | Meet
 
 
 def decide(facts: KeyFacts, policy: Policy = "merge") -> Decision:
     """The next step for a key; once it is done, ask again."""
-    if facts.doomed is not None:
+    if facts.doomed is not None and facts.local is None:
         return _decide_doomed(facts, facts.doomed)
     remote, local = facts.remote, facts.local
     if local is None:
         if remote.checksum is not None:
             return Take(remote)  # new; or removed here by hand, which says nothing to others (SPEC I2)
-        return Leave() if facts.base is None and facts.incoming is None else Settle(None)
+        return Leave() if facts.base is None else Settle(None)
     if remote.checksum == local:
         return Leave() if facts.base == remote else Settle(remote)
-    base = _true_base(facts)
-    if base is not None and local == base.checksum:
-        return _decide_clean(base, local, remote)
-    return _decide_edited(base, local, remote, policy)
-
-
-def _true_base(facts: KeyFacts) -> Entry | None:
-    """What the file comes from. A pull that was cut off after the write has left the newer one."""
-    if facts.incoming is not None and facts.incoming.checksum == facts.local:
-        return facts.incoming
-    return facts.base
+    if facts.base is not None and local == facts.base.checksum:
+        return _decide_clean(facts.base, local, remote)
+    return _decide_edited(facts.base, local, remote, policy)
 
 
 def _decide_doomed(facts: KeyFacts, doomed: Checksum) -> Decision:
     remote = facts.remote
-    if facts.local is not None:
-        # The wish is written down before the file goes; whoever is cut off between the two goes on here.
-        return Remove() if facts.local == doomed else Spare()
     if remote.checksum is None:
         return Settle(None)
     # What was seen here was the deleted text, or the one that it was an unsent change of.

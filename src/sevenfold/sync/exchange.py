@@ -1,0 +1,309 @@
+"""One device and its server, brought to agree: what the rule decides, carried out step by durable step.
+
+It knows no clock, no HTTP and no disk: those are the ports'. Whatever `await` it dies at, the next exchange
+goes on from what was written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sevenfold.core.errors import TeamRefused
+from sevenfold.core.events import (
+    Emit,
+    TeamConflicted,
+    TeamEntryRefused,
+    TeamFileHeld,
+    TeamSecretBlocked,
+    TeamSynced,
+    TeamTextKept,
+    ignore,
+)
+from sevenfold.core.three_way import merge_lines
+from sevenfold.sync.batches import split_batches
+from sevenfold.sync.conflicts import copy_key
+from sevenfold.sync.decide import (
+    Decision,
+    Delete,
+    Drop,
+    Leave,
+    Meet,
+    Policy,
+    Push,
+    Take,
+    decide,
+)
+from sevenfold.sync.ports import FileChange, Files, Ledger, Missing, Remote, Screen, let_all_pass
+from sevenfold.sync.protocol import (
+    MAX_CHANGES,
+    Applied,
+    Change,
+    Checksum,
+    Commit,
+    Entry,
+    TeamKey,
+    checksum_of,
+    commit_id,
+)
+from sevenfold.sync.report import Conflict, Report
+from sevenfold.sync.state import (
+    LocalText,
+    SyncState,
+    after_answer,
+    agreed,
+    facts_of,
+    with_files_known,
+    with_refusal,
+    with_settled,
+    without,
+)
+
+MAX_STEPS = 12
+"""A conflict on one of many keys takes three: list, merge, send. Who needs more is not getting on."""
+
+
+class Exchange:
+    """One run of it. Only one of a device's may be under way."""
+
+    def __init__(
+        self,
+        remote: Remote,
+        files: Files,
+        ledger: Ledger,
+        *,
+        policy: Policy = "merge",
+        screen: Screen = let_all_pass,
+        emit: Emit = ignore,
+    ) -> None:
+        self._remote, self._files, self._ledger = remote, files, ledger
+        self._policy: Policy = policy
+        self._screen = screen
+        self._emit = emit
+        self._report = Report()
+        self._saved: SyncState | None = None
+
+    async def run(self, *, sends: bool = True) -> Report:
+        """Pull, and send what is new here unless `sends` is off."""
+        self._saved = await self._ledger.read()
+        state = await self._with_pending_known(self._saved)
+        state = await self._with_listing(state)
+        for _ in range(MAX_STEPS):
+            here = await self._files.scan()
+            state = with_files_known(state, here)
+            plan = self._plan(state, here)
+            if any(isinstance(step, Take | Drop | Meet) for step in plan.values()):
+                state = await self._carried_out(state, here, plan)
+                continue
+            state = await self._written(with_settled(state, plan))
+            changes = await self._choose_changes(state, here, plan) if sends else ()
+            if changes:
+                state = await self._sent(state, here, changes)
+            else:
+                self._report.is_settled = True
+            if self._report.is_settled:
+                break
+        self._tell()
+        return self._report
+
+    async def _with_pending_known(self, state: SyncState) -> SyncState:
+        """What became of a commit whose answer never came: the same one again has the same answer."""
+        if state.pending is None:
+            return state
+        try:
+            outcome = await self._remote.push_commit(state.pending)
+        except TeamRefused as error:
+            if not error.was_never_applied:
+                raise
+            outcome = None
+        return await self._written(
+            after_answer(state, state.pending, outcome if isinstance(outcome, Applied) else None)
+        )
+
+    async def _with_listing(self, state: SyncState) -> SyncState:
+        listing = await self._remote.pull_entries(state.etag)
+        if listing is None:
+            return state
+        return replace(state, etag=listing.etag, remote=listing.entries)
+
+    def _plan(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> dict[TeamKey, Decision]:
+        keys = {*here, *state.remote, *state.bases, *state.doomed}
+        plan: dict[TeamKey, Decision] = {}
+        for key in sorted(keys):
+            if key in self._report.held:
+                continue
+            if key in here and here[key].hold:
+                self._hold(key, here[key].hold)
+                continue
+            step = decide(facts_of(state, here, key), self._policy)
+            if not isinstance(step, Leave):
+                plan[key] = step
+        return plan
+
+    async def _carried_out(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, Decision]
+    ) -> SyncState:
+        """Files as the plan wants them. Where one has changed meanwhile, none is touched: plan again."""
+        work = {key: step for key, step in plan.items() if isinstance(step, Take | Drop | Meet)}
+        bodies = await self._bodies({key: step.entry for key, step in work.items()})
+        drafts = [
+            await self._draft(state, here, key, step, bodies)
+            for key, step in work.items()
+            if step.entry.checksum is None or step.entry.checksum in bodies
+        ]
+        if not drafts:
+            return state
+        entries = {draft.key: draft.entry for draft in drafts}
+        state = await self._written(replace(state, incoming=entries))
+        if not await self._files.write([change for draft in drafts for change in draft.changes]):
+            return state
+        for draft in drafts:
+            self._note(draft)
+        return await self._written(
+            replace(
+                state,
+                incoming={},
+                bases=agreed(state.bases, entries),
+                doomed=without(state.doomed, entries),
+            )
+        )
+
+    async def _bodies(self, wanted: Mapping[TeamKey, Entry]) -> Mapping[Checksum, str]:
+        sums = sorted({entry.checksum for entry in wanted.values() if entry.checksum is not None})
+        bodies = await self._remote.pull_bodies(sums) if sums else dict[Checksum, str]()
+        for key, entry in wanted.items():
+            if entry.checksum is not None and entry.checksum not in bodies:
+                reason = "the server sent no text that fits its checksum"
+                self._emit(TeamEntryRefused(key, reason))
+                self._report.held[key] = reason
+        return bodies
+
+    async def _draft(
+        self,
+        state: SyncState,
+        here: Mapping[TeamKey, LocalText],
+        key: TeamKey,
+        step: Take | Drop | Meet,
+        bodies: Mapping[Checksum, str],
+    ) -> _Draft:
+        mine = here.get(key)
+        before = mine.checksum if mine else None
+        text = None if step.entry.checksum is None else bodies[step.entry.checksum]
+        if not isinstance(step, Meet) or mine is None or text is None:
+            kept = step.kept if isinstance(step, Take) else None
+            return _Draft(key, step.entry, (FileChange(key, before, text),), kept=kept or "")
+        base = state.bases.get(key)
+        old = await self._files.body(base.checksum) if base and base.checksum else None
+        merged = merge_lines(old, mine.text, text) if old is not None else None
+        if merged is not None:
+            return _Draft(key, step.entry, (FileChange(key, before, merged),), is_merged=True)
+        copy = copy_key(key, mine.checksum, here)
+        there = here.get(copy)
+        both = (FileChange(copy, there.checksum if there else None, mine.text), FileChange(key, before, text))
+        return _Draft(key, step.entry, both, copy=copy)
+
+    def _note(self, draft: _Draft) -> None:
+        report = self._report
+        if draft.copy:
+            report.conflicts.append(Conflict(draft.key, draft.copy))
+            self._emit(TeamConflicted(draft.key, draft.copy))
+        if draft.kept:
+            self._keep(draft.key, draft.kept)
+        if draft.is_merged:
+            report.merged.append(draft.key)
+        elif draft.entry.checksum is None:
+            report.dropped.append(draft.key)
+        else:
+            report.taken.append(draft.key)
+
+    async def _choose_changes(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, Decision]
+    ) -> tuple[Change, ...]:
+        """What the plan sends, less what may not leave and what the server has refused as it is."""
+        for key, step in plan.items():
+            refused = state.refused.get(key)
+            if isinstance(step, Push) and refused is not None and refused.checksum == step.checksum:
+                self._hold(key, refused.reason)
+        texts = {
+            key: here[key].text
+            for key, step in plan.items()
+            if isinstance(step, Push) and key not in self._report.held
+        }
+        blocked = await self._screen(texts) if texts else dict[TeamKey, str]()
+        for key, reason in blocked.items():
+            self._report.held[key] = reason
+            self._emit(TeamSecretBlocked(key, reason))
+        changes: list[Change] = []
+        for key, step in plan.items():
+            if isinstance(step, Push) and key not in self._report.held:
+                changes.append(Change(key, step.expected, step.checksum))
+                if step.kept:
+                    self._keep(key, step.kept)
+            elif isinstance(step, Delete):
+                changes.append(Change(key, step.expected, None))
+        return tuple(changes[:MAX_CHANGES])
+
+    async def _sent(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], changes: tuple[Change, ...]
+    ) -> SyncState:
+        commit = Commit(commit_id(state.device, changes), changes)
+        state = await self._written(replace(state, pending=commit))
+        try:
+            outcome = await self._remote.push_commit(commit)
+            if isinstance(outcome, Missing):
+                await self._push_texts(outcome, [here[one.key].text for one in changes if one.checksum])
+                outcome = await self._remote.push_commit(commit)
+        except TeamRefused as error:
+            if not error.was_never_applied:
+                raise
+            state = await self._written(with_refusal(state, commit, error))
+            if not error.keys:
+                raise
+            return state
+        state = await self._written(
+            after_answer(state, commit, outcome if isinstance(outcome, Applied) else None)
+        )
+        if isinstance(outcome, Applied):
+            self._report.sent += [one.key for one in changes if one.checksum is not None]
+            self._report.deleted += [one.key for one in changes if one.checksum is None]
+            self._report.is_settled = True
+            return state
+        return await self._with_listing(state)
+
+    async def _push_texts(self, missing: Missing, texts: Sequence[str]) -> None:
+        wanted = set(missing.checksums)
+        for batch in split_batches([text for text in texts if checksum_of(text) in wanted]):
+            await self._remote.push_bodies(batch)
+
+    async def _written(self, state: SyncState) -> SyncState:
+        if state is not self._saved:
+            await self._ledger.write(state)
+            self._saved = state
+        return state
+
+    def _keep(self, key: TeamKey, why: str) -> None:
+        if key not in self._report.kept:
+            self._report.kept[key] = why
+            self._emit(TeamTextKept(key, why))
+
+    def _hold(self, key: TeamKey, why: str) -> None:
+        self._report.held[key] = why
+        self._emit(TeamFileHeld(key, why))
+
+    def _tell(self) -> None:
+        done = self._report
+        if done.has_news:
+            counts = (done.taken, done.dropped, done.merged, done.sent, done.deleted)
+            self._emit(TeamSynced(*map(len, counts)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What is to be written for one key, and what both ends will then have agreed on."""
+
+    key: TeamKey
+    entry: Entry
+    changes: tuple[FileChange, ...]
+    is_merged: bool = False
+    copy: TeamKey | None = None
+    kept: str = ""

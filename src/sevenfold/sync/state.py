@@ -1,0 +1,111 @@
+"""What a device knows about its exchanges, and how that changes with each step. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from sevenfold.core.errors import TeamRefused
+from sevenfold.sync.decide import Decision, KeyFacts, Settle
+from sevenfold.sync.protocol import NOTHING, Applied, Checksum, Commit, Entry, TeamKey
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalText:
+    """A file of the team's folder."""
+
+    text: str = field(repr=False)
+    checksum: Checksum
+    hold: str = ""
+    """Why it is left alone for now, if it is: a person has to look at it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A text that the server does not take; it is not sent again until it changes."""
+
+    checksum: Checksum
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncState:
+    """What a device knows about its exchanges; docs/sync-protocol.md says in which order it is written."""
+
+    device: str
+    etag: str = ""
+    remote: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
+    """As last listed."""
+    bases: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
+    incoming: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
+    doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
+    refused: Mapping[TeamKey, Refused] = field(default_factory=dict[TeamKey, Refused])
+    pending: Commit | None = None
+
+
+def facts_of(state: SyncState, here: Mapping[TeamKey, LocalText], key: TeamKey) -> KeyFacts:
+    mine = here.get(key)
+    return KeyFacts(
+        state.bases.get(key),
+        mine.checksum if mine else None,
+        state.remote.get(key, NOTHING),
+        state.doomed.get(key),
+    )
+
+
+def with_files_known(state: SyncState, here: Mapping[TeamKey, LocalText]) -> SyncState:
+    """What the files tell: whether a write that was cut off came to pass, and what was written anew after it
+    had been deleted for all."""
+    if not state.incoming and not any(key in here for key in state.doomed):
+        return state
+    there = {
+        key: entry
+        for key, entry in state.incoming.items()
+        if entry.checksum == (here[key].checksum if key in here else None)
+    }
+    return replace(
+        state, incoming={}, bases=agreed(state.bases, there), doomed=without(state.doomed, list(here))
+    )
+
+
+def with_settled(state: SyncState, plan: Mapping[TeamKey, Decision]) -> SyncState:
+    settled = {key: step.base or NOTHING for key, step in plan.items() if isinstance(step, Settle)}
+    if not settled:
+        return state
+    return replace(state, bases=agreed(state.bases, settled), doomed=without(state.doomed, settled))
+
+
+def with_refusal(state: SyncState, commit: Commit, error: TeamRefused) -> SyncState:
+    refused = {
+        one.key: Refused(one.checksum, error.keys[one.key])
+        for one in commit.changes
+        if one.key in error.keys and one.checksum is not None
+    }
+    return replace(state, pending=None, refused={**state.refused, **refused})
+
+
+def after_answer(state: SyncState, commit: Commit, applied: Applied | None) -> SyncState:
+    """The commit's answer is known, and it need not be asked for again. None: it changed nothing."""
+    if applied is None:
+        return replace(state, pending=None)
+    gone = [one.key for one in commit.changes if one.checksum is None]
+    return replace(
+        state,
+        pending=None,
+        remote={**state.remote, **applied.entries},
+        bases=agreed(state.bases, applied.entries),
+        doomed=without(state.doomed, gone),
+    )
+
+
+def agreed(bases: Mapping[TeamKey, Entry], entries: Mapping[TeamKey, Entry]) -> dict[TeamKey, Entry]:
+    """Nothing is remembered of what is deleted: there is no file that could be older."""
+    merged = {**bases, **entries}
+    return {key: entry for key, entry in merged.items() if entry.checksum is not None}
+
+
+def without(values: Mapping[TeamKey, V], keys: Collection[TeamKey]) -> dict[TeamKey, V]:
+    return {key: value for key, value in values.items() if key not in keys}

@@ -1,0 +1,27 @@
+"""What a person asks for by name: to delete a shared memory for all. Only while no exchange is under way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sevenfold.core.errors import InputError, LockBusy
+from sevenfold.sync.ports import FileChange, Files, Ledger
+from sevenfold.sync.protocol import TeamKey
+
+_TRIES = 3
+
+
+async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
+    """Remove the file, then write down the wish; the next exchange tells the others.
+
+    In this order, because a file that is there beside the wish has been written since, and stays.
+    """
+    for _ in range(_TRIES):
+        mine = (await files.scan()).get(key)
+        if mine is None:
+            raise InputError(f"there is no {key!r} in the team's folder; `sevenfold team status` lists it")
+        if await files.write([FileChange(key, mine.checksum, None)]):
+            state = await ledger.read()
+            await ledger.write(replace(state, doomed={**state.doomed, key: mine.checksum}))
+            return
+    raise LockBusy(f"{key!r} keeps changing, and was not deleted; try again")

@@ -1,0 +1,154 @@
+"""Servers and devices with one rule of the protocol left out each: the judge has to find every one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sevenfold.sync.decide import Policy
+from sevenfold.sync.ports import FileChange, Missing
+from sevenfold.sync.protocol import (
+    NOTHING,
+    Applied,
+    Change,
+    Commit,
+    Outcome,
+)
+from sevenfold.sync.state import SyncState
+from tests.sync.sim_device import Device, SimFiles, SimLedger
+from tests.sync.sim_server import SimServer
+from tests.sync.sim_world import play
+
+
+class Overwriting(SimServer):
+    """Does not ask what the writer had seen."""
+
+    def commit(self, commit: Commit) -> Outcome | Missing:
+        now = [
+            Change(one.key, self.entries.get(one.key, NOTHING).version, one.checksum)
+            for one in commit.changes
+        ]
+        sane = [one for one in now if one.expected or one.checksum]
+        return SimServer.commit(self, replace(commit, changes=tuple(sane))) if sane else Applied(self.seq, {})
+
+
+class Forgetful(SimServer):
+    """Does not know a commit that it has applied."""
+
+    def commit(self, commit: Commit) -> Outcome | Missing:
+        self.answers.clear()
+        return SimServer.commit(self, commit)
+
+
+class Graveless(SimServer):
+    """Keeps no tombstones."""
+
+    def commit(self, commit: Commit) -> Outcome | Missing:
+        outcome = SimServer.commit(self, commit)
+        for key in [key for key, entry in self.entries.items() if entry.checksum is None]:
+            del self.entries[key]
+        return outcome
+
+
+class ServerWins(Device):
+    policy: Policy = "server wins"
+
+
+class LocalWins(Device):
+    policy: Policy = "local wins"
+
+
+class Unlocked(Device):
+    """Two processes of one person exchange at once."""
+
+    is_locked = False
+
+
+class _NoPending(SimLedger):
+    async def write(self, state: SyncState) -> None:
+        await SimLedger.write(self, replace(state, pending=None))
+
+
+class Unpledged(Device):
+    """Does not write down a commit before it is sent."""
+
+    def make_ledger(self) -> SimLedger:
+        return _NoPending(SyncState(self.name))
+
+
+class _NoIncoming(SimLedger):
+    async def write(self, state: SyncState) -> None:
+        await SimLedger.write(self, replace(state, incoming={}))
+
+
+class Unannounced(Device):
+    """Does not write down what a pull is about to write."""
+
+    def make_ledger(self) -> SimLedger:
+        return _NoIncoming(SyncState(self.name))
+
+
+class _Blind(SimFiles):
+    def is_as_compared(self, changes: Sequence[FileChange]) -> bool:
+        return True
+
+
+class Trampling(Device):
+    """Does not look whether a file has changed since it was compared."""
+
+    def make_files(self) -> SimFiles:
+        return _Blind(self.chronicle)
+
+
+class _Hasty(SimLedger):
+    """Believes in a write before it has happened: bases are kept when the intent is."""
+
+    async def write(self, state: SyncState) -> None:
+        bases = {**state.bases, **state.incoming}
+        kept = {key: entry for key, entry in bases.items() if entry.checksum is not None}
+        await SimLedger.write(self, replace(state, bases=kept, incoming={}))
+
+
+class Hasty(Device):
+    """Writes bases before files."""
+
+    def make_ledger(self) -> SimLedger:
+        return _Hasty(SyncState(self.name))
+
+
+class _Wordless(SimLedger):
+    async def write(self, state: SyncState) -> None:
+        await SimLedger.write(self, replace(state, doomed={}))
+
+
+class Wordless(Device):
+    """Forgets that something was to be deleted for all."""
+
+    def make_ledger(self) -> SimLedger:
+        return _Wordless(SyncState(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What is left out, and a seed shortly before the first schedule that shows it."""
+
+    kind: type[SimServer] | type[Device]
+    first_seed: int = 0
+
+    def play(self, seed: int) -> tuple[str, ...]:
+        if issubclass(self.kind, SimServer):
+            return play(seed, server=self.kind)
+        return play(seed, device=self.kind)
+
+
+SERVERS = (Broken(Overwriting), Broken(Forgetful, 300), Broken(Graveless, 50))
+DEVICES = (
+    Broken(ServerWins),
+    Broken(LocalWins),
+    Broken(Unlocked, 50),
+    Broken(Unpledged, 300),
+    Broken(Unannounced, 16_620),
+    Broken(Trampling, 50),
+    Broken(Hasty, 600),
+    Broken(Wordless),
+)

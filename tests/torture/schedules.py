@@ -1,0 +1,83 @@
+"""Rig: team memory under a scheduler. Real devices and the server's rule, on a network that loses, doubles
+and delays, with a power cut at any step: nothing is lost or back, and two quiet rounds settle all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from tests.sync.sim_broken import DEVICES, SERVERS, Broken
+from tests.sync.sim_world import World
+from tests.torture.rig import Orders, Outcome, outcome
+
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a batch of schedules held, and what was wrong with it."""
+
+    schedules: int
+    edits: int
+    deletions: int
+    conflicts: int
+    wrong: tuple[str, ...]
+
+
+def play_batch(first: int) -> Tally:
+    edits = deletions = conflicts = 0
+    wrong: list[str] = []
+    for seed in range(first, first + BATCH):
+        world = World(seed)
+        world.run()
+        world.settle()
+        wrong += (f"schedule {seed}: {what}" for what in world.judge())
+        edits += len(world.chronicle.written)
+        deletions += len(world.chronicle.deleted)
+        conflicts += len(world.chronicle.copies)
+    return Tally(BATCH, edits, deletions, conflicts, tuple(wrong))
+
+
+def run_sync(orders: Orders) -> list[Outcome]:
+    batches = orders.pick(tiny=1, short=4, long=440)
+    first = orders.seed * 10_000_000
+    with outcome("sync", "schedules") as found:
+        tallies: list[Tally] = []
+        for tally in _tallies(orders, [first + BATCH * each for each in range(batches)]):
+            tallies.append(tally)
+            found.count += tally.schedules
+            for what in tally.wrong:
+                found.wrong(what)
+            orders.progress("sync", found.count, batches * BATCH, "schedules")
+        found.notes.append(
+            f"{sum(tally.edits for tally in tallies):,} edits, "
+            f"{sum(tally.deletions for tally in tallies):,} deletions, "
+            f"{sum(tally.conflicts for tally in tallies):,} conflicts kept beside the other text"
+        )
+    return [found, _planted(orders)]
+
+
+def _planted(orders: Orders) -> Outcome:
+    """Each rule of the protocol left out once: the schedules have to show it."""
+    with outcome("sync without a rule", "rules left out") as found:
+        for broken in (*SERVERS, *DEVICES):
+            found.count += 1
+            seeds = range(broken.first_seed, broken.first_seed + 100)
+            caught = next((seed for seed in seeds if broken.play(seed)), None)
+            if caught is None:
+                found.wrong(f"nothing shows that {_what(broken)}")
+    return found
+
+
+def _what(broken: Broken) -> str:
+    return f"{broken.kind.__name__}: {broken.kind.__doc__}"
+
+
+def _tallies(orders: Orders, firsts: list[int]) -> Iterator[Tally]:
+    if orders.size != "long":
+        yield from map(play_batch, firsts)
+        return
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(play_batch, firsts)
