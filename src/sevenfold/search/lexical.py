@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
@@ -23,10 +23,26 @@ MOST_REPEATS = 3
 """How often a word of the question counts. A question that is a whole report repeats itself."""
 
 
+LEAST_DOCUMENTS = 50
+"""A handful of documents says little of how rare a word is, so an overlap takes them to be as many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     key: str
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What a question and a document have in common, pairs of words aside."""
+
+    share: float
+    """Of what the question asks, rare words counting more; 1: all of it."""
+    rare_words: float
+    """The same as a number of words that hardly any document holds."""
+    words: tuple[str, ...]
+    """The words, rarest first."""
 
 
 @dataclass(slots=True)
@@ -43,11 +59,14 @@ class LexicalIndex:
         return len(self._documents)
 
     def add(self, key: str, text: str) -> None:
+        self.add_counts(key, Counter(split_words(text)))
+
+    def add_counts(self, key: str, counts: Mapping[str, int]) -> None:
+        """The same for a text whose words were counted before."""
         self.remove(key)
-        counts = Counter(split_words(text))
-        self._documents[key] = counts
-        self._lengths[key] = counts.total()
-        self._total += counts.total()
+        total = sum(counts.values())
+        self._documents[key], self._lengths[key] = counts, total
+        self._total += total
         for word, count in counts.items():
             self._words.setdefault(word, {})[key] = count
 
@@ -69,16 +88,36 @@ class LexicalIndex:
             holders = self._words.get(word)
             if not holders:
                 continue
-            rarity = math.log(1 + (count - len(holders) + 0.5) / (len(holders) + 0.5))
-            weight = min(asked, MOST_REPEATS) * rarity * (K1 + 1)
+            weight = min(asked, MOST_REPEATS) * rarity(count, len(holders)) * (K1 + 1)
             for key, times in holders.items():
                 held_back = K1 * (1 - B + B * self._lengths[key] / mean)
                 scores[key] = scores.get(key, 0.0) + weight * times / (times + held_back)
         return scores
 
+    def overlap(self, question: str, key: str) -> Overlap:
+        """How much of a question a document answers."""
+        return overlap(question, self._documents.get(key, {}), len(self), self._held_by)
+
     def rank(self, question: str, limit: int) -> list[Hit]:
         """The best, best first; of equals the first by key, so that the same question has one answer."""
         return best(self.score(question), limit)
+
+    def _held_by(self, word: str) -> int:
+        return len(self._words.get(word, ()))
+
+
+def rarity(count: int, holders: int) -> float:
+    """What a word weighs that so many of the documents hold."""
+    return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
+
+
+def overlap(question: str, held: Container[str], count: int, held_by: Callable[[str], int]) -> Overlap:
+    """What a question shares with the words of one document among so many."""
+    count = max(count, LEAST_DOCUMENTS)
+    asked = {word: rarity(count, held_by(word)) for word in split_words(question) if " " not in word}
+    shared = sorted((word for word in asked if word in held), key=lambda word: (-asked[word], word))
+    found = sum(asked[word] for word in shared)
+    return Overlap(found / (sum(asked.values()) or 1.0), found / rarity(count, 0), tuple(shared))
 
 
 def best(scores: Mapping[str, float], limit: int) -> list[Hit]:
