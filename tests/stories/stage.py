@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+from codecs import IncrementalDecoder, getincrementaldecoder
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -62,6 +63,10 @@ class Stage:
     stream: _Stream
     raw: bytearray = field(default_factory=bytearray)
     """All that was written to the terminal."""
+    decoder: IncrementalDecoder = field(default_factory=lambda: getincrementaldecoder("utf-8")("replace"))
+    """A read may end within a sign: taken for several it would be wider, and lines would break."""
+    is_hung_up: bool = False
+    """The last one at the other end is gone, and all that it wrote was read."""
 
     @property
     def shown(self) -> str:
@@ -71,7 +76,11 @@ class Stage:
     @property
     def everything(self) -> str:
         """What scrolled away, and what stands on the screen."""
-        top = ("".join(row[at].data for at in sorted(row)).rstrip() for row in self.screen.history.top)
+        # Cells that were passed over and never written are not in a row, and are blank.
+        top = (
+            "".join(row[at].data for at in range(max(row, default=-1) + 1)) for row in self.screen.history.top
+        )
+        top = (line.rstrip() for line in top)
         return "\n".join([*top, self.shown])
 
     def type(self, text: str) -> None:
@@ -98,8 +107,10 @@ class Stage:
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"it never ended; the screen:\n{self.everything}"
             self._take_in(0.1)
-        while self._take_in(0.0):
-            pass
+        # The kernel hands on what was written when it comes to it, on a busy machine after the writer's end.
+        while not self.is_hung_up:
+            assert time.monotonic() < deadline, f"something else keeps the terminal open:\n{self.everything}"
+            self._take_in(0.1)
         return self.process.returncode
 
     def settle(self, holds: Callable[[], bool], what: str) -> None:
@@ -124,10 +135,11 @@ class Stage:
             return False
         try:
             data = os.read(self.master, 65_536)
-        except OSError:  # the last one at the other end is gone
+        except OSError:
+            self.is_hung_up = True
             return False
         self.raw += data
-        self.stream.feed(data.decode("utf-8", "replace"))
+        self.stream.feed(self.decoder.decode(data))
         return bool(data)
 
 
