@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import WireError
+from sevenfold.core.events import HookFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.run.hook_answers import MAX_CHARS, Heard, HookEvent, merge, read_answer
@@ -159,6 +160,15 @@ def test_a_hook_that_fails_is_told_and_changes_nothing(tmp_path: Path) -> None:
     broken = Hook("PreToolUse", "echo why >&2; exit 3")
     assert asyncio.run(hooks(tmp_path, broken, noted=noted).ask_before(LOOK)) == Heard()
     assert "code 3: why" in str(noted.of("HookFailed"))
+
+
+def test_a_hook_that_asks_for_what_is_not_to_be_had_is_told_and_the_rest_counts(tmp_path: Path) -> None:
+    noted, asks = Noted(), special(sessionTitle="Friday", reloadSkills=True, additionalContext="be brief")
+    heard = asyncio.run(hooks(tmp_path, echoing("SessionStart", asks), noted=noted).ask("SessionStart"))
+    assert heard.context == ("be brief",)
+    (event,) = noted.of("HookFailed")
+    assert isinstance(event, HookFailed)
+    assert "sessionTitle, reloadSkills" in event.reason
 
 
 def test_a_hook_that_is_late_is_killed_with_all_it_started(tmp_path: Path) -> None:

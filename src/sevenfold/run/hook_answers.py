@@ -33,6 +33,9 @@ Shorten: TypeAlias = Callable[[str], str]
 SPEAKS = ("SessionStart", "UserPromptSubmit", "PreCompact")
 """Events at which plain output is context; elsewhere only JSON says anything."""
 
+UNHEEDED = ("sessionTitle", "watchPaths", "reloadSkills")
+"""Of Claude Code's fields: sessions have no titles here, and neither files nor skills are watched."""
+
 _STRENGTH: dict[Decision | None, int] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
 
 
@@ -58,6 +61,8 @@ class Heard:
     """Why the agent should stop altogether; None: it goes on."""
     first: tuple[str, ...] = ()
     """What the user is to have said first in a session."""
+    unheeded: tuple[str, ...] = ()
+    """Fields that ask for what is not done here."""
 
     @property
     def is_long(self) -> bool:
@@ -107,6 +112,7 @@ def merge(heard: Iterable[Heard]) -> Heard:
         output=next((one.output for one in reversed(all_heard) if one.output is not None), None),
         halted=next((one.halted for one in all_heard if one.halted is not None), None),
         first=tuple(text for one in all_heard for text in one.first),
+        unheeded=tuple(name for one in all_heard for name in one.unheeded),
     )
 
 
@@ -131,6 +137,7 @@ def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
         output=None if output is None else _output(output),
         halted=(_text(wire, "stopReason") or "a hook stopped it") if wire.get("continue") is False else None,
         first=(first,) if first else (),
+        unheeded=tuple(name for name in UNHEEDED if own.get(name)),
     )
 
 

@@ -123,6 +123,11 @@ class Hooks:
             heard = read_answer(hook.event, ended.code, ended.out, ended.err)
         except WireError as error:
             return self._failed(hook, f"its answer cannot be read: {error}")
+        if heard.unheeded:
+            asked = ", ".join(heard.unheeded)
+            self._failed(
+                hook, f"it asks for {asked}, which is not to be had here; the rest of its answer counts"
+            )
         if not heard.is_long:
             return heard
         return await durably(lambda: heard.shortened(lambda text: self._shorten(hook, text)))
