@@ -1,0 +1,254 @@
+"""The Anthropic memory tool over a project's memories: six commands, and no way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sevenfold.core.provenance import Origin
+from sevenfold.integrations.memory_commands import CommandAnswer, MemoryCommands
+from sevenfold.integrations.memory_tool import MemoryTool
+from sevenfold.store.memory_changes import ANYTHING, Write
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.project import Project
+from sevenfold.testing import Prompt, Reply, Simulator, call_tool, say
+
+MODEL = "claude-opus-5-5"
+TEXT = "# Release\nTag first.\nThen push.\n"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[MemoryDir]:
+    (tmp_path / "app").mkdir()
+    with Project.open(tmp_path / "app", home=tmp_path / "home") as project, MemoryDir(project) as memory:
+        yield memory
+
+
+@pytest.fixture
+def commands(memory: MemoryDir) -> MemoryCommands:
+    return MemoryCommands(memory, session="s1")
+
+
+def run(commands: MemoryCommands, command: str, **given: object) -> str:
+    answer = commands.run({"command": command, **given})
+    assert not answer.is_error, answer.text
+    return answer.text
+
+
+def refused(commands: MemoryCommands, command: str, **given: object) -> str:
+    answer = commands.run({"command": command, **given})
+    assert answer.is_error, answer.text
+    return answer.text
+
+
+def test_a_file_is_created_viewed_and_listed(commands: MemoryCommands) -> None:
+    assert run(commands, "create", path="/memories/release.md", file_text=TEXT) == (
+        "File created successfully at: /memories/release.md"
+    )
+    assert run(commands, "view", path="/memories/release.md") == (
+        "Here's the content of /memories/release.md with line numbers:\n"
+        "     1\t# Release\n     2\tTag first.\n     3\tThen push."
+    )
+    assert run(commands, "view", path="/memories/release.md", view_range=[2, -1]).endswith(
+        "numbers:\n     2\tTag first.\n     3\tThen push."
+    )
+    assert run(commands, "view", path="/memories") == (
+        "Here're the files and directories up to 2 levels deep in /memories, excluding hidden items and "
+        "node_modules:\n32B\t/memories\n32B\t/memories/release.md"
+    )
+
+
+def test_a_listing_shows_two_levels_and_counts_what_lies_deeper(commands: MemoryCommands) -> None:
+    run(commands, "create", path="/memories/a/b/c.md", file_text="x" * 2_048)
+    lines = run(commands, "view", path="/memories/").splitlines()[1:]
+    assert lines == ["2.0K\t/memories", "2.0K\t/memories/a", "2.0K\t/memories/a/b"]
+    assert run(commands, "view", path="/memories/a").splitlines()[1:] == [
+        "2.0K\t/memories/a",
+        "2.0K\t/memories/a/b",
+        "2.0K\t/memories/a/b/c.md",
+    ]
+
+
+def test_a_text_is_replaced_and_the_place_is_shown(commands: MemoryCommands, memory: MemoryDir) -> None:
+    run(commands, "create", path="/memories/release.md", file_text=TEXT)
+    answer = run(
+        commands, "str_replace", path="/memories/release.md", old_str="Tag first.", new_str="Sign.\nTag."
+    )
+    assert answer.startswith("The memory file has been edited.")
+    assert "     2\tSign.\n     3\tTag." in answer
+    assert memory.read("release.md").memory.text == "# Release\nSign.\nTag.\nThen push.\n"
+    run(commands, "str_replace", path="/memories/release.md", old_str="Sign.\n")
+    assert memory.read("release.md").memory.text == "# Release\nTag.\nThen push.\n"
+
+
+def test_what_cannot_be_replaced_for_certain_is_refused(commands: MemoryCommands) -> None:
+    run(commands, "create", path="/memories/a.md", file_text="one\ntwo\none\n")
+    assert refused(commands, "str_replace", path="/memories/a.md", old_str="four", new_str="x") == (
+        "No replacement was performed, old_str `four` did not appear verbatim in /memories/a.md."
+    )
+    assert refused(commands, "str_replace", path="/memories/a.md", old_str="one", new_str="x") == (
+        "No replacement was performed. Multiple occurrences of old_str `one` in lines: 1, 3. "
+        "Please ensure it is unique"
+    )
+
+
+def test_lines_are_inserted_where_they_are_wanted(commands: MemoryCommands, memory: MemoryDir) -> None:
+    run(commands, "create", path="/memories/a.md", file_text="one\ntwo\n")
+    assert run(commands, "insert", path="/memories/a.md", insert_line=0, insert_text="zero\n") == (
+        "The file /memories/a.md has been edited."
+    )
+    run(commands, "insert", path="/memories/a.md", insert_line=3, insert_text="three")
+    assert memory.read("a.md").memory.text == "zero\none\ntwo\nthree\n"
+    assert refused(commands, "insert", path="/memories/a.md", insert_line=9, insert_text="x") == (
+        "Error: Invalid `insert_line` parameter: 9. It should be within the range of lines of the file: "
+        "[0, 4]"
+    )
+
+
+def test_files_and_folders_are_renamed_and_deleted(commands: MemoryCommands, memory: MemoryDir) -> None:
+    for name in ("a/one.md", "a/two.md", "b.md"):
+        run(commands, "create", path=f"/memories/{name}", file_text="x\n")
+    assert refused(commands, "rename", old_path="/memories/b.md", new_path="/memories/a/one.md") == (
+        "Error: The destination /memories/a/one.md already exists"
+    )
+    assert run(commands, "rename", old_path="/memories/a", new_path="/memories/c") == (
+        "Successfully renamed /memories/a to /memories/c"
+    )
+    run(commands, "rename", old_path="/memories/b.md", new_path="/memories/d.md")
+    assert memory.keys() == ("c/one.md", "c/two.md", "d.md")
+    assert run(commands, "delete", path="/memories/c") == "Successfully deleted /memories/c"
+    run(commands, "delete", path="/memories/d.md")
+    assert memory.keys() == ()
+    assert (
+        refused(commands, "delete", path="/memories/d.md") == "Error: The path /memories/d.md does not exist"
+    )
+    assert "itself" in refused(commands, "delete", path="/memories")
+    assert "itself" in refused(commands, "rename", old_path="/memories", new_path="/memories/x")
+
+
+def test_what_is_not_there_or_there_already_is_said(commands: MemoryCommands) -> None:
+    assert refused(commands, "view", path="/memories/no.md") == (
+        "The path /memories/no.md does not exist. Please provide a valid path."
+    )
+    run(commands, "create", path="/memories/a.md", file_text="x")
+    assert refused(commands, "create", path="/memories/a.md", file_text="y") == (
+        "Error: File /memories/a.md already exists"
+    )
+    assert "Unknown command" in refused(commands, "sing")
+
+
+def test_names_without_our_ending_get_it_and_are_found_without_it(commands: MemoryCommands) -> None:
+    answer = run(commands, "create", path="/memories/notes.txt", file_text="x\n")
+    assert answer == "File created successfully at: /memories/notes.txt.md"
+    assert "x" in run(commands, "view", path="/memories/notes.txt")
+
+
+def test_every_change_stands_in_the_history_as_the_models_own_and_untrusted(
+    commands: MemoryCommands, memory: MemoryDir
+) -> None:
+    run(commands, "create", path="/memories/a.md", file_text="x\n")
+    stored = memory.read("a.md")
+    assert (stored.origin.who, stored.origin.said_by, stored.origin.session) == ("agent", "model", "s1")
+    assert not stored.is_trusted
+    run(MemoryCommands(memory, is_trusted=True), "create", path="/memories/b.md", file_text="x\n")
+    assert memory.read("b.md").is_trusted
+
+
+def test_the_index_is_kept_by_the_engine_and_can_be_read(commands: MemoryCommands) -> None:
+    run(commands, "create", path="/memories/a.md", file_text="Tabs, never spaces.\n")
+    assert "a.md" in run(commands, "view", path="/memories/MEMORY.md")
+    assert "made of the files" in refused(commands, "create", path="/memories/MEMORY.md", file_text="x")
+
+
+def test_what_others_write_can_be_read_and_not_changed(commands: MemoryCommands, memory: MemoryDir) -> None:
+    memory.commit([Write("team/style.md", "Tabs.\n", ANYTHING)], Origin("user", "shared", said_by="user"))
+    assert "Tabs." in run(commands, "view", path="/memories/team/style.md")
+    for command, more in (
+        ("create", {"path": "/memories/team/new.md", "file_text": "x"}),
+        ("delete", {"path": "/memories/team"}),
+        ("str_replace", {"path": "/memories/team/style.md", "old_str": "Tabs", "new_str": "x"}),
+    ):
+        assert "cannot be changed here" in refused(commands, command, **more)
+
+
+def test_a_secret_is_not_remembered_and_not_repeated(commands: MemoryCommands, memory: MemoryDir) -> None:
+    secret = "ghp_" + "aZ3kQ9xLm2Vb7Nc4Td8Rf1Ys6Wp0Ju5HgEiO"
+    answer = refused(commands, "create", path="/memories/a.md", file_text=f"token: {secret}\n")
+    assert "secret" in answer
+    assert secret not in answer
+    assert memory.keys() == ()
+
+
+def test_a_long_view_is_cut_and_says_how_to_go_on(commands: MemoryCommands) -> None:
+    run(commands, "create", path="/memories/a.md", file_text="word " * 5 + "\n" + "line\n" * 5_000)
+    answer = run(commands, "view", path="/memories/a.md")
+    assert len(answer) < 16_100
+    assert "view_range" in answer
+    assert "Invalid `view_range`" in refused(commands, "view", path="/memories/a.md", view_range=[9_999, 1])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "memories/a.md",
+        "/memories/../../etc/passwd",
+        "/memories/./a.md",
+        "/memories/%2e%2e/a.md",
+        "/memories\\..\\a.md",
+        "/memoriesevil/a.md",
+        "/memories/.ssh/id.md",
+        "/memories/con.md",
+        "/memories/a\0.md",
+        "/memories/ü.md",
+    ],
+)
+def test_no_path_leads_out_or_means_two_things(
+    commands: MemoryCommands, memory: MemoryDir, path: str
+) -> None:
+    for command, more in (("create", {"file_text": "x"}), ("delete", {}), ("view", {})):
+        assert commands.run({"command": command, "path": path, **more}).is_error
+    assert memory.keys() == ()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["view", "create", "str_replace", "insert", "delete", "rename", ""]),
+    st.dictionaries(
+        st.sampled_from(
+            ["path", "old_path", "new_path", "file_text", "old_str", "insert_line", "view_range"]
+        ),
+        st.one_of(
+            st.none(), st.integers(), st.text(max_size=20), st.sampled_from(["/memories", "/memories/a"])
+        ),
+    ),
+)
+def test_any_input_gets_an_answer(commands: MemoryCommands, command: str, given_: dict[str, object]) -> None:
+    assert isinstance(commands.run({"command": command, **given_}), CommandAnswer)
+
+
+def test_the_tool_runner_of_the_sdk_works_with_it(memory: MemoryDir) -> None:
+    def brain(prompt: Prompt) -> Reply:
+        steps = [
+            {"command": "view", "path": "/memories"},
+            {"command": "create", "path": "/memories/release.md", "file_text": TEXT},
+            {"command": "create", "path": "/memories/release.md", "file_text": TEXT},
+        ]
+        done = len(prompt.messages) // 2
+        return Reply((call_tool("memory", steps[done]),)) if done < len(steps) else say("Remembered.")
+
+    with Simulator(brain) as simulator, simulator.client() as client:
+        runner = client.beta.messages.tool_runner(
+            model=MODEL,
+            max_tokens=500,
+            tools=[MemoryTool(memory)],
+            messages=[{"role": "user", "content": "Remember how we release."}],
+        )
+        final = runner.until_done()
+    assert final.content[0].type == "text"
+    assert final.content[0].text == "Remembered."
+    assert memory.read("release.md").memory.text == TEXT
