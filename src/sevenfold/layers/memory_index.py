@@ -67,16 +67,20 @@ def index_line(key: str, title: str, hook: str) -> str:
     return f"{link} — {told if len(told) <= room else told[: room - 1] + '…'}"
 
 
-def apply_index(text: str, ages: Mapping[str, int], line_of: LineOf, touched: Collection[str]) -> str:
-    """The index `text` brought up to date.
+def apply_index(
+    text: str, ages: Mapping[str, int], line_of: LineOf, touched: Collection[str], births: Mapping[str, int]
+) -> str:
+    """An index brought up to date: the same for the same memories, however they came about.
 
     `ages` has every memory that belongs into it, the newest with the largest number. Those in `touched` were
-    changed or removed since the text was kept.
+    changed or removed since the text was arranged. New lines stand in the order of `births`.
     """
     lines = _updated(text, ages, line_of, touched)
     known = {line.key for line in lines}
-    missing = ((age, key) for key, age in ages.items() if key not in known)
-    fresh = [_Line(line_of(key), key) for _, key in sorted(heapq.nlargest(MAX_LINES, missing))]
+    missing = [key for key in ages if key not in known]
+    if len(missing) > MAX_LINES:
+        missing = heapq.nlargest(MAX_LINES, missing, key=ages.__getitem__)
+    fresh = [_Line(line_of(key), key) for key in sorted(missing, key=births.__getitem__)]
     end = _end_of_entries(lines)
     lines[end:end] = fresh
     return "".join(f"{line.text}\n" for line in _folded(lines, ages))
@@ -85,12 +89,16 @@ def apply_index(text: str, ages: Mapping[str, int], line_of: LineOf, touched: Co
 def is_same_index(kept: str, found: str, ages: Mapping[str, int], line_of: LineOf) -> bool:
     """Whether somebody's edit of the index says nothing that would not be there anyway.
 
-    Lines about memories may be missing or in another order: they are put back.
+    Lines about memories may be missing: they are put back.
     """
     before, after = Counter(_split(kept)), Counter(_split(found))
     added = [line for line in after - before if not _is_derived(line, ages, line_of)]
     dropped = [line for line in before - after if _key_of(line) not in ages and not _GROUP.match(line)]
-    return not any(line.strip() for line in (*added, *dropped))
+    shared = before & after
+    is_moved = [line for line in _split(kept) if line in shared] != [
+        line for line in _split(found) if line in shared
+    ]
+    return not is_moved and not any(line.strip() for line in (*added, *dropped))
 
 
 def fit_index(text: str) -> IndexPart:

@@ -18,7 +18,7 @@ from typing import Self
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryQuarantined, ignore
+from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore
 from sevenfold.core.memories import INDEX, MemoryKey, is_shown, read_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.core.sound import sound_text
@@ -27,9 +27,11 @@ from sevenfold.store.lock import LockSettings
 from sevenfold.store.memory_book import MemoryBook
 from sevenfold.store.memory_changes import (
     ANYTHING,
+    BlameLine,
     IndexText,
     Kind,
     Proposed,
+    Purged,
     Remove,
     Stored,
     Transaction,
@@ -37,8 +39,10 @@ from sevenfold.store.memory_changes import (
     Write,
 )
 from sevenfold.store.memory_files import MemoryFiles
+from sevenfold.store.memory_history import MemoryHistory
 from sevenfold.store.memory_keys import check_memory_key
 from sevenfold.store.memory_plan import check_changes, find_settled, plan_changes
+from sevenfold.store.memory_purge import Source
 from sevenfold.store.memory_records import Logged, LoggedChange, hash_text, new_transaction_id
 from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.memory_state import MemoryState, Version
@@ -79,6 +83,7 @@ class MemoryDir:
             control = exits.enter_context(project.control.subfolder(FOLDER))
             self._book = MemoryBook(control, emit)
             exits.callback(self._book.close)
+            self._history = MemoryHistory(self._book)
             files = MemoryFiles(project.memory, emit)
             self._upkeep = MemoryUpkeep(self._book, files, self._clock, emit, trusts_outside=trusts_outside)
             if self._book.refresh():
@@ -236,6 +241,59 @@ class MemoryDir:
             self._upkeep.take_edits(named, origin)
             found = [found.entry for found in self._book.log.read(before)]
         return tuple(entry.told() for entry in found if isinstance(entry, Logged))
+
+    def log(self, key: str | None = None, limit: int = 50) -> tuple[Transaction, ...]:
+        """The last transactions, the newest first: what was done, what waited, and what was taken back."""
+        with self._fresh():
+            return self._history.log(key, limit)
+
+    def transaction(self, id_: str) -> Transaction:
+        with self._fresh():
+            return self._history.find(id_).told()
+
+    def body(self, sha256: str) -> str:
+        """Any text that a memory ever had, by its hash."""
+        with self._fresh():
+            return sound_text(self._history.body(sha256))
+
+    def diff(self, id_: str) -> str:
+        """What a transaction changed, or would change, as a unified diff."""
+        with self._fresh():
+            return self._history.diff(id_)
+
+    def blame(self, key: str) -> tuple[BlameLine, ...]:
+        """Each line of a memory with the transaction that brought it."""
+        with self._fresh():
+            return self._history.blame(key)
+
+    def revert(self, id_: str, why: str = "") -> Transaction:
+        """Take a transaction back, byte for byte; `MemoryConflict` if its memories have changed since."""
+        with self._fresh():
+            entry = self._history.find(id_)
+            undone = self._history.undone(entry.id)
+        return self._change("revert", undone, Origin("user", why or f"takes back {entry.id}"), of=entry.id)
+
+    def undo(self, why: str = "") -> Transaction:
+        """Take back the last transaction that was not taken back yet."""
+        with self._fresh():
+            last = self._history.last_done()
+        return self.revert(last, why)
+
+    def restore(self, key: str, id_: str, why: str = "") -> Transaction:
+        """Bring a memory back to the text that a transaction gave it, whatever happened since."""
+        with self._fresh():
+            entry = self._history.find(id_)
+            back = self._history.restored(key, entry.id)
+        return self._change("revert", [back], Origin("user", why or f"back to {entry.id}"), of="")
+
+    def purge(self, *, session: str = "", key: str = "", who: str = "") -> Purged:
+        """Erase all versions from one source for good, history included. What was there before comes back."""
+        source = Source(session, key, who)
+        with self._thread:
+            done = self._upkeep.purge(source)
+        if done.transactions:
+            self._emit(MemoryPurged(source.said, done.versions))
+        return done
 
     @contextmanager
     def _fresh(self) -> Generator[MemoryState]:

@@ -15,6 +15,8 @@ def check_memory_key(text: str) -> MemoryKey:
     parts = check_key(text)
     if not text.endswith(".md") or text == ".md":
         raise KeyRefused(f"{text[:80]!r} cannot be a memory: its name has to end in .md")
+    if any(part.casefold().endswith(".md") for part in parts[:-1]):
+        raise KeyRefused(f"{text[:80]!r} cannot be a memory: a folder on its way is named like a file")
     if parts[-1].casefold() == INDEX.casefold():
         raise KeyRefused(f"{text[:80]!r} is the index, which the engine keeps; name the memory by its topic")
     if len(parts) > MAX_DEPTH:

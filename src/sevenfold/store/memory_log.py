@@ -16,7 +16,7 @@ from sevenfold.core.events import Emit, LineQuarantined
 from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_records import LogEntry, Logged, Stamp, read_entry, to_record
-from sevenfold.store.record_lines import read_line, write_line
+from sevenfold.store.record_lines import read_line
 from sevenfold.store.transcript import Place, Transcript
 
 LOG = "log"
@@ -84,6 +84,13 @@ class MemoryLog:
                     yield Found(self._parsed(line, start), Place(start, len(line) + 1))
                     start += len(line) + 1
 
+    def read_lines(self) -> Iterator[bytes]:
+        """Every closed line as it stands, with its end."""
+        with self._folder.opened(FILE, READ_FLAGS) as fd, mapped_errors(f"read {self._folder.path}/{FILE}"):
+            size = self._folder.disk.stat(fd).st_size
+            whole = read_all(self._folder.disk, fd, size)
+        yield from (line + b"\n" for line in whole.split(b"\n")[:-1])
+
     def read_at(self, place: Place) -> Logged:
         """The transaction at a place; `FileDamaged` where there is none."""
         known = self._remembered.get(place.offset)
@@ -120,10 +127,10 @@ class MemoryLog:
             self.close()
             raise
 
-    def replace(self, entries: Iterable[LogEntry]) -> None:
+    def replace(self, lines: Iterable[bytes]) -> None:
         """Put another history in place of this one, as a whole."""
         self.forget()
-        self._folder.replace(FILE, b"".join(write_line(to_record(entry)) for entry in entries))
+        self._folder.replace(FILE, b"".join(lines))
 
     def forget(self) -> None:
         """Somebody put another file there: nothing that is known of this one holds."""
@@ -134,6 +141,10 @@ class MemoryLog:
         if self._writer is None:
             self._writer = Transcript.open(self._folder, LOG, emit=self._emit)
         return self._writer
+
+    def parse(self, line: bytes) -> LogEntry | None:
+        """What a line of `read_lines` says; None where it cannot be read."""
+        return self._parsed(line.removesuffix(b"\n"), 0)
 
     def _parsed(self, line: bytes, offset: int) -> LogEntry | None:
         try:

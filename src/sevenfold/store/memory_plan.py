@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
 from sevenfold.core.memories import INDEX
@@ -54,15 +55,21 @@ def plan_changes(
     fresh = [change for change in changes if change.after is not None and not state.sha_of(change.key)]
     _refuse_twins(state, [change.key for change in fresh])
     return tuple(
-        LoggedChange(item.key, state.sha_of(item.key), item.after, item.text, item.origin, item.at)
+        replace(item, before=state.sha_of(item.key), stamp=None)
         for item in changes
-        if item.after != state.sha_of(item.key) or item.key in state.held
+        if item.after != state.sha_of(item.key) or item.key in state.held or _gives_back(state, item)
     )
 
 
 def find_settled(state: MemoryState, changes: Sequence[LoggedChange]) -> tuple[str, ...]:
     """Outside edits that these changes overtake."""
     return tuple(dict.fromkeys(state.held[item.key] for item in changes if item.key in state.held))
+
+
+def _gives_back(state: MemoryState, change: LoggedChange) -> bool:
+    """Whether the text is there already, and it is its origin that is put back."""
+    version = state.versions.get(change.key)
+    return change.order is not None and version is not None and version.origin != change.origin
 
 
 def _clashes(state: MemoryState, change: LoggedChange, accepts: str) -> bool:

@@ -12,6 +12,7 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.core.provenance import SAID_BY, TAINTS, WHO, Origin
 from sevenfold.store.memory_changes import KINDS, Change, Kind, Transaction, TransactionId
+from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import Record, RecordId, UnknownRecord, new_id
 
 TRANSACTION = "memory"
@@ -60,6 +61,8 @@ class LoggedChange:
     """None: when the transaction was. Adopted files are older."""
     stamp: Stamp | None = None
     """Of the file in the folder that says so already."""
+    order: int | None = None
+    """Of a version that is put back: as new as it was then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +97,16 @@ class Upkeep:
     upto: int
     at: datetime
     files: Mapping[str, Placement]
-    index: str
-    """SHA-256 of the accepted index."""
     boot: str
+    """Of the machine: what was put in place before it went down may be lost."""
 
 
 LogEntry: TypeAlias = Logged | Upkeep
+
+
+def begin_log(at: datetime) -> Upkeep:
+    """The first line, whose random id tells this file from any other."""
+    return Upkeep(0, at, {}, "")
 
 
 def new_transaction_id() -> TransactionId:
@@ -127,10 +134,14 @@ def to_record(entry: LogEntry) -> Record:
     fields = {
         "upto": entry.upto,
         "files": {key: write_placement(item) for key, item in entry.files.items()},
-        "index": entry.index,
         "boot": entry.boot,
     }
     return Record(UnknownRecord(UPKEEP, freeze_object(fields)), entry.at)
+
+
+def spell(entry: LogEntry) -> bytes:
+    """A line of the history."""
+    return write_line(to_record(entry))
 
 
 def read_entry(record: Record) -> LogEntry | None:
@@ -147,7 +158,6 @@ def read_entry(record: Record) -> LogEntry | None:
         _whole(body.wire, "upto"),
         record.at,
         {key: read_placement(item) for key, item in files.items()},
-        _text(body.wire, "index"),
         _text(body.wire, "boot"),
     )
 
@@ -211,6 +221,8 @@ def _write_change(change: LoggedChange) -> dict[str, object]:
         fields["at"] = change.at.isoformat()
     if change.stamp is not None:
         fields["stamp"] = _write_stamp(change.stamp)
+    if change.order is not None:
+        fields["order"] = change.order
     return fields
 
 
@@ -246,6 +258,7 @@ def _read_change(wire: Json) -> LoggedChange:
         None if origin is None else read_origin(origin),
         when,
         _read_stamp(stamp) if isinstance(stamp, tuple) else None,
+        None if wire.get("order") is None else _whole(wire, "order"),
     )
 
 

@@ -64,6 +64,8 @@ class MemoryState:
     """How the first line and the last one begin, in a state that was kept: what it was made of."""
     last: str = ""
     """The last transaction."""
+    recorded: int = -1
+    """Where that stands."""
     count: int = 0
     versions: dict[str, Version] = field(default_factory=dict[str, Version])
     layout: Version | None = None
@@ -74,12 +76,12 @@ class MemoryState:
     placed: dict[str, Placement] = field(default_factory=dict[str, Placement])
     stale: set[str] = field(default_factory=set[str])
     """Memories whose files are not what they should be."""
-    touched: dict[str, int] = field(default_factory=dict[str, int])
-    """Memories that changed since the index was kept, and where in the history."""
+    births: dict[str, int] = field(default_factory=dict[str, int])
+    """When each key was first used, counted as versions are; also of those that are gone."""
+    since: set[str] = field(default_factory=set[str])
+    """Memories that changed since the index was last arranged by a person."""
     covered: int = 0
     """Up to where in the history files and index have been put in place."""
-    index: str = ""
-    """SHA-256 of the accepted index as it was last kept; empty: it has to be made anew."""
     boot: str = ""
     """Of the machine, when files were last put in place."""
 
@@ -102,21 +104,19 @@ class MemoryState:
         return any(key in pending.keys for pending in self.waiting.values())
 
     def _take_upkeep(self, entry: Upkeep) -> None:
-        self.covered, self.index, self.boot = entry.upto, entry.index, entry.boot
-        for key in [key for key, at in self.touched.items() if at < entry.upto]:
-            del self.touched[key]
+        self.covered, self.boot = entry.upto, entry.boot
         for key, placement in entry.files.items():
             self._place(key, placement)
 
     def _take_transaction(self, entry: Logged, place: Place) -> None:
-        self.last = entry.id
+        self.last, self.recorded = entry.id, place.offset
         if entry.kind in WAITS:
             self._take_waiting(entry, place)
         else:
             for change in entry.changes:
                 self._take_change(entry, change, place)
         for id_ in filter(None, (entry.of, *entry.settles)):
-            self._settle(id_, place.offset)
+            self._settle(id_)
 
     def _take_waiting(self, entry: Logged, place: Place) -> None:
         is_outside = entry.kind == "outside"
@@ -128,27 +128,31 @@ class MemoryState:
     def _take_change(self, entry: Logged, change: LoggedChange, place: Place) -> None:
         key = change.key
         self.count += 1
+        if not key:
+            return  # erased: it counts, and says nothing any more
         version = None
         if change.after is not None:
             at, origin = change.at or entry.at, entry.origin_of(change)
-            version = Version(change.after, at, entry.id, origin, place, self.count)
+            version = Version(change.after, at, entry.id, origin, place, change.order or self.count)
         if key == INDEX:
-            self.layout, self.index = version, ""
+            self.layout = version
+            self.since.clear()
         elif version is None:
             self.versions.pop(key, None)
         else:
             self.versions[key] = version
+            self.births.setdefault(key, self.count)
+        if key != INDEX:
+            self.since.add(key)
         if change.stamp is not None:
             self.placed[key] = Placement(change.after, change.stamp)
-        self.touched[key] = place.offset
         self._mark(key)
 
-    def _settle(self, id_: str, offset: int) -> None:
+    def _settle(self, id_: str) -> None:
         pending = self.waiting.pop(id_, None)
         for key in pending.keys if pending else ():
             if self.held.get(key) == id_:
                 del self.held[key]
-                self.touched[key] = offset
                 self._mark(key)
 
     def _place(self, key: str, placement: Placement) -> None:
@@ -185,6 +189,7 @@ def write_state(state: MemoryState) -> bytes:
         "head": state.head,
         "tail_head": state.tail_head,
         "last": state.last,
+        "recorded": state.recorded,
         "count": state.count,
         "versions": versions,
         "layout": None if state.layout is None else write_version(state.layout),
@@ -196,9 +201,9 @@ def write_state(state: MemoryState) -> bytes:
         "held": state.held,
         "placed": {key: write_placement(item) for key, item in state.placed.items()},
         "stale": sorted(state.stale),
-        "touched": state.touched,
+        "births": state.births,
+        "since": sorted(state.since),
         "covered": state.covered,
-        "index": state.index,
         "boot": state.boot,
     }
     return write_json(freeze_object(fields))
@@ -230,6 +235,7 @@ class _State:
             head=str(self._wire["head"]),
             tail_head=str(self._wire["tail_head"]),
             last=str(self._wire["last"]),
+            recorded=self._whole("recorded"),
             count=self._whole("count"),
             versions={key: self._version(item) for key, item in self._items("versions")},
             layout=None if layout is None else self._version(layout),
@@ -237,9 +243,9 @@ class _State:
             held={key: str(item) for key, item in self._items("held")},
             placed={key: read_placement(item) for key, item in self._items("placed")},
             stale={str(key) for key in cast("tuple[Json, ...]", self._wire["stale"])},
-            touched={key: int(cast("int", item)) for key, item in self._items("touched")},
+            births={key: int(cast("int", item)) for key, item in self._items("births")},
+            since={str(key) for key in cast("tuple[Json, ...]", self._wire["since"])},
             covered=self._whole("covered"),
-            index=str(self._wire["index"]),
             boot=str(self._wire["boot"]),
         )
 

@@ -19,13 +19,16 @@ from sevenfold.core.provenance import Origin
 from sevenfold.store.kept_index import KeptIndex
 from sevenfold.store.lock_state import boot_id
 from sevenfold.store.memory_book import MemoryBook
+from sevenfold.store.memory_changes import Purged
 from sevenfold.store.memory_files import Look, MemoryFiles
+from sevenfold.store.memory_purge import Source, forget_upkeep, purge
 from sevenfold.store.memory_records import (
     NOWHERE,
     Logged,
     LoggedChange,
     Placement,
     Upkeep,
+    begin_log,
     hash_text,
     new_transaction_id,
 )
@@ -60,7 +63,7 @@ class MemoryUpkeep:
         """Begin the history of a folder that has none: what lies there is accepted."""
         with mutex(self._book.folder, FILES):
             if not self._book.refresh():
-                self._book.record(self._adopted)
+                self._book.record(lambda _: [begin_log(self._clock.now()), self._adopted()])
                 self._book.log.sync()
                 self._bring_up_to_date()
 
@@ -81,6 +84,17 @@ class MemoryUpkeep:
                 self._bring_up_to_date()
             if behind:
                 self._emit(MemoryRecovered(behind))
+
+    def purge(self, source: Source) -> Purged:
+        """Erase what came from a source, from the history and then from the files."""
+        with mutex(self._book.folder, FILES):
+            done = purge(self._book, source, self._clock.now())
+            if done.transactions:
+                self._placed.clear()
+                self._bring_up_to_date()
+                forget_upkeep(self._book, self._clock.now())
+                self._book.write_checkpoint(least_bytes=0)
+            return done
 
     def notice_some(self, keys: Iterable[str]) -> None:
         """The same for a few, read only where they look different from what was recorded."""
@@ -115,17 +129,18 @@ class MemoryUpkeep:
 
     def _needs_record(self) -> bool:
         state = self._book.state
-        return bool(self._placed or state.stale or state.touched) or state.boot != boot_id()
+        is_behind = bool(self._placed or state.stale) or state.recorded >= state.covered
+        return is_behind or state.boot != boot_id()
 
     def _bring_up_to_date(self) -> None:
         """Put files and index in place and record it. That they fail is told: what counts is recorded."""
         try:
             for key in sorted(self._book.state.stale):
                 self._look_at(key)
-            index = self._place_index()
+            self._place_index()
             upto, placed = self._book.state.end, dict(self._placed)
             boot, now = boot_id(), self._clock.now()
-            self._book.record(lambda _: [Upkeep(upto, now, placed, index, boot)])
+            self._book.record(lambda _: [Upkeep(upto, now, placed, boot)])
             self._placed.clear()
             self._book.write_checkpoint()
         except SevenfoldError as error:
@@ -202,20 +217,23 @@ class MemoryUpkeep:
         else:
             self._record_edit(INDEX, look)
 
-    def _place_index(self) -> str:
+    def _place_index(self) -> None:
         self._look_at_index()
         state = self._book.state
-        sha256 = self.index.keep()
         known = self._placed.get(INDEX) or state.holding(INDEX)
-        wanted = self.index.text()
-        if INDEX in state.held:
-            look = self._files.look(INDEX)
-            wanted = self.index.updated(look.text or "", state.touched) if look else wanted
-        if hash_text(wanted) != known.sha256 and (wanted or known.sha256):
+        wanted = self._edited_index() if INDEX in state.held else self.index.text()
+        if not wanted and state.layout is None:
+            self._note(INDEX, self._files.remove(INDEX))
+        elif hash_text(wanted) != known.sha256:
             self._note(INDEX, self._files.put(INDEX, wanted))
-        return sha256
 
-    def _adopted(self, _: MemoryState) -> list[Logged]:
+    def _edited_index(self) -> str:
+        """What somebody made of the index and nobody has accepted yet, with a line for every memory."""
+        state, look = self._book.state, self._files.look(INDEX)
+        since = state.waiting[state.held[INDEX]].place.offset
+        return self.index.updated((look.text if look else None) or "", self._book.keys_since(since))
+
+    def _adopted(self) -> Logged:
         found: list[LoggedChange] = []
         for key in [*self._files.keys(), INDEX]:
             look = self._files.look(key)
@@ -226,4 +244,4 @@ class MemoryUpkeep:
                 )
         found.sort(key=lambda change: (change.at or self._clock.now(), change.key))
         origin = Origin("user", "what was there when its history began")
-        return [Logged(new_transaction_id(), self._clock.now(), "adopt", origin, tuple(found))]
+        return Logged(new_transaction_id(), self._clock.now(), "adopt", origin, tuple(found))

@@ -1,0 +1,145 @@
+"""Erasing: versions of memories by where they came from, out of the history too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sevenfold.core.errors import InputError
+from sevenfold.core.json import write_json
+from sevenfold.core.provenance import WHO, Origin
+from sevenfold.store.memory_book import HISTORY, MemoryBook
+from sevenfold.store.memory_changes import WAITS, Purged
+from sevenfold.store.memory_history import MemoryHistory
+from sevenfold.store.memory_records import (
+    UPKEEP,
+    Logged,
+    LoggedChange,
+    Upkeep,
+    begin_log,
+    new_transaction_id,
+    spell,
+)
+from sevenfold.store.mutex import mutex
+
+ERASED = LoggedChange("", None, None)
+"""In place of a change that is gone: it counts, so that the order of all others stays."""
+
+_UPKEEP = b'","k":"' + UPKEEP.encode() + b'",'
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Which versions are meant: exactly one of these is set."""
+
+    session: str = ""
+    key: str = ""
+    who: str = ""
+
+    def check(self) -> None:
+        if sum(map(bool, (self.session, self.key, self.who))) != 1:
+            raise InputError("name one source to purge: a session, a key, or who wrote it")
+        if self.who and self.who not in WHO:
+            raise InputError(f"nobody writes as {self.who!r}; there are {', '.join(WHO)}")
+
+    @property
+    def said(self) -> str:
+        """What kind of source it is, and not which."""
+        return "a session" if self.session else "a key" if self.key else f"who: {self.who}"
+
+    @property
+    def mark(self) -> bytes:
+        """What stands in every line that has to do with it."""
+        return write_json(self.session or self.key or self.who)[1:-1]
+
+    def is_meant(self, key: str, origin: Origin) -> bool:
+        if self.key:
+            return key == self.key
+        return origin.session == self.session if self.session else origin.who == self.who
+
+
+@dataclass(slots=True)
+class _Erased:
+    transactions: set[str]
+    versions: int
+    keys: set[str]
+
+
+def purge(book: MemoryBook, source: Source, now: datetime) -> Purged:
+    """Take every version of that source out of the history, at once and for good. Files follow.
+
+    The caller holds the mutex of the files, and brings them up to date afterwards.
+    """
+    source.check()
+    with mutex(book.folder, HISTORY):
+        book.refresh()
+        erased = _Erased(set(), 0, set())
+        lines = list(_without(book, source, erased))
+        holding = _still_holding(book, erased)
+        if erased.versions or erased.transactions:
+            told = Origin("user", f"{erased.versions} versions erased by {source.said}")
+            last = Logged(new_transaction_id(), now, "purge", told, ())
+            placed = Upkeep(0, now, dict(book.state.placed), book.state.boot)
+            book.log.replace([spell(begin_log(now)), *lines, spell(last), spell(placed)])
+            book.start_anew()
+    return Purged(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), holding)
+
+
+def forget_upkeep(book: MemoryBook, now: datetime) -> None:
+    """Drop what the history tells of files that were put in place before: their names are in it."""
+    with mutex(book.folder, HISTORY):
+        book.refresh()
+        lines = [line for line in book.log.read_lines() if not _is_upkeep(line)]
+        placed = Upkeep(0, now, dict(book.state.placed), book.state.boot)
+        book.log.replace([spell(begin_log(now)), *lines, spell(placed)])
+        book.start_anew()
+
+
+def _is_upkeep(line: bytes) -> bool:
+    return line.find(_UPKEEP, 0, 40) >= 0
+
+
+def _without(book: MemoryBook, source: Source, erased: _Erased) -> Iterator[bytes]:
+    for line in book.log.read_lines():
+        if _is_upkeep(line):
+            continue
+        entry = book.log.parse(line) if source.mark in line else None
+        if not isinstance(entry, Logged) or not _concerns(entry, source):
+            yield line
+            continue
+        erased.transactions.add(entry.id)
+        kept = tuple(_kept(entry, change, source, erased) for change in entry.changes)
+        if entry.kind not in WAITS or any(change.key for change in kept):
+            yield spell(replace(entry, changes=kept, origin=_without_trace(entry, source), reason=""))
+
+
+def _concerns(entry: Logged, source: Source) -> bool:
+    own = not source.key and source.is_meant("", entry.origin)
+    return own or any(source.is_meant(item.key, entry.origin_of(item)) for item in entry.changes)
+
+
+def _kept(entry: Logged, change: LoggedChange, source: Source, erased: _Erased) -> LoggedChange:
+    if not source.is_meant(change.key, entry.origin_of(change)):
+        # What was the transaction's alone is written down with the change, for the transaction loses it.
+        return replace(change, origin=entry.origin_of(change))
+    erased.versions += change.text is not None
+    erased.keys.add(change.key)
+    return ERASED
+
+
+def _without_trace(entry: Logged, source: Source) -> Origin:
+    if source.key or not source.is_meant("", entry.origin):
+        return entry.origin
+    return Origin(entry.origin.who, "erased")
+
+
+def _still_holding(book: MemoryBook, erased: _Erased) -> tuple[str, ...]:
+    history, found = MemoryHistory(book), list[str]()
+    for key in sorted(erased.keys & book.state.versions.keys()):
+        version = book.state.versions[key]
+        if version.transaction not in erased.transactions:
+            lines = history.blame(key)
+            if any(line.transaction in erased.transactions and line.line.strip() for line in lines):
+                found.append(key)
+    return tuple(found)
