@@ -24,6 +24,7 @@ MEMORY = "/api/v1/memory"
 @dataclass(slots=True)
 class Live:
     url: str
+    client: httpx2.Client
     lines: list[str] = field(default_factory=list[str])
     """Of the log."""
 
@@ -39,14 +40,8 @@ class Live:
         **query: str,
     ) -> httpx2.Response:
         own = {} if token is None else {"authorization": f"Bearer {token}"}
-        return httpx2.request(
-            method,
-            self.url + path,
-            params=query,
-            json=json,
-            content=content,
-            headers={**own, **(headers or {})},
-            timeout=30,
+        return self.client.request(
+            method, path, params=query or None, json=json, content=content, headers={**own, **(headers or {})}
         )
 
 
@@ -64,7 +59,8 @@ def serving(
     thread = threading.Thread(target=host.run)
     thread.start()
     try:
-        yield Live(host.url, lines)
+        with httpx2.Client(base_url=host.url, timeout=30, verify=False) as client:
+            yield Live(host.url, client, lines)
     finally:
         host.stop()
         thread.join(30)

@@ -8,10 +8,10 @@ from itertools import count
 from typing import TypeVar
 
 from sevenfold.server.committing import Writer
-from sevenfold.server.database import Database, Tx
+from sevenfold.server.database import Database, OrgId, Tx
 from sevenfold.server.limits import Limits
 from sevenfold.server.memory import Contents, commit, read_contents, store_bodies, upsert
-from sevenfold.server.people import Org, add_member, add_org, add_token, find_principal, hash_token
+from sevenfold.server.people import Org, add_member, add_org, add_token, find_principal, hash_token, new_id
 from sevenfold.server.repos import claim_repo
 from sevenfold.server.rights import SCOPES, Principal, Role
 from sevenfold.sync.protocol import Applied, Change, Commit, RepoId, TeamKey, checksum_of, commit_id
@@ -37,7 +37,9 @@ class Team:
     token: str = field(init=False)
 
     def __post_init__(self) -> None:
-        self.org = self.database.write(None, lambda tx: add_org(tx, self.name, self.now_ms)).result()
+        self.org = self.database.write(
+            None, lambda tx: add_org(tx, OrgId(new_id()), self.name, self.now_ms)
+        ).result()
         self.write(lambda tx: add_member(tx, self.org.id, "ada", "owner", self.now_ms))
         self.token = self.add_token("ada")
         self.owner = self.principal(self.token)

@@ -8,12 +8,26 @@ from importlib import import_module
 from typing import TypeAlias, cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.usages import chat, context, doctor, layers, replay, settings, simulate, spend, stats, tour
+from sevenfold.cli.usages import (
+    chat,
+    context,
+    doctor,
+    dream,
+    layers,
+    memory,
+    replay,
+    serve,
+    settings,
+    simulate,
+    spend,
+    stats,
+    tour,
+)
 from sevenfold.core.version import __version__
 
 Command: TypeAlias = Callable[[Namespace, Screen], int]
 
-USAGES = (tour, chat, settings, replay, simulate, context, stats, spend, doctor, layers)
+USAGES = (tour, chat, settings, replay, simulate, serve, context, memory, dream, stats, spend, doctor, layers)
 """In the order in which `--help` lists them."""
 
 _EXAMPLES = """\
@@ -27,11 +41,15 @@ examples:
   sevenfold settings compact.enabled        one setting, with its reason and its name in the environment
   sevenfold settings --json | jq .refused   what a committed settings file tried to set and may not
   sevenfold context                         what fills your last session's window, and its next compaction
+  sevenfold memory                          what is remembered of this project, and who said so
+  sevenfold memory review                   what waits for you before it may be remembered
+  sevenfold dream --dry-run                 what merging and tidying the memories would change
   sevenfold stats                           what your sessions cost over time, and what the layers did
   sevenfold spend                           what background work spent, and the switch over it
   sevenfold doctor                          is everything set up, and what to do if not
   sevenfold layers                          the seven layers: what each costs and when it acts
   sevenfold simulate --ledger bills.jsonl   a Messages API on this machine, to test against
+  sevenfold serve init acme ada             a server with one memory for a team
 
 Settings come from files and the environment; docs/settings.md lists them all.
 """

@@ -52,9 +52,9 @@ class NewToken:
     """Shown once: the database has its hash alone."""
 
 
-def add_org(tx: Tx, name: str, now_ms: int) -> Org:
+def add_org(tx: Tx, id_: OrgId, name: str, now_ms: int) -> Org:
+    """With an id that the caller made, so that its people can be made in the same transaction."""
     _check_name(name, "organisation")
-    id_ = OrgId(new_id())
     if not tx.rows(
         "INSERT INTO org VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id", id_, name, now_ms
     ):

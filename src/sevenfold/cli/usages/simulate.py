@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction
+from argparse import ArgumentParser, BooleanOptionalAction
+
+from sevenfold.cli.usages.shared import read_port
 
 HELP = "serve the Messages API on this machine and bill it"
 
@@ -27,11 +29,10 @@ examples:
 """
 
 
-MAX_PORT = 65_535
-
-
 def add_options(parser: ArgumentParser) -> None:
-    parser.add_argument("--port", type=_port, default=0, metavar="N", help="where to listen (any free port)")
+    parser.add_argument(
+        "--port", type=read_port, default=0, metavar="N", help="where to listen (any free port)"
+    )
     parser.add_argument(
         "--brain", default="echo", metavar="BRAIN", help="echo, a script.yaml or a session.jsonl (echo)"
     )
@@ -49,9 +50,3 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--cache-edits", action="store_true", help="allow an extension that no public provider offers"
     )
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) <= MAX_PORT):
-        raise ArgumentTypeError(f"{text!r} is no port; expected 0 (any free one) to {MAX_PORT}")
-    return int(text)

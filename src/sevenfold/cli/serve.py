@@ -1,0 +1,86 @@
+"""`sevenfold serve`: a team's server, until it is told to end, and the commands of whoever runs it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.render import Screen
+from sevenfold.cli.sections import SECTIONS
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.server.database import Database, open_database
+from sevenfold.server.limits import Limits
+from sevenfold.server.people import list_orgs
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
+
+EXTRA = "the server needs starlette, uvicorn, msgspec and more: install sevenfold[server]"
+
+
+def run(options: Namespace, screen: Screen) -> int:
+    action = cast("str", options.action)
+    database = open_database(cast("str | None", options.db) or _default_url())
+    try:
+        if action == "run":
+            if options.words:
+                raise InputError(f"{options.words[0]!r} is no action of serve; see sevenfold serve --help")
+            return _serve(database, options, screen)
+        from sevenfold.cli.serve_admin import run_action
+
+        return run_action(database, options, screen)
+    finally:
+        database.close()
+
+
+def _serve(database: Database, options: Namespace, screen: Screen) -> int:
+    try:
+        from sevenfold.server.desk import Desk
+        from sevenfold.server.forge import Forge, fetch_over_http
+        from sevenfold.server.host import Host
+        from sevenfold.server.meters import Meters
+
+        forge = Forge(options.forge, fetch_over_http) if options.forge else None
+        desk = Desk(database, make_limits(options), SystemClock(), forge)
+        meters = Meters(None if options.quiet else _log)
+        host = Host(desk, meters, address=options.host, port=options.port)
+    except ImportError as error:
+        raise DatabaseFailed(f"{EXTRA} ({error})") from error
+    screen.show_line(f"serving {host.url}")
+    if not database.read(None, list_orgs).result():
+        screen.show_line("There is no organisation yet. Make one, its owner and a token with:", "warning")
+        screen.show_line(
+            f"  sevenfold serve init ORG YOU{f' --db {options.db}' if options.db else ''}", "warning"
+        )
+    if options.host not in ("127.0.0.1", "::1", "localhost"):
+        screen.show_line(
+            "Tokens travel in the clear without TLS: put a proxy that has it in front.", "warning"
+        )
+    screen.flush()
+    host.run()
+    return 0
+
+
+def make_limits(options: Namespace) -> Limits:
+    limits = Limits()
+    rate, entries = cast("int | None", options.rate), cast("int | None", options.max_entries)
+    for name, value in (("--rate", rate), ("--max-entries", entries)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}; expected 1 or more")
+    return Limits(org_rate=rate or limits.org_rate, entries=entries or limits.entries)
+
+
+def _log(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def _default_url() -> str:
+    settings = read_settings(SECTIONS, root=find_checkout(Path()), environ=os.environ)
+    home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    folder = home / "server"
+    home.mkdir(0o700, parents=True, exist_ok=True)
+    folder.mkdir(0o700, exist_ok=True)
+    return f"sqlite:///{folder / 'team.db'}"

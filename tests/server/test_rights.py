@@ -1,0 +1,108 @@
+"""Who may do what: every tenant, role, set of scopes and operation, over HTTP, from the table itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import pytest
+
+from sevenfold.server.database import Database
+from sevenfold.server.operations import OPERATIONS, Operation
+from sevenfold.server.rights import ROLES, RULES, SCOPES, Role, Scope, is_allowed
+from sevenfold.sync.protocol import checksum_of
+from tests.server.live import Live, serving
+from tests.server.team import Team
+
+GUARDED = [one for one in OPERATIONS if one.verb is not None]
+SCOPE_SETS = [frozenset(some) for size in (1, 2, 3) for some in combinations(SCOPES, size)]
+
+ASKED: Mapping[str, object] = {
+    "put_memory": {"entries": {"a.md": "text"}},
+    "send_bodies": {"bodies": ["text"]},
+    "commit": {"id": "x", "changes": [{"key": "z.md", "expected": 9, "checksum": None}]},
+    "claim_repo": {"name": "!"},
+    "prove_repo": {"remote": "!", "credential": "x"},
+    "add_member": {"name": "!", "role": "reader"},
+    "change_member": {"role": "?"},
+    "add_token": {"member": "nobody", "scopes": ["admin"]},
+    "approve_device": {"user_code": "x", "member": "y"},
+    "allow_finding": {"fingerprint": "x", "reason": "y"},
+}
+"""A body for each operation that takes one: understood, and mostly without effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    live: Live
+    team: Team
+    stranger: Team
+    tokens: Mapping[Role, Mapping[frozenset[Scope], str]]
+
+
+@pytest.fixture(scope="module")
+def crowd(database: Database) -> Generator[Crowd]:
+    now_ms = int(time.time() * 1000)
+    team, stranger = Team(database, now_ms=now_ms), Team(database, now_ms=now_ms)
+    tokens: dict[Role, dict[frozenset[Scope], str]] = {}
+    for role in ROLES:
+        team.add(f"the {role}", role)
+        tokens[role] = {scopes: team.add_token(f"the {role}", *scopes) for scopes in SCOPE_SETS}
+    with serving(database) as live:
+        yield Crowd(live, team, stranger, tokens)
+
+
+def ask(crowd: Crowd, operation: Operation, token: str | None, repo: str) -> int:
+    path = operation.path.format(checksum=checksum_of("nothing"), member="nobody", token="nothing")
+    path += f"?repo={repo}" if operation.needs_repo else ""
+    return crowd.live.ask(operation.method, path, token, json=ASKED.get(operation.name)).status_code
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("operation", GUARDED, ids=lambda one: one.name)
+def test_an_operation_is_refused_exactly_where_the_table_says_so(
+    crowd: Crowd, operation: Operation, role: Role
+) -> None:
+    assert operation.verb is not None
+    for scopes, token in crowd.tokens[role].items():
+        status = ask(crowd, operation, token, crowd.team.repo)
+        assert (status == 403) == (not is_allowed(role, scopes, operation.verb)), (sorted(scopes), status)
+        assert status != 401
+        assert status < 500
+
+
+@pytest.mark.parametrize("operation", GUARDED, ids=lambda one: one.name)
+def test_without_a_good_token_nothing_is_told(crowd: Crowd, operation: Operation) -> None:
+    good = crowd.team.token
+    moved = good.replace(crowd.team.org.id, crowd.stranger.org.id)
+    for token in (None, "x", good[:-1], f"{good}x", good.swapcase(), moved):
+        assert ask(crowd, operation, token, crowd.team.repo) == 401
+
+
+@pytest.mark.parametrize("operation", [one for one in GUARDED if one.needs_repo], ids=lambda one: one.name)
+def test_another_organisations_repository_is_not_there_for_any_role(
+    crowd: Crowd, operation: Operation
+) -> None:
+    for role in ROLES:
+        status = ask(crowd, operation, crowd.tokens[role][frozenset(SCOPES)], crowd.stranger.repo)
+        assert operation.verb is not None
+        assert status == (404 if is_allowed(role, frozenset(SCOPES), operation.verb) else 403)
+    assert crowd.stranger.contents().seq == 0
+
+
+def test_every_right_is_used_by_an_operation_and_every_operation_has_one() -> None:
+    assert {one.verb for one in GUARDED} == set(RULES)
+    assert [one.name for one in OPERATIONS if one.verb is None] == [
+        *("start_device", "poll_device", "is_alive", "is_ready", "metrics")
+    ]
+
+
+def test_a_reader_never_writes_and_only_those_who_run_it_administer() -> None:
+    everything = frozenset(SCOPES)
+    assert not is_allowed("reader", everything, "memory.write")
+    for verb, rule in RULES.items():
+        if rule.scope == "admin":
+            assert {role for role in ROLES if is_allowed(role, everything, verb)} == {"owner", "admin"}
+            assert not is_allowed("owner", frozenset({"memory:read", "memory:write"}), verb)
