@@ -11,7 +11,7 @@ from pathlib import Path
 from sevenfold.agent.face.brush import Brush, Tone
 from sevenfold.agent.face.status import Status
 from sevenfold.agent.face.turn_view import TurnView
-from sevenfold.agent.seen import LayerActed, Seen
+from sevenfold.agent.seen import LayerActed, RoundEnded, Seen
 from sevenfold.cli.figures import spell_share, spell_tokens, spell_usd
 from sevenfold.cli.render import Cell, Screen
 from sevenfold.cli.tour_run import MODEL, Bill, Guide
@@ -52,6 +52,8 @@ class TourView(Guide):
         self._root = ""
         self._view = TurnView(self, Status())
         self._explained: set[type[Event]] = set()
+        self._cached_tokens = 0
+        """Of the conversation, by its last round."""
 
     def brush(self) -> Brush:
         is_colourful = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
@@ -98,6 +100,8 @@ class TourView(Guide):
         return Answer(True)
 
     def watch(self, seen: Seen) -> None:
+        if isinstance(seen, RoundEnded):
+            self._cached_tokens = seen.reply.usage.read + seen.reply.usage.written
         if not isinstance(seen, LayerActed):
             self._view.watch(seen)
             return
@@ -112,9 +116,11 @@ class TourView(Guide):
             self._say(REASONS[kind], "accent", indent=2)
 
     def _show_fork(self, fork: events.ForkEnded) -> None:
-        prompt = fork.read_tokens + fork.written_tokens + fork.fresh_tokens
-        share = spell_share(fork.read_tokens, prompt)
-        self._say(f"· layer 7: {share} of a fork's {prompt:,} tokens came out of the cache", "faint")
+        if fork.rounds != 1 or not self._cached_tokens:
+            return  # a sum of several requests says nothing of what the first one found
+        share = spell_share(min(fork.read_tokens, self._cached_tokens), self._cached_tokens)
+        told = f"a fork read {share} of the {self._cached_tokens:,} tokens that the conversation had cached"
+        self._say(f"· layer 7: {told}", "faint")
 
     def show_bill(self, here: Bill, there: Bill) -> None:
         self.put("")
