@@ -175,6 +175,16 @@ def test_an_agent_in_the_background_asks_whoever_its_lead_asks(tmp_path: Path, k
     assert reason.startswith("agent 'ada': ")
 
 
+def test_what_an_agent_may_not_do_is_told_in_its_name(tmp_path: Path) -> None:
+    given = {"file_path": str(tmp_path / "project" / "a.txt"), "content": "seven"}
+    own = [say(calls={"write": given}), say("I may not.")]
+    with ScriptedProvider([say(calls=call(name="ada")), say("Done.")], lanes={"agent": own}) as models:
+        crew = Crew(tmp_path, models, "ask", (Write(),))
+        work(crew, _turn)
+    denials = [event for event in crew.noted.events if isinstance(event, ToolDenied)]
+    assert [(event.who, event.tool) for event in denials] == [("ada", "write")]
+
+
 def test_a_fork_goes_on_from_the_same_bytes_and_may_start_no_agent(tmp_path: Path) -> None:
     fork = [say(calls={"look": {"n": 1}}), say(calls=call()), say("Forked.")]
     with ScriptedProvider(

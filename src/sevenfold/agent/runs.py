@@ -145,6 +145,7 @@ class Runs:
                 lead.place.emit,
             )
         )
+        child.toolbox.who = member.name
         own = child.toolbox.guard
         if isinstance(own, Guard) and isinstance(guard, Guard):
             # What was allowed for the session is allowed to its agents.

@@ -77,7 +77,7 @@ class Toolbox:
         who: str = MAIN,
     ) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
-        self.place, self.guard, self.hooks, self.rules, self._who = place, guard, hooks, rules, who
+        self.place, self.guard, self.hooks, self.rules, self.who = place, guard, hooks, rules, who
 
     def declared(self) -> tuple[JsonObject, ...]:
         return tuple(tool.spec.declared() for tool in self._tools.values())
@@ -157,7 +157,7 @@ class Toolbox:
         return replace(verdict, decision="allow")
 
     def deny(self, use: ToolUse, reason: str) -> ToolOutput:
-        self.place.emit(ToolDenied(self._who, use.name, use.id, reason))
+        self.place.emit(ToolDenied(self.who, use.name, use.id, reason))
         return ToolOutput(f"not allowed: {reason}", is_error=True)
 
     async def settle(self, use: ToolUse, work: Awaitable[ToolOutput]) -> ToolOutput:
