@@ -173,8 +173,19 @@ class _Confirming:
         if self.is_over or not sys.stdin.isatty():
             return False
         self.screen.note(f"{question} [y/N]")
-        line = await asyncio.to_thread(sys.stdin.readline)
-        return line.strip().lower() in ("y", "yes")
+        return (await _read_line(sys.stdin.fileno())).strip().lower() in ("y", "yes")
+
+
+async def _read_line(terminal: int) -> str:
+    """A line that is typed. Not in a thread, which Ctrl-C cannot end before an Enter."""
+    loop, typed = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(terminal, typed.set)
+    try:
+        await typed.wait()
+    finally:
+        loop.remove_reader(terminal)
+    # A terminal hands out whole lines.
+    return os.read(terminal, 4_096).decode("utf-8", "replace")
 
 
 def _home() -> Path:
