@@ -17,7 +17,7 @@ def decided() -> Topic:
 
 def test_a_rule_is_a_memory_of_its_own() -> None:
     found = take_turn(Topic(), Said("", "Fix the login. And please always run make lint first."))
-    (draft,) = found.drafts
+    (draft,) = found.alone
     assert (draft.kind, draft.body) == ("feedback", "And please always run make lint first.")
     assert draft.key == "run-lint-first.md"
     assert found.topic.key == ""
@@ -25,13 +25,13 @@ def test_a_rule_is_a_memory_of_its_own() -> None:
 
 def test_what_somebody_asks_to_remember_is_of_the_kind_it_is() -> None:
     said = "Remember that I'm a data scientist. Remember that bugs live in Linear. Remember the code is 7 4."
-    kinds = [draft.kind for draft in take_turn(Topic(), Said("", said)).drafts]
+    kinds = [draft.kind for draft in take_turn(Topic(), Said("", said)).alone]
     assert kinds == ["user", "reference", "project"]
 
 
 def test_a_problem_alone_decides_nothing() -> None:
     found = take_turn(Topic(), Said("", PROBLEM, PROPOSAL))
-    assert found.drafts == ()
+    assert (found.alone, found.has_decided) == ((), False)
     assert found.topic.opening == PROBLEM
 
 
@@ -49,7 +49,8 @@ def test_the_next_answer_goes_into_the_same_memory_once() -> None:
     recap = "Settled: digit strings with leading zeros become text, rows of the export end with CRLF."
     said = "Rows of the export must end with CRLF. The export must keep its header row."
     found = take_turn(topic, Said("And the header of the export?", said, recap))
-    (draft,) = found.drafts
+    assert found.has_decided
+    draft = render_topic(found.topic)
     assert draft.key == topic.key
     assert draft.body.count("CRLF") == 2
     assert f"{AGREED}{recap}" in draft.body
@@ -62,7 +63,8 @@ def test_another_matter_is_another_memory() -> None:
     assert other.topic.key == ""
     proposal = "Sessions of the login page could be renewed on every key."
     found = take_turn(other.topic, Said(proposal, "No — sessions must renew once a minute, never on keys."))
-    assert [draft.key for draft in found.drafts] == ["login-page-sessions-expire-people-type.md"]
+    assert found.has_decided
+    assert found.topic.key == "login-page-sessions-expire-people-type.md"
 
 
 def test_an_amendment_stands_above_what_it_amends() -> None:

@@ -20,6 +20,7 @@ from sevenfold.request.sections import SECTIONS
 from sevenfold.run.hook_files import HookFolders
 from sevenfold.run.kept_state import copy_kept
 from sevenfold.store.folder import Folder
+from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.session_fork import fork_transcript
@@ -54,6 +55,8 @@ class Ground:
     stored: StoredFrame | None
     """What that session was sent with."""
     templates: Folder | None
+    memory: MemoryDir
+    """What is remembered of the project, for everybody who works with the agent."""
     exits: ExitStack
 
     @classmethod
@@ -88,6 +91,7 @@ class Ground:
                 session,
                 stored,
                 _open_if_there(home / TEMPLATES, exits),
+                exits.enter_context(MemoryDir(project, clock=clock, emit=emit)),
                 exits.pop_all(),
             )
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.cheaper import ONLOOKER, Pricing, choose_way, find_cheap, render_tail, weigh, weigh_text
 from sevenfold.agent.choose_provider import MOST_OUTPUT
+from sevenfold.agent.ground import Ground
 from sevenfold.agent.turn import TurnEnd
+from sevenfold.background.extraction import ExtractionPlaces, ExtractionWriter, ForkTools
+from sevenfold.background.extraction_rules import Heard, Spoken
 from sevenfold.background.living_docs import DocTools, DocWriter
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.layers.extract import KIND as EXTRACTION
+from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.layers.fences import fenced
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.layers.living_docs import KIND, DocSettings
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.permissions import Guard
+from sevenfold.run.reach import ForkGuard, Reach
 from sevenfold.run.tool import Need
 from sevenfold.store.folder import Folder
 
@@ -59,6 +67,38 @@ def add_doc_writer(
         await writer.turn_ended(is_idle=end.reason == "answered", may_edit=may_edit)
 
     agent.add_writer("living documents", write)
+    return writer
+
+
+def add_extraction(agent: Agent, ground: Ground) -> ExtractionWriter | None:
+    """Have what the user taught written down after each turn; None where settings say no."""
+    settings = ground.settings.of(ExtractionSettings)
+    if not settings.enabled:
+        return None
+    session, folder = agent.session, ground.memory.path
+    reads = Reach(read=(ground.root, Path(ground.project.sessions.path), folder))
+    box = agent.toolbox.at(agent.place.clone(), ForkGuard(reads), who=EXTRACTION)
+
+    async def read(use: ToolUse) -> ToolResult:
+        (result,) = await box.run([use])
+        return result
+
+    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+        return await session.run_fork(brief, run_tool=run_tool)
+
+    names = tuple(tool.spec.name for tool in agent.toolbox.tools)
+    kept = ground.exits.enter_context(ground.project.sessions.subfolder(session.id))
+    places = ExtractionPlaces(session.id, ground.memory, str(folder), kept, ground.templates)
+    clock, emit = agent.place.clock, agent.place.emit
+    writer = ExtractionWriter(places, settings, ForkTools(names, run, read), clock=clock, emit=emit)
+
+    async def write(end: TurnEnd) -> None:
+        # What was cut short is looked at with the next turn.
+        if end.reason == "answered":
+            said = tuple(Spoken(entry.id, entry.message) for entry in session.entries)
+            await writer.turn_ended(Heard(said, session.parent.messages))
+
+    agent.add_writer(EXTRACTION, write)
     return writer
 
 

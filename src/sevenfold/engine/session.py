@@ -34,19 +34,22 @@ from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks, HookCalls
 from sevenfold.request.compacting import Compacting, Wishes
 from sevenfold.request.context import Context
 from sevenfold.request.follow import Follower
-from sevenfold.request.history import History
+from sevenfold.request.history import Entry, History
 from sevenfold.request.mirror import Shared
 from sevenfold.request.opening import Opened, Wanted
 from sevenfold.request.overflow import Overflow
 from sevenfold.request.overflow_job import Compacted, Part
 from sevenfold.request.overflow_state import StateFile
 from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.recalling import Recalling, choose_side
+from sevenfold.request.remembered import Remembered
 from sevenfold.request.resume import rebuild
 from sevenfold.request.view import View
 from sevenfold.request.watched import WatchedProvider
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
+from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.offload import durably
 from sevenfold.store.sessions import SessionId
 
@@ -62,6 +65,7 @@ class Session:
         hooks: CompactHooks = NO_HOOKS,
         *,
         governs: bool = True,
+        memory: MemoryDir | None = None,
     ) -> None:
         self._opened, self._around, self._provider = opened, opened.around, provider
         self._watch = CacheWatch(opened.around.emit, opened.around.catalog)
@@ -85,7 +89,8 @@ class Session:
         self._compacting = Compacting(self._path, overflow, opened.start)
         self._hooks = HookCalls(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
         self._clearing = Clearing(self._path)
-        self._context = Context(self._path, opened)
+        self._remembered = Remembered(opened, memory)
+        self._context = Context(self._path, opened, self._remembered)
         self._noting = Noting(self._path, opened, forks, self._compacting.spill)
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
@@ -95,6 +100,8 @@ class Session:
         if opened.resumed is not None:
             self.history = History(rebuild(self._path, opened.resumed))
             self._follower.has_taken(self.history)
+        side = choose_side(self._path, opened, forks)
+        self._recalling = Recalling(self._path, self._remembered, side)
         self._path.on_entry = self._noting.add
         self._refuse_if_cramped()
 
@@ -110,6 +117,7 @@ class Session:
         hooks: CompactHooks = NO_HOOKS,
         governs: bool = True,
         trusts_local: bool = True,
+        memory: MemoryDir | None = None,
         clock: Clock | None = None,
         emit: Emit = ignore,
         environ: Mapping[str, str] | None = None,
@@ -120,14 +128,15 @@ class Session:
         provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
         are called around each compaction. What its forks spend is held to the caps of `[spend]`, unless
         `governs` is off because the provider sees to that itself. Without `trusts_local` the project-local
-        settings file has no more rights than a committed one.
+        settings file has no more rights than a committed one. `memory` is the project's, where the caller has
+        it open already.
         """
         where = Path(project) if project is not None else None
         wanted = Wanted(where, session, settings, trusts_local=trusts_local)
         surely = environ if environ is not None else os.environ
         opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
         try:
-            found = cls(frame, opened, provider, hooks, governs=governs)
+            found = cls(frame, opened, provider, hooks, governs=governs, memory=memory)
             await durably(found._noting.catch_up)
         except BaseException:
             await opened.close()
@@ -160,6 +169,11 @@ class Session:
         frame = self._sent.frame if self._sent else self._path.frame
         marks = self._sent.breakpoints if self._sent else ()
         return ModelRequest(frame, self._path.shown.messages(), marks)
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What was said since the last boundary, each with the id of its record."""
+        return self._path.entries
 
     @property
     def governor(self) -> Governor | None:
@@ -200,10 +214,12 @@ class Session:
             await self._follower.follow(own)
             if self._path.is_ready and not self._context.is_due:
                 return self._path.view()
+            self._recalling.begin()
             await self._clearing.run()
             if self._compacting.is_due:
                 await self._compact_when_due()
             await self._context.refresh()
+            await self._recalling.append()
             view = await self._hand_out()
             self._is_recovering = False
             return view
@@ -306,6 +322,8 @@ class Session:
             finally:
                 # Whatever went wrong: somebody else may want the session.
                 self._is_closed = True
+                await self._recalling.close()
+                await durably(self._remembered.close)
                 await self._opened.close()
 
     def _refuse_if_closed(self) -> None:

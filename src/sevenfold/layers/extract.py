@@ -1,6 +1,5 @@
-"""Layer 5, extraction: when a turn is looked through for what is worth remembering, and how a fork is "
-"told to
-(SPEC F6 to F9)."""
+"""Layer 5, extraction: when a turn is looked through for what is worth remembering, and how a fork is told
+to (SPEC F6 to F9)."""
 
 from __future__ import annotations
 

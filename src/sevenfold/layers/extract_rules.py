@@ -8,7 +8,6 @@ It understands nothing: a rule that is hinted at is not found, and `docs/layers/
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -21,6 +20,8 @@ StatementKind: TypeAlias = Literal[
 
 MAX_STATEMENT_CHARS = 400
 """A longer sentence is a story."""
+ANSWER_WORDS = 8
+"""Of a bare answer to a question: a longer one stands by itself."""
 LEAST_STEMS = 2
 """Fewer words that mean something are no statement: "always!"."""
 
@@ -82,8 +83,8 @@ _POINTER = re.compile(
     re.IGNORECASE,
 )
 _CORRECTION = re.compile(
-    r"^(?:no|nope|wrong|not quite|almost|actually|hold on|wait|that's (?:wrong|not|off)|not (?:a|an|that|"
-    r"one|by))\b[\s,.!—–:-]",
+    r"^(?:no|nope|wrong|not quite|almost|actually|hold on|wait|careful|that's (?:wrong|not|off)|"
+    r"not (?:a|an|that|one|by|just|only))\b[\s,.!—–:-]",
     re.IGNORECASE,
 )
 _AMENDMENT = re.compile(
@@ -96,6 +97,17 @@ _AMENDMENT = re.compile(
     r"|\binstead of what we (?:decided|agreed|settled)\b",
     re.IGNORECASE,
 )
+_SUBJECT = re.compile(
+    r"\b(?:amendments?|updates?|changes?|revision|correction) (?:to|of) (?:the|our|that) "
+    r"(?P<what>(?:[\w'-]+ ){1,4}?)(?:policy|rule|decision|convention|agreement|plan|standard|limit|cap)\b",
+    re.IGNORECASE,
+)
+_PERMISSION = re.compile(
+    r"\b(?:shall|should|can|may|could) i\b|\b(?:want|like) me to\b|\bmind if\b|\bok(?:ay)? (?:if|to)\b|"
+    r"\bready\b|\banything else\b",
+    re.IGNORECASE,
+)
+"""Questions about what is done next. Their answers settle nothing beyond it."""
 _DECISION = re.compile(
     r"\b(?:we|i|they|the team|ops|legal|finance|product|security)(?:'ve| have| has)?\s+(?:just |already |"
     r"all )?"
@@ -111,14 +123,15 @@ _STRONG = re.compile(
     r"\b(?:must(?:n't| not)?|never|(?<!are )(?<!is )(?<!that )always(?! (?:good|help))|only|"
     r"(?<!that's )(?<!yeah, )"
     r"exactly(?! (?:as|that|what|the same thing))|at (?:most|least)|has to|have to|unconditional(?:ly)?|"
-    r"no matter|regardless|required|not allowed|forbidden|source of truth|across the board)\b",
+    r"no matter|regardless|required|not allowed|forbidden|source of truth|across the board|"
+    r"whatever the|should (?:not|stay)|shouldn't)\b",
     re.IGNORECASE,
 )
 """Words by which an answer settles something."""
 _WEAK = re.compile(
     r"\b(?:cap (?:it|the)|stays?|wins?|counts? as|means?|instead|rather than|reject|drop|keep|ignore|"
     r"round(?:ed)?|"
-    r"total|per|one|both|first|same)\b",
+    r"total|per|one|both|first|same|leave|exception|nobody)\b",
     re.IGNORECASE,
 )
 """Words that do so beside such an answer."""
@@ -148,7 +161,7 @@ _FAULT = re.compile(
 """A report of what goes wrong, not a rule."""
 _YES = re.compile(
     r"^(?:yes|yep|yeah|exactly|right|correct|agreed|confirmed|perfect|that's (?:it|right|the)|"
-    r"sounds good|all unchanged|do it)\b",
+    r"sounds good|all unchanged|do it)\b|, yes\b",
     re.IGNORECASE,
 )
 _RECAP = re.compile(
@@ -196,13 +209,29 @@ def find_recap(answer: str) -> str:
     return ""
 
 
-def is_amending(statements: Sequence[Statement]) -> bool:
-    return any(statement.kind == "amendment" for statement in statements)
+def find_answer(asked: str, own: str) -> str:
+    """A few words that answer an assistant's question, with the question; empty where they are none."""
+    question = next(reversed(split_sentences(asked)), "")
+    is_short = 0 < len(own.split()) <= ANSWER_WORDS and "?" not in own and not _MUSING.search(own)
+    if not is_short or not question.endswith("?") or len(question) > MAX_STATEMENT_CHARS:
+        return ""
+    return "" if _PERMISSION.search(question) else f"{question} — {' '.join(own.split())}"
+
+
+def find_subject(own: str) -> str:
+    """Of what an amendment amends the policy or rule: "retry"; empty where it does not say."""
+    found = _SUBJECT.search(own)
+    return found["what"].strip() if found else ""
 
 
 def agrees(own: str) -> bool:
     """Whether the user says yes to what was proposed."""
     return bool(_YES.match(own.strip()))
+
+
+def answers(own: str) -> bool:
+    """Whether the user corrects or agrees to what was proposed."""
+    return bool(_CORRECTION.match(own.strip()) or _YES.match(own.strip()))
 
 
 def _settles(sentence: str) -> bool:

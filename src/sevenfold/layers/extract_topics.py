@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 
 from sevenfold.core.memories import Memory
 from sevenfold.layers.extract_gate import MAX_DESCRIPTION_CHARS, Draft
-from sevenfold.layers.extract_rules import Statement, StatementKind, find_recap, find_statements
+from sevenfold.layers.extract_rules import (
+    Statement,
+    StatementKind,
+    agrees,
+    answers,
+    find_answer,
+    find_recap,
+    find_statements,
+)
 from sevenfold.layers.memory_facts import covers, read_fact
 from sevenfold.layers.stems import content_stems, cut_words, make_slug, split_sentences
 
@@ -17,10 +25,10 @@ OPENING_CHARS = 320
 RECAP_CHARS = 1_500
 MAX_STATEMENTS = 24
 """Of one topic. A conversation that decides more has decided on several things."""
-KIN = 0.12
-"""Of a turn's words that the topic has too, for the turn to go on with it. Short answers hold few "
-"words, and
-what they answer counts with them."""
+KIN = 0.15
+"""Of a turn's words that the topic, or what the assistant said of it, has too: then it goes on with it."""
+SHORT = 6
+"""Words that mean something. Fewer are an answer: nobody begins another matter with less."""
 
 WHY = "**Why:** "
 AGREED = "**Agreed wording:** "
@@ -65,9 +73,12 @@ class Learnt:
     """What a turn comes to."""
 
     topic: Topic
-    drafts: tuple[Draft, ...] = ()
+    alone: tuple[Draft, ...] = ()
+    """Statements that stand for themselves."""
+    has_decided: bool = False
+    """The topic says something that it did not say before: `render_topic` is its memory."""
     amends: bool = False
-    """The topic's draft changes an earlier decision: whoever knows which gives its name."""
+    """It changes a decision of another conversation: whoever knows which gives its name, with `retarget`."""
 
 
 def take_turn(topic: Topic, said: Said) -> Learnt:
@@ -75,27 +86,25 @@ def take_turn(topic: Topic, said: Said) -> Learnt:
     statements = find_statements(said.own, is_answer=bool(said.before))
     lasting = tuple(item for item in statements if item.kind in ("asked", *_ALONE))
     decided = [item for item in statements if item not in lasting]
-    drafts = tuple(_draft_alone(item) for item in lasting)
+    if not decided and (answer := find_answer(said.before, said.own)):
+        decided = [Statement("decision", answer)]
+    alone = tuple(_draft_alone(item) for item in lasting)
     if not _goes_on(topic, said):
         topic = Topic(opening=_opening(said.own))
-    if not decided and not topic.key:
-        return Learnt(topic, drafts)
+    is_agreed = agrees(said.own)
+    recap = find_recap(said.answer) or (find_recap(said.before) if is_agreed else "")
+    if not decided and not (recap and (topic.key or is_agreed)):
+        return Learnt(topic, alone)
     is_amendment = any(item.kind == "amendment" for item in decided)
-    recap = cut_words(find_recap(said.answer), RECAP_CHARS)
-    if not decided and not recap:
-        return Learnt(topic, drafts)
-    if is_amendment and not topic.is_amendment and topic.statements:
-        topic = replace(topic, is_amendment=True, earlier=topic.statements, statements=())
+    if is_amendment and not topic.is_amendment:
+        topic = replace(topic, is_amendment=True, earlier=topic.statements, statements=(), recap="")
     grown = replace(
         topic,
         statements=_joined(topic.statements, decided),
-        recap=recap or topic.recap,
-        is_amendment=topic.is_amendment or is_amendment,
+        recap=cut_words(recap, RECAP_CHARS) or topic.recap,
     )
-    if not grown.statements:
-        return Learnt(grown, drafts)
     named = grown if grown.key else replace(grown, key=f"{make_slug(grown.opening)}.md")
-    return Learnt(named, (*drafts, render_topic(named)), is_amendment and not topic.key)
+    return Learnt(named, alone, has_decided=True, amends=is_amendment and not topic.key)
 
 
 def retarget(topic: Topic, memory: Memory) -> Topic:
@@ -107,15 +116,15 @@ def retarget(topic: Topic, memory: Memory) -> Topic:
 def render_topic(topic: Topic) -> Draft:
     """The memory of what was decided. A full recap says all that still holds; without one, what was said
     before an amendment stands below it."""
-    parts = ["\n".join(f"- {text}" for text in topic.statements)]
+    parts = ["\n".join(f"- {text}" for text in topic.statements)] if topic.statements else []
     if topic.recap:
         parts.append(f"{AGREED}{topic.recap}")
-    if topic.opening:
+    if topic.opening and not _is_covered(topic.opening, topic.statements):
         parts.append(f"{WHY}{topic.opening}")
     if topic.earlier and not topic.recap:
         kept = [text for text in topic.earlier if not _is_covered(text, topic.statements)]
         parts += [EARLIER + "\n" + "\n".join(f"- {text}" for text in kept)] if kept else []
-    described = next(iter(split_sentences(topic.opening)), topic.statements[0])
+    described = next(iter(split_sentences(topic.opening or "\n".join(parts))), topic.key)
     name = topic.key.rpartition("/")[2].removesuffix(".md")
     return Draft(topic.key, name, cut_words(described, MAX_DESCRIPTION_CHARS), "project", "\n\n".join(parts))
 
@@ -133,10 +142,13 @@ def _guessed(text: str) -> str:
 
 
 def _goes_on(topic: Topic, said: Said) -> bool:
+    """Whether a turn is about the topic, or answers what was said about it."""
     if not topic.opening:
         return False
-    words = content_stems(f"{said.own}\n{said.before}")
-    return bool(words) and len(words & topic.words) >= KIN * min(len(words), len(topic.words))
+    words = content_stems(said.own)
+    if len(words) < SHORT or answers(said.own) or said.before.rstrip().endswith("?"):
+        return True
+    return len(words & (topic.words | content_stems(said.before))) >= KIN * len(words)
 
 
 def _opening(own: str) -> str:

@@ -1,6 +1,5 @@
-"""What is not saved, even on request (SPEC F4): what the code, git and the transcript say already, and "
-"what is
-over when it is read again."""
+"""What is not saved, even on request (SPEC F4): what the code, git and the transcript say already, and what
+is over when it is read again."""
 
 from __future__ import annotations
 

@@ -1,0 +1,226 @@
+"""The extraction writer (layer 5): after a turn, what the user taught becomes memories, by a fork or rules.
+
+Both write through the same gate. What is the user's own goes into the directory; what may be a stranger's
+waits outside of it until a person agrees (SPEC F14).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sevenfold.background.extraction_desk import DraftDesk
+from sevenfold.background.extraction_record import ExtractionRecord, read_record, write_record
+from sevenfold.background.extraction_rules import Heard, Look, RuleReader, Spoken
+from sevenfold.background.extraction_shelf import Shelf
+from sevenfold.background.living_docs import RunFork
+from sevenfold.background.notes_texts import read_template
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import Emit, ExtractionEnded, ExtractionSkipped, ignore
+from sevenfold.core.messages import Message
+from sevenfold.core.provenance import Origin
+from sevenfold.layers.extract import (
+    WRITERS,
+    ExtractionFacts,
+    ExtractionSettings,
+    ExtractionTask,
+    brief,
+    has_cue,
+    next_step,
+    render_manifest,
+    user_words,
+    wrote_memory,
+)
+from sevenfold.layers.extract_gate import Admitted, Ground
+from sevenfold.layers.extract_topics import Topic
+from sevenfold.layers.taint import Witnesses, split_passages
+from sevenfold.run.fork import ToolRunner
+from sevenfold.store.folder import Folder
+from sevenfold.store.memory_changes import Write
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.offload import durably
+
+PROMPT = "extraction.md"
+
+
+@dataclass(frozen=True, slots=True)
+class ForkTools:
+    """By which means a fork works."""
+
+    names: tuple[str, ...]
+    """What the conversation declares."""
+    run_fork: RunFork
+    read: ToolRunner
+    """Runs a call that only reads, within the read roots."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionPlaces:
+    """Where a session is, and what is remembered."""
+
+    session: str
+    memory: MemoryDir
+    folder: str
+    """Of the memories, as tools name it."""
+    kept: Folder | None = None
+    """The session's own folder; None: how far it got is known while it lasts."""
+    templates: Folder | None = None
+
+
+class ExtractionWriter:
+    """Extraction in one session. Runs one at a time: whoever calls sees to that."""
+
+    def __init__(
+        self,
+        places: ExtractionPlaces,
+        settings: ExtractionSettings,
+        tools: ForkTools | None = None,
+        *,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
+    ) -> None:
+        self._places, self._settings, self._tools = places, settings, tools
+        self._clock, self._emit = clock or SystemClock(), emit
+        self._shelf = Shelf(places.memory)
+        self._record: ExtractionRecord | None = None
+        # Fingerprints are shown to nobody here, so that no key need be kept.
+        self._secret_key = secrets.token_bytes(16)
+
+    async def turn_ended(self, heard: Heard) -> None:
+        """Look through what was said since the last time, if that is due."""
+        if not self._settings.enabled:
+            return
+        record = await self._read_record()
+        new = _since(record.cursor, heard.history)
+        record = replace(record, turns=record.turns + 1)
+        facts = self._facts(record, new)
+        step = next_step(facts, self._settings)
+        if step == "wait":
+            await self._keep(record)
+            return
+        if step == "skip":
+            self._emit(ExtractionSkipped(self._places.session, "the agent wrote memory itself in this turn"))
+        topic = record.topic
+        if step in ("fork", "rules"):
+            topic = await self._look(heard, new, record.topic, is_fork=step == "fork")
+        await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
+
+    def _facts(self, record: ExtractionRecord, new: Sequence[Spoken]) -> ExtractionFacts:
+        messages = [spoken.message for spoken in new]
+        words = [own for message in messages if (own := user_words(message))]
+        is_answer = bool(record.cursor)
+        return ExtractionFacts(
+            record.turns,
+            wrote_memory(messages, self._places.folder),
+            bool(words),
+            any(has_cue(own, is_answer=is_answer) for own in words),
+            self._tools is not None and any(name in self._tools.names for name in WRITERS),
+        )
+
+    async def _look(self, heard: Heard, new: Sequence[Spoken], topic: Topic, *, is_fork: bool) -> Topic:
+        await durably(self._shelf.refresh)
+        ground = Ground(
+            Witnesses(split_passages(heard.view)),
+            self._shelf.known,
+            self._shelf.near,
+            self._clock.now().astimezone().date(),
+            self._secret_key,
+        )
+        if is_fork:
+            try:
+                desk = await self._run_fork(ground, len(new))
+            except SevenfoldError as error:
+                told = f"{error}; only what was stated in so many words is kept"
+                self._emit(ExtractionSkipped(self._places.session, told))
+            else:
+                run = Look(topic, desk.drafts, desk.refused)
+                await self._publish(run, heard, "model")
+                return topic
+        # In a thread: a long conversation takes a while to be compared.
+        rules = RuleReader(self._places.session, self._shelf, self._emit)
+        run = await durably(lambda: rules.read(ground, heard, new, topic))
+        await self._publish(run, heard, "rules")
+        return run.topic
+
+    async def _run_fork(self, ground: Ground, messages: int) -> DraftDesk:
+        tools, places = self._tools, self._places
+        assert tools is not None
+        prompt = await durably(lambda: read_template(places.templates, PROMPT))
+        tool = next(name for name in WRITERS if name in tools.names)
+        manifest = render_manifest(self._shelf.listed())
+        task = ExtractionTask(messages, manifest, tool, ground.today, tools.names, self._settings.rounds)
+        desk = DraftDesk(places.session, places.folder, ground, self._shelf, tools.read, self._emit)
+        await tools.run_fork(brief(task, prompt), desk.run)
+        return desk
+
+    async def _publish(self, run: Look, heard: Heard, writer: str) -> None:
+        ids = {spoken.message: spoken.id for spoken in heard.history}
+        own = [item for item in run.admitted.values() if not item.judgement.taint]
+        others = [item for item in run.admitted.values() if item.judgement.taint]
+
+        def write() -> int:
+            memory, waiting = self._places.memory, 0
+            if own:
+                memory.commit(
+                    [self._write(item, self._origin(item, heard.view, ids, writer)) for item in own],
+                    Origin("fork", f"extraction by {writer}", self._places.session),
+                )
+            for item in others:
+                if not self._shelf.is_waiting(item.key, item.text):
+                    origin = self._origin(item, heard.view, ids, writer)
+                    memory.propose([self._write(item, origin)], origin, _reason(item))
+                    waiting += 1
+            return waiting
+
+        waiting = await durably(write)
+        session = self._places.session
+        self._emit(ExtractionEnded(session, writer, len(own), waiting, run.refused))
+
+    @staticmethod
+    def _write(item: Admitted, origin: Origin) -> Write:
+        return Write(item.key, item.text, item.base, origin)
+
+    def _origin(
+        self, item: Admitted, view: Sequence[Message], ids: dict[Message, str], writer: str
+    ) -> Origin:
+        found = item.judgement
+        named = (ids.get(view[at]) for at in found.messages if 0 <= at < len(view))
+        return Origin(
+            "fork",
+            f"extraction by {writer}",
+            self._places.session,
+            tuple(name for name in named if name),
+            found.said_by,
+            found.taint,
+        )
+
+    async def _read_record(self) -> ExtractionRecord:
+        kept = self._places.kept
+        if self._record is None:
+            self._record = ExtractionRecord()
+            if kept is not None:
+                name = self._places.session
+                self._record = await durably(lambda: read_record(kept, name, self._emit))
+        return self._record
+
+    async def _keep(self, record: ExtractionRecord) -> None:
+        self._record = record
+        kept = self._places.kept
+        if kept is not None:
+            await durably(lambda: write_record(kept, record))
+
+
+def _reason(item: Admitted) -> str:
+    told = item.judgement.unsupported
+    quoted = f": {told[0][:160]!r}" if told else ""
+    return f"not the user's own words (seen in {', '.join(sorted(item.judgement.taint))}){quoted}"
+
+
+def _since(cursor: str, history: Sequence[Spoken]) -> Sequence[Spoken]:
+    """What was said after the cursor; all of it where that message is no longer there."""
+    for at in range(len(history) - 1, -1, -1):
+        if history[at].id == cursor:
+            return history[at + 1 :]
+    return history

@@ -1,0 +1,155 @@
+"""Extraction without a model, over a conversation: turns become statements, statements memories, and each
+goes through the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from sevenfold.background.extraction_shelf import Shelf
+from sevenfold.core.events import DraftRefused, Emit
+from sevenfold.core.messages import Message, Text
+from sevenfold.layers.extract import user_words
+from sevenfold.layers.extract_gate import Admitted, Draft, Ground, Known, Refused, check_draft
+from sevenfold.layers.extract_rules import find_subject
+from sevenfold.layers.extract_topics import Said, Topic, render_topic, retarget, take_turn
+from sevenfold.layers.stems import content_stems
+from sevenfold.layers.taint import Witnesses
+
+SUBJECT_WEIGHT = 3
+AMENDED_WORDS = 4
+"""Words that an amendment and what it amends have to share: fewer, and it is about something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A message of the history and the id of its record."""
+
+    id: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A conversation when a turn has ended."""
+
+    history: Sequence[Spoken]
+    view: Sequence[Message]
+    """What a model is shown of it now, with all that was put beside it."""
+
+
+@dataclass(slots=True)
+class Look:
+    """What one look comes to."""
+
+    topic: Topic
+    admitted: dict[str, Admitted] = field(default_factory=dict[str, Admitted])
+    refused: int = 0
+
+
+class RuleReader:
+    """Reads what a user stated. Blocks no disk, and takes a while on a long conversation."""
+
+    def __init__(self, session: str, shelf: Shelf, emit: Emit) -> None:
+        self._session, self._shelf, self._emit = session, shelf, emit
+
+    def read(self, ground: Ground, heard: Heard, new: Sequence[Spoken], topic: Topic) -> Look:
+        """What the new messages teach, after what the conversation had decided before."""
+        run = Look(topic)
+        for said in _turns(heard.history, new):
+            learnt = take_turn(run.topic, said)
+            run.topic = learnt.topic
+            for draft in learnt.alone:
+                self._admit(run, draft, ground)
+            if learnt.has_decided:
+                amended = self._find_amended(said, run.topic) if learnt.amends else None
+                self._admit_topic(run, ground, amended)
+        return run
+
+    def _admit_topic(self, run: Look, ground: Ground, amended: Known | None) -> None:
+        if amended is not None:
+            run.topic = retarget(run.topic, amended.memory)
+        elif (there := self._shelf.find(run.topic.key)) and not _is_kin(run.topic, there):
+            run.topic = replace(run.topic, key=self._free_key(run.topic.key))
+        run.topic = _trimmed(run.topic, ground.witnesses)
+        if not run.topic.statements and not run.topic.recap:
+            return
+        draft = render_topic(run.topic)
+        found = check_draft(draft, ground)
+        if isinstance(found, Refused) and found.rule == "contradicts":
+            other = self._shelf.find(found.other)
+            run.topic = retarget(run.topic, other.memory) if other else run.topic
+            draft = render_topic(run.topic)
+        self._admit(run, draft, ground)
+
+    def _admit(self, run: Look, draft: Draft, ground: Ground) -> None:
+        found = check_draft(draft, ground)
+        if isinstance(found, Refused) and found.rule == "contradicts":
+            # The user said it just now: it takes the old one's place, whose text stays in history.
+            name = found.other.rpartition("/")[2].removesuffix(".md")
+            found = check_draft(replace(draft, key=found.other, name=name), ground)
+        if isinstance(found, Admitted):
+            run.admitted[found.key] = found
+            return
+        run.refused += 1
+        if found.rule != "unchanged":
+            self._emit(DraftRefused(self._session, found.key, found.rule, found.reason))
+
+    def _find_amended(self, said: Said, topic: Topic) -> Known | None:
+        """The decision that an amendment speaks of: the one most like it, if it is like it at all."""
+        subject = find_subject(said.own)
+        # What it says that it amends counts for more than why.
+        text = "\n".join([subject] * SUBJECT_WEIGHT + [said.own, said.answer])
+        words = content_stems(text)
+        for known in self._shelf.near(text):
+            memory = known.memory
+            shared = words & content_stems(f"{memory.description}\n{memory.body}")
+            if memory.kind == "project" and memory.key != topic.key and len(shared) >= AMENDED_WORDS:
+                return known
+        return None
+
+    def _free_key(self, key: str) -> str:
+        stem = key.removesuffix(".md")
+        numbers = range(2, len(self._shelf.known) + 3)
+        return next(name for n in numbers if self._shelf.find(name := f"{stem}-{n}.md") is None)
+
+
+def _turns(history: Sequence[Spoken], new: Sequence[Spoken]) -> Iterator[Said]:
+    """What the user said in each new turn, what the assistant had said before, and said to it."""
+    before = _last_said(spoken.message for spoken in history[: len(history) - len(new)])
+    own = ""
+    answer = ""
+    for spoken in new:
+        words = user_words(spoken.message)
+        if words and own:
+            yield Said(before, own, answer)
+            before, answer = answer or before, ""
+        own = words or own
+        answer = _text_of(spoken.message) or answer
+    if own:
+        yield Said(before, own, answer)
+
+
+def _last_said(messages: Iterable[Message]) -> str:
+    return next((text for message in reversed(list(messages)) if (text := _text_of(message))), "")
+
+
+def _text_of(message: Message) -> str:
+    if message.role != "assistant":
+        return ""
+    return "\n\n".join(block.text for block in message.blocks if isinstance(block, Text))
+
+
+def _trimmed(topic: Topic, witnesses: Witnesses) -> Topic:
+    """Without what holds more than the user's own words, where a stranger may have said it."""
+    if not witnesses.taints:
+        return topic
+    recap = "" if witnesses.judge(topic.recap).taint else topic.recap
+    own = tuple(text for text in topic.statements if not witnesses.judge(text).taint)
+    return replace(topic, recap=recap, statements=own)
+
+
+def _is_kin(topic: Topic, there: Known) -> bool:
+    memory = there.memory
+    shared = topic.words & content_stems(f"{memory.description}\n{memory.body}")
+    return len(shared) >= AMENDED_WORDS
