@@ -18,6 +18,7 @@ from sevenfold.agent.gear import Gear, Opening
 from sevenfold.agent.inbox import Inbox
 from sevenfold.agent.seen import RoundEnded, Watch, unwatched
 from sevenfold.agent.turn import LIMITED, Turn, TurnEnd, whole_calls
+from sevenfold.background.dreaming import Dream
 from sevenfold.background.single_flight import SingleFlight
 from sevenfold.core.errors import (
     CompactionStopped,
@@ -76,6 +77,8 @@ class Agent:
         self.inbox = Inbox()
         self.crew = BillBook()
         """What agents that this one started have spent."""
+        self.dream: Dream | None = None
+        """Merges and tidies the project's memories now; None for an agent of another's."""
         self._asides = list(self._opening.texts)
         for text in self._opening.posts:
             self.post(text)

@@ -12,6 +12,7 @@ from typing import Literal
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
 from sevenfold.agent.compaction import Compaction
+from sevenfold.agent.dreams import add_dreams
 from sevenfold.agent.equipment import Equipment, Equipping, Joins, Keeps
 from sevenfold.agent.frame_file import StoredFrame
 from sevenfold.agent.gear import Gear, Opening
@@ -20,12 +21,14 @@ from sevenfold.agent.local_file import LocalFile
 from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
-from sevenfold.agent.writers import add_doc_writer
+from sevenfold.agent.ruling import count_rules, make_rules
+from sevenfold.agent.writers import add_doc_writer, add_extraction
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import StoreError
 from sevenfold.core.events import Emit, WriterFailed, ignore
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
+from sevenfold.layers.dream import DreamSettings
 from sevenfold.layers.living_docs import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
@@ -124,7 +127,8 @@ class _Opener:
         folder = ground.session_folder(session.id)
         guard.reach = Reach(read=(folder,), edit=(Path(ground.project.memory.path),))
         hooks = await self._hooks(session, guard)
-        toolbox = Toolbox(tools, self._place(folder), guard, hooks)
+        place = self._place(folder)
+        toolbox = Toolbox(tools, place, guard, hooks, make_rules(ground, session, place))
         await durably(lambda: [tool.begin(toolbox.place) for tool in tools if isinstance(tool, Keeps)])
         compaction.begin(toolbox, hooks, self._surrounds)
         opening = await self._opening(hooks, frame)
@@ -194,9 +198,13 @@ class _Opener:
         for joining in (*agent.toolbox.tools, equipment):
             if isinstance(joining, Joins):
                 joining.join(agent)
+        count_rules(agent, self.ground)
         if not self.setup.is_child:
             settings = self.ground.settings.of(DocSettings)
             add_doc_writer(agent, settings, self.ground.templates, self.ground.catalog)
+            agent.dream = add_dreams(agent, self.ground).dream
+            if not self.ground.settings.of(DreamSettings).daily_logs:
+                add_extraction(agent, self.ground)
 
     async def _equip(self, guard: Guard) -> Equipment:
         setup = self.setup

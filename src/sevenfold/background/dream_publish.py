@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 
 from sevenfold.background.dream_source import DreamSource
-from sevenfold.core.errors import MemoryConflict
+from sevenfold.core.errors import InputError, MemoryConflict
 from sevenfold.core.memories import ARCHIVE, LOGS
+from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, SaidBy, join_taint
-from sevenfold.core.secrets import find_secrets
 from sevenfold.layers.dream import DreamSettings
 from sevenfold.layers.dream_check import Checked, check_dream, over_budget
 from sevenfold.layers.dream_merge import Draft
@@ -65,8 +64,8 @@ def judge(
         key: WAITS for key in checked.changed if key in source.stored and source.stored[key].is_waiting
     }
     for key in checked.gained:
-        rules = _secrets_in(draft.texts[key])
-        spared |= {key: f"it holds a secret ({rules})"} if rules else {}
+        refusal = _secret_in(draft.texts[key])
+        spared |= {key: refusal} if refusal else {}
     # Also one that the dream did not change: others may rest on what it said.
     spared |= dict.fromkeys(edited, EDITED)
     judged = Judged(draft, checked, spared, "")
@@ -166,8 +165,10 @@ class _Writing:
         )
 
 
-def _secrets_in(text: str) -> str:
-    found = find_secrets(text, key=secrets.token_bytes(32))
-    if found.is_clean:
-        return ""
-    return ", ".join(sorted({each.rule for each in found.findings})) or str(found.refusal)
+def _secret_in(text: str) -> str:
+    """Why a text may not be remembered; empty when it holds no secret."""
+    try:
+        refuse_secrets(text)
+    except InputError as error:
+        return str(error)
+    return ""

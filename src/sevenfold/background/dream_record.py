@@ -49,6 +49,33 @@ class DreamRecord:
     """The last of them."""
     tools: int = 0
 
+    def lines(self) -> list[str]:
+        """How it ended, for a person."""
+        told = f": {self.reason}" if self.reason else ""
+        found = [f"dream {self.id} {_SAID.get(self.outcome, self.outcome)}{told}"]
+        counts = (
+            (len(self.changed), "written"),
+            (len(self.removed), "merged into others or let go"),
+            (len(self.archived), "put aside"),
+        )
+        found += [f"  {count} {what}" for count, what in counts if count]
+        found += [f"  left as it is: {text}" for text in self.spared]
+        found += [f"  let go: {text}" for text in self.let_go]
+        if self.waiting:
+            found.append("  something new waits for you: `sevenfold memory review`")
+        if self.transaction:
+            found.append(f"  `sevenfold dream undo {self.id}` takes it back")
+        return found
+
+
+_SAID = {
+    "unchanged": "found nothing to do",
+    "previewed": "would change this; nothing was changed",
+    "refused": "was refused and changed nothing",
+    "killed": "was stopped and changed nothing",
+    "failed": "failed and changed nothing",
+}
+
 
 class DreamRecords:
     """The accounts of one project's dreams. Every method blocks on the disk."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import TypeAlias
 
 from sevenfold.background.dream_fork import DreamModel, StageRunner
 from sevenfold.background.dream_logs import DistilledLogs
@@ -54,6 +55,11 @@ class Dreamt:
 
     record: DreamRecord
     diff: str
+
+
+Tell: TypeAlias = Callable[[str], None]
+"""Told of each step of a dream."""
+Dream: TypeAlias = Callable[[Tell], Awaitable[Dreamt]]
 
 
 @dataclass(slots=True)
@@ -141,7 +147,7 @@ class Dreamer:
         draft = plan_mechanical(source.kept, source.uses, now, self._settings)
         distilled = distil_logs(source.trusted_logs, draft.texts, now.date())
         draft = replace(draft, texts={**draft.texts, **distilled})
-        if model:
+        if model and (source.kept or source.logs):
             draft = await self._with_model(night, model, source, draft)
         draft = await durably(lambda: self._with_free_names(draft))
         judged = judge(source, draft, now.date(), self._settings)

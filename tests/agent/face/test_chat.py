@@ -175,7 +175,7 @@ def test_what_is_posted_while_nobody_works_begins_a_turn(tmp_path: Path) -> None
         ("/cost", "no model was asked yet"),
         ("/context", "the window of"),
         ("/memory", "- [A](a.md) — a hook"),
-        ("/dream", "layer 6 is not built yet"),
+        ("/dream", "found nothing to do"),
         ("/agents", "agents"),
         ("/tasks", "nothing runs in the background"),
         ("/kill 7", "no task '7'"),

@@ -75,7 +75,14 @@ async def _memory(chat: Conversation, _: str) -> None:
 
 
 async def _dream(chat: Conversation, _: str) -> None:
-    chat.say("layer 6 is not built yet: there is nobody to dream. Memories stay as they are", "warning")
+    if chat.agent.dream is None:
+        chat.say("this agent has no memories of its own to dream of", "faint")
+        return
+    dreamt = await chat.agent.dream(lambda step: chat.say(step, "faint"))
+    for line in dreamt.diff.splitlines():
+        chat.say(line, "good" if line.startswith("+") else "faint")
+    for line in dreamt.record.lines():
+        chat.say(line, "strong")
 
 
 async def _agents(chat: Conversation, _: str) -> None:

@@ -1,0 +1,135 @@
+"""Dreams of an agent's project: due by themselves after a turn, or asked for; and the log of the day.
+
+The model that dreams is the agent's own, beside the conversation and not as a fork of it: a dream has nothing
+to learn from what is being said, would pay for reading it in each of its rounds, and must not take it for
+something that was remembered.
+"""
+
+from __future__ import annotations
+
+from sevenfold.agent.agent import Agent
+from sevenfold.agent.choose_provider import MOST_OUTPUT
+from sevenfold.agent.ground import Ground
+from sevenfold.agent.turn import TurnEnd
+from sevenfold.background.dream_fork import DreamModel
+from sevenfold.background.dream_gate import DreamGate
+from sevenfold.background.dream_logs import append_log
+from sevenfold.background.dreaming import Dreamer, Dreamt, Tell
+from sevenfold.core.errors import LockBusy
+from sevenfold.core.events import DreamProgressed, DreamSkipped, Emit, Event, tell_both
+from sevenfold.core.memory_secrets import refuse_secrets
+from sevenfold.core.messages import Message
+from sevenfold.core.models import Model
+from sevenfold.core.provenance import Origin
+from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.layers.dream import KIND, READERS, DreamSettings
+from sevenfold.layers.extract_said import own_words
+from sevenfold.layers.forks import ForkBrief
+from sevenfold.layers.taint import split_passages
+from sevenfold.providers.provider import Provider
+from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
+from sevenfold.run.toolbox import Toolbox
+from sevenfold.run.tools.memory import SPEC
+from sevenfold.store.lock import LockSettings
+from sevenfold.store.offload import durably
+
+SYSTEM = "You keep the memories of a software project in order, for the agent that works on it."
+OPENING, READY = "There is work on the memories.", "What is to be done?"
+
+
+def make_model(provider: Provider, model: Model, toolbox: Toolbox, emit: Emit) -> DreamModel:
+    """A model that dreams, with the tools for it and no conversation."""
+    found = (toolbox.find(name) for name in READERS)
+    tools = (*(tool.spec.declared() for tool in found if tool), SPEC.declared())
+    frame = Frame(model.name, min(MOST_OUTPUT, model.max_output_tokens), SYSTEM, tools)
+    said = (Message("user", OPENING), Message("assistant", READY))
+    # A marker, so that each round reads the ones before it from the cache.
+    parent = ModelRequest(frame, said, (Breakpoint("messages", 1, 0),))
+
+    async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
+        return await run_fork(parent, brief, provider, run_tool=run_tool, emit=emit)
+
+    return DreamModel(toolbox, run)
+
+
+class Dreams:
+    """What an agent has to do with dreams."""
+
+    def __init__(self, agent: Agent, ground: Ground) -> None:
+        self._agent, self._ground = agent, ground
+        self._settings = ground.settings.of(DreamSettings)
+        self._tell: Tell = _nobody
+        place = agent.place
+        self.dreamer = Dreamer(
+            ground.project,
+            ground.memory,
+            self._settings,
+            locks=ground.settings.of(LockSettings),
+            templates=ground.templates,
+            clock=place.clock,
+            emit=tell_both(place.emit, self._hear),
+        )
+        self._gate = DreamGate(ground.project, self.dreamer.lock, self._settings, place.clock)
+        self._logged = ""
+
+    async def dream(self, tell: Tell) -> Dreamt:
+        """Dream now, whatever the gates say. `LockBusy` where somebody does already."""
+        agent = self._agent
+        model = None
+        if self._settings.writer != "mechanical":
+            found = self._ground.catalog.find(agent.frame.model)
+            model = make_model(agent.provider, found, agent.toolbox, agent.place.emit)
+        self._tell = tell
+        try:
+            return await self.dreamer.dream(model)
+        finally:
+            self._tell = _nobody
+            self._gate.forget()
+
+    async def turn_ended(self, _end: TurnEnd) -> None:
+        """Dream if it is time to."""
+        if not await self._gate.is_due(self._agent.session.id):
+            return
+        try:
+            await self.dream(_nobody)
+        except LockBusy as error:
+            self._agent.place.emit(DreamSkipped(str(error)))
+
+    async def log_turn(self, _end: TurnEnd) -> None:
+        """Add what the person said last to the log of the day, in their own words."""
+        session = self._agent.session
+        said = next((entry for entry in reversed(session.entries) if _said(entry.message)), None)
+        if said is None or said.id == self._logged:
+            return
+        self._logged = said.id
+        words = own_words("\n".join(_said(said.message))).strip()
+        if words:
+            refuse_secrets(words)
+            origin = Origin("agent", "said in a turn", session.id, (said.id,), "user")
+            when = self._agent.place.clock.now().astimezone()
+            await durably(lambda: append_log(self._ground.memory, words, when, origin))
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, DreamProgressed):
+            self._tell(f"{event.state}: {event.step}")
+
+
+def add_dreams(agent: Agent, ground: Ground) -> Dreams:
+    """Have the gates asked after each turn, and the day's log written where settings want one."""
+    dreams = Dreams(agent, ground)
+    ground.exits.callback(dreams.dreamer.close)
+    settings = ground.settings.of(DreamSettings)
+    if settings.daily_logs:
+        agent.add_writer("daily log", dreams.log_turn)
+    if settings.enabled:
+        agent.add_writer(KIND, dreams.turn_ended)
+    return dreams
+
+
+def _said(message: Message) -> list[str]:
+    """A person's words in a message: not those of tools, of other agents or of the program."""
+    return [passage.text for passage in split_passages((message,)) if passage.voice == "user"]
+
+
+def _nobody(_step: str) -> None:
+    """For a dream that nobody watches."""

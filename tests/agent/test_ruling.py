@@ -1,0 +1,182 @@
+"""Rules in an agent: a memory is put before the action that needs it, in the session it happens in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sevenfold.core.memories import change_field, write_memory
+from sevenfold.core.memory_uses import USE_KINDS
+from sevenfold.core.messages import Message
+from sevenfold.core.provenance import Origin
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.store.memory_changes import ANYTHING, Write
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.project import Project
+from tests.agent.test_agent import said
+from tests.agent.workshop import Plain, Shop
+
+BODY = "Tag the release before you push."
+PUSH = {"run": {"command": "git push origin main"}}
+BY_HAND = Origin("user", "told so", said_by="user")
+
+
+@contextmanager
+def project(shop: Shop) -> Generator[Project]:
+    with Project.open(shop.project, home=shop.home / ".sevenfold") as found:
+        yield found
+
+
+def remember(shop: Shop, *applies_to: str, origin: Origin = BY_HAND, gate: str | None = None) -> None:
+    text = write_memory("release", "before pushing", "feedback", BODY, applies_to=applies_to)
+    with project(shop) as found, MemoryDir(found) as memory:
+        memory.commit([Write("release.md", change_field(text, "gate", gate), ANYTHING)], origin)
+
+
+def counts(shop: Shop) -> dict[str, int]:
+    with project(shop) as found:
+        uses = UseBook(found.control).read()["release.md"]
+    return {kind: uses.count(kind) for kind in USE_KINDS if uses.count(kind)}
+
+
+def open_shop(home: Path, models: ScriptedProvider) -> Shop:
+    return Shop(home, models, [Plain(), Plain("run", is_parallel=False, kind="run")])
+
+
+def results(messages: Sequence[Message]) -> list[str]:
+    return [line.removeprefix("result: ") for line in said(messages) if line.startswith("result: ")]
+
+
+def test_a_push_waits_for_the_rule_and_goes_through_when_it_is_called_again(tmp_path: Path) -> None:
+    async def tell() -> None:
+        steps = [say("I push.", calls=PUSH), say("Tagged; now.", calls=PUSH), say("Done.")]
+        with ScriptedProvider(steps) as models:
+            shop = open_shop(tmp_path, models)
+            remember(shop, "command:git push")
+            agent = await shop.open(mode="bypass")
+            end = await agent.run_turn("Push it.")
+            await agent.close()
+        assert end.text == "Done."
+        held, done = results(models.requests[-1].messages)
+        assert held.startswith("Not run yet")
+        assert BODY in held
+        assert done == "run "
+        assert counts(shop) == {"shown": 1, "unchanged": 1}
+        assert len(shop.noted.of("RuleShown")) == 1
+
+    asyncio.run(tell())
+
+
+def test_a_resumed_session_is_not_told_again_and_a_new_one_is(tmp_path: Path) -> None:
+    async def tell() -> None:
+        steps = [
+            say(calls=PUSH),
+            say("I stop."),
+            say(calls=PUSH),
+            say("Pushed."),
+            say(calls=PUSH),
+            say("Hm."),
+        ]
+        with ScriptedProvider(steps) as models:
+            shop = open_shop(tmp_path, models)
+            remember(shop, "command:git push")
+            first = await shop.open(mode="bypass")
+            await first.run_turn("Push it.")
+            await first.close()
+            again = await shop.open(first.session.id, mode="bypass")
+            await again.run_turn("Push it after all.")
+            await again.close()
+            assert [BODY in text for text in results(models.requests[-1].messages)] == [True, False]
+            other = await shop.open(mode="bypass")
+            await other.run_turn("Push it.")
+            await other.close()
+            assert [BODY in text for text in results(models.requests[-1].messages)] == [True]
+        assert counts(shop) == {"shown": 2, "given up": 2}
+
+    asyncio.run(tell())
+
+
+def test_after_a_compaction_the_rule_is_put_before_the_action_again(tmp_path: Path) -> None:
+    async def tell() -> None:
+        steps = [say(calls=PUSH), say(calls=PUSH), say("Pushed.")]
+        steps += [*(say("I see.") for _ in range(6)), say(calls=PUSH), say("Wait.")]
+        with ScriptedProvider(
+            steps, lanes={"summary": lambda _: say("<summary>pushed once</summary>")}
+        ) as models:
+            shop = open_shop(tmp_path, models)
+            remember(shop, "command:git push")
+            agent = await shop.open(mode="bypass")
+            await agent.run_turn("Push it.")
+            for _ in range(6):
+                await agent.run_turn("word " * 12_000)
+            await agent.compact()
+            await agent.run_turn("Push again.")
+            await agent.close()
+        assert BODY in results(models.requests[-1].messages)[-1]
+        assert counts(shop)["shown"] == 2
+
+    asyncio.run(tell())
+
+
+def test_a_gate_hears_what_the_model_says_beside_its_call(tmp_path: Path) -> None:
+    async def tell() -> None:
+        steps = [
+            say("I push.", calls=PUSH),
+            say("Again.", calls=PUSH),
+            say("As release asks, v1 is tagged.", calls=PUSH),
+            say("Done."),
+        ]
+        with ScriptedProvider(steps) as models:
+            shop = open_shop(tmp_path, models)
+            remember(shop, "command:git push", gate="acknowledge")
+            agent = await shop.open(mode="bypass")
+            await agent.run_turn("Push it.")
+            await agent.close()
+        held = [text.startswith("Not run") for text in results(models.requests[-1].messages)]
+        assert held == [True, True, False]
+        assert counts(shop) == {"shown": 1, "acknowledged": 1, "unchanged": 1}
+
+    asyncio.run(tell())
+
+
+def test_what_nobody_has_accepted_never_fires(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say(calls=PUSH), say("Done.")]) as models:
+            shop = open_shop(tmp_path, models)
+            remember(shop, "command:git push", origin=Origin("sync", "pulled", taint=frozenset(["team"])))
+            agent = await shop.open(mode="bypass")
+            await agent.run_turn("Push it.")
+            await agent.close()
+        assert results(models.requests[-1].messages) == ["run "]
+
+    asyncio.run(tell())
+
+
+def test_a_condition_that_cannot_be_read_is_told_once_and_the_others_fire(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say(calls=PUSH), say(calls=PUSH), say("Done.")]) as models:
+            shop = open_shop(tmp_path, models)
+            remember(shop, "when pushing", "command:git push")
+            agent = await shop.open(mode="bypass")
+            await agent.run_turn("Push it.")
+            await agent.close()
+        assert results(models.requests[-1].messages)[0].startswith("Not run yet")
+        assert len(shop.noted.of("ConditionRefused")) == 1
+
+    asyncio.run(tell())
+
+
+def test_settings_can_switch_rules_off(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say(calls=PUSH), say("Done.")]) as models:
+            shop = open_shop(tmp_path, models)
+            remember(shop, "command:git push")
+            agent = await shop.open(mode="bypass", settings={"rules": {"enabled": False}})
+            await agent.run_turn("Push it.")
+            await agent.close()
+        assert results(models.requests[-1].messages) == ["run "]
+
+    asyncio.run(tell())
