@@ -1,0 +1,149 @@
+"""`sevenfold memory add`, `edit`, `rm`, `import` and `export`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from argparse import Namespace
+from pathlib import Path
+from typing import cast
+
+from sevenfold.cli.figures import spell_count
+from sevenfold.cli.memory_desk import Desk, by_hand
+from sevenfold.cli.piped import read_piped
+from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
+from sevenfold.core.memories import change_field, read_memory, write_memory
+from sevenfold.core.memory_secrets import refuse_secrets
+from sevenfold.layers.rules import ACKNOWLEDGE, read_conditions
+from sevenfold.store.memory_changes import Remove, Write
+from sevenfold.store.settings_files import find_user_home
+
+_TEMPLATE = "\n<!-- Write the memory here: what, why, and how to apply it. This line goes. -->\n"
+_COMMENT = re.compile(r"<!-- Write the memory here.*?-->\n?", re.DOTALL)
+
+
+def add(options: Namespace, desk: Desk) -> int:
+    name = cast("str", options.memory).removesuffix(".md")
+    key = f"{name}.md"
+    if desk.memory.find(key) is not None:
+        raise InputError(f"{name!r} is remembered already; `sevenfold memory edit {name}` changes it")
+    applies_to = cast("list[str]", options.applies_to)
+    refused = read_conditions(applies_to).refused
+    if refused:
+        raise InputError(f"{refused[0].text!r} is no condition: {refused[0].reason}")
+    text, given = cast("str | None", options.text), cast("str", options.description)
+    body = text if text is not None else _typed(desk)
+    if not body.strip():
+        raise InputError("there is nothing to remember; give a text with -m, or pipe one in")
+    description = given or body.strip().splitlines()[0].lstrip("# ")
+    written = write_memory(name, description, cast("str", options.type), body, applies_to=applies_to)
+    if options.gate:
+        written = change_field(written, "gate", ACKNOWLEDGE)
+    refuse_secrets(written)
+    done = desk.memory.commit([Write(key, written, None)], by_hand("added by hand"))
+    return desk.report(done, f"remembered as {key}")
+
+
+def edit(options: Namespace, desk: Desk) -> int:
+    stored = desk.find(cast("str", options.memory))
+    key, before = stored.memory.key, stored.memory.text
+    after = _edited(before, key)
+    if after == before:
+        desk.screen.show_line("nothing changed", "faint")
+        return 0
+    for refused in read_conditions(read_memory(key, after).applies_to).refused:
+        desk.screen.note(f"note: {refused.text!r} is no condition, and fires nothing: {refused.reason}")
+    try:
+        refuse_secrets(after)
+        done = desk.memory.commit([Write(key, after, stored.sha256)], by_hand("edited by hand"))
+    except (InputError, MemoryConflict):
+        desk.screen.note(f"note: your text was not committed, and is kept in {_keep(after, key)}")
+        raise
+    return desk.report(done, f"{key} is changed")
+
+
+def remove(options: Namespace, desk: Desk) -> int:
+    found = [desk.find(name) for name in cast("list[str]", options.memories)]
+    changes = [Remove(one.memory.key, one.sha256) for one in found]
+    names = ", ".join(change.key for change in changes)
+    return desk.report(desk.memory.commit(changes, by_hand("removed by hand")), f"forgotten: {names}")
+
+
+def import_all(options: Namespace, desk: Desk) -> int:
+    from sevenfold.store.memory_import import find_claude_memory, read_folder
+
+    folder = cast("Path | None", options.folder)
+    if (folder is None) != bool(options.claude):
+        raise InputError("name one thing to take in: a FOLDER, or --claude")
+    if folder is None:
+        folder = find_claude_memory(desk.project.root, find_user_home(os.environ))
+        if folder is None:
+            raise FileMissing("Claude Code remembers nothing of this project; name a FOLDER instead")
+    found = read_folder(folder, desk.warn)
+    known = set(desk.memory.keys())
+    fresh = [write for write in found.writes if write.key not in known]
+    taken = [write.key for write in found.writes if write.key in known]
+    done = desk.memory.commit(fresh, by_hand(f"taken in from {folder}"))
+    if desk.is_json:
+        desk.screen.show_json(
+            {
+                "id": done.id,
+                "keys": [one.key for one in fresh],
+                "taken": taken,
+                "refused": list(found.refused),
+            }
+        )
+        return 0
+    desk.screen.show_line(f"{spell_count(len(fresh), 'file')} taken in from {folder}")
+    for key in taken:
+        desk.screen.show_line(f"{key} is left out: there is a memory of that name", "warning")
+    for reason in found.refused:
+        desk.screen.show_line(f"left out: {reason}", "warning")
+    return 0
+
+
+def export_all(options: Namespace, desk: Desk) -> int:
+    from sevenfold.store.memory_import import write_folder
+
+    folder = cast("Path", options.folder)
+    count = write_folder(desk.memory, folder)
+    if desk.is_json:
+        desk.screen.show_json({"folder": str(folder), "files": count})
+    else:
+        desk.screen.show_line(f"{spell_count(count, 'file')} written to {folder}")
+    return 0
+
+
+def _typed(desk: Desk) -> str:
+    """What was piped in; from a person, what they write in their editor."""
+    if desk.is_attended:
+        return _COMMENT.sub("", _edited(_TEMPLATE, "memory.md"))
+    if sys.stdin is None:
+        return ""
+    return read_piped(sys.stdin.fileno(), desk.screen.note, is_needed=True)
+
+
+def _edited(text: str, key: str) -> str:
+    """A copy in the person's own editor, as they left it."""
+    command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="sevenfold-") as folder:
+        copy = Path(folder) / key.rpartition("/")[2]
+        copy.write_text(text, "utf-8")
+        try:
+            subprocess.run([*shlex.split(command), str(copy)], check=True)
+            return copy.read_text("utf-8")
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            raise InputError(f"the editor {command!r} failed: {error}; set $EDITOR, or use add -m") from error
+
+
+def _keep(text: str, key: str) -> str:
+    """A text that could not be committed must not be lost."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", prefix=f"{Path(key).stem}-", suffix=".md", delete=False
+    ) as kept:
+        kept.write(text)
+    return kept.name

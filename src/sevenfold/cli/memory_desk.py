@@ -1,0 +1,100 @@
+"""What every action of `sevenfold memory` works with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from sevenfold.agent.face.telling import tell
+from sevenfold.agent.local_file import read_agreed
+from sevenfold.cli.render import Screen
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import FileMissing
+from sevenfold.core.events import Emit, Event
+from sevenfold.core.memories import ARCHIVE
+from sevenfold.core.provenance import Origin
+from sevenfold.store.memory_changes import Stored, Transaction
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_marks import MarkBook
+from sevenfold.store.memory_settings import MemorySettings
+from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.project import Project, open_project
+from sevenfold.store.settings_files import find_user_home
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """A project's memories, and the person who looks at them."""
+
+    memory: MemoryDir
+    project: Project
+    screen: Screen
+    is_json: bool
+    warn: Emit
+    """Tells the person what they should know beside what they asked for."""
+
+    @property
+    def uses(self) -> UseBook:
+        return UseBook(self.project.control, emit=self.warn)
+
+    @property
+    def marks(self) -> MarkBook:
+        return MarkBook(self.project.control, emit=self.warn)
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody can be asked."""
+        return not self.is_json and sys.stdin.isatty() and sys.stdout.isatty()
+
+    def now(self) -> datetime:
+        return SystemClock().now()
+
+    def find(self, name: str) -> Stored:
+        """The memory that is meant by a name, a file, or one that was put aside."""
+        bare = name.removesuffix(".md")
+        for key in (f"{bare}.md", f"{ARCHIVE}{bare}.md"):
+            found = self.memory.find(key)
+            if found is not None:
+                return found
+        raise FileMissing(f"there is no memory {name!r}; `sevenfold memory list` shows those there are")
+
+    def report(self, done: Transaction, text: str) -> int:
+        """Say what was done, and how to take it back."""
+        if self.is_json:
+            self.screen.show_json(
+                {"id": done.id, "kind": done.kind, "keys": [change.key for change in done.changes]}
+            )
+        elif done.changes:
+            self.screen.show_line(f"{text} (change {done.id}; `sevenfold memory revert` takes it back)")
+        else:
+            self.screen.show_line("nothing changed", "faint")
+        return 0
+
+
+@contextmanager
+def open_desk(options: Namespace, screen: Screen) -> Generator[Desk]:
+    start = cast("Path", options.project)
+    settings = read_agreed(start, os.environ)
+
+    def warn(event: Event) -> None:
+        told = tell(event)
+        if told is not None and told.is_warning:
+            screen.note(f"note: {told.text}")
+
+    with (
+        open_project(start, settings, user_home=find_user_home(os.environ), emit=warn) as project,
+        MemoryDir(project, emit=warn, trusts_outside=settings.of(MemorySettings).trust_outside) as memory,
+    ):
+        yield Desk(memory, project, screen, cast("bool", options.json), warn)
+
+
+def by_hand(why: str) -> Origin:
+    """What a person does at the command line."""
+    return Origin("user", why, said_by="user", is_accepted=True)

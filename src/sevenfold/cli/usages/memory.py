@@ -1,0 +1,274 @@
+"""How `sevenfold memory` is asked for."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sevenfold.cli.usages.shared import add_json, add_project
+
+HELP = "look at what is remembered, change it, review it, take it back"
+
+DESCRIPTION = """\
+What is remembered of this project from session to session: one topic a file,
+with a history of who changed what and why. `sevenfold memory ACTION --help`
+says more of each action; without one, memories are listed.
+"""
+
+EXAMPLES = """\
+examples:
+  sevenfold memory                                 what is remembered
+  sevenfold memory add release-steps -m 'Tag before pushing.' --applies-to 'command:git push'
+  sevenfold memory show release-steps              its text, where it came from, how often it was used
+  sevenfold memory review                          what waits for you: tainted text, edits from outside
+  sevenfold memory check                           which memories name what is no longer there
+  sevenfold memory log                             every change, newest first
+  sevenfold memory undo                            take the last change back
+  sevenfold memory purge --session 3f2a            erase what one session left, history included
+"""
+
+KINDS = ("user", "feedback", "project", "reference")
+WHO = ("user", "agent", "fork", "dream", "sync", "outside edit")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    name: str
+    help: str
+    more: str
+    examples: tuple[str, ...]
+    add: Callable[[ArgumentParser], None]
+
+
+def add_options(parser: ArgumentParser) -> None:
+    add_project(parser)
+    add_json(parser)
+    parser.set_defaults(action="list", type=None, archived=False)
+    actions = parser.add_subparsers(metavar="ACTION", title="actions")
+    for action in ACTIONS:
+        below = actions.add_parser(
+            action.name,
+            help=action.help,
+            description=action.more,
+            epilog="\n".join(("examples:", *(f"  sevenfold memory {line}" for line in action.examples))),
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        below.set_defaults(action=action.name)
+        action.add(below)
+        # Without defaults: what was said before the action would be forgotten for them.
+        below.add_argument("--project", type=Path, default=SUPPRESS, metavar="DIR", help=SUPPRESS)
+        below.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
+
+
+def _memory(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="MEMORY", help="its name or file: release-steps, team/style.md")
+
+
+def _id(parser: ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", help="a change of `sevenfold memory log`, or how its id begins")
+
+
+def _list(parser: ArgumentParser) -> None:
+    parser.add_argument("--type", choices=KINDS, help="only these")
+    parser.add_argument("--archived", action="store_true", help="what dreams have put aside")
+
+
+def _show(parser: ArgumentParser) -> None:
+    _memory(parser)
+    parser.add_argument("--at", metavar="ID", help="as it was after this change")
+
+
+def _add(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="NAME", help="the topic, in lower case: release-steps")
+    parser.add_argument("-m", "--text", help="the memory itself (else what is piped in, else $EDITOR)")
+    parser.add_argument("--type", choices=KINDS, default="project", help="what kind of thing it is (project)")
+    parser.add_argument("--description", default="", help="one line: when it matters (its first line)")
+    parser.add_argument(
+        "--applies-to",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="put it before such actions: tool:NAME, path:PATTERN, command:WORDS, phase:NAME; repeatable",
+    )
+    parser.add_argument("--gate", action="store_true", help="the model has to acknowledge it before it acts")
+
+
+def _rm(parser: ArgumentParser) -> None:
+    parser.add_argument("memories", nargs="+", metavar="MEMORY", help="its name or file")
+
+
+def _search(parser: ArgumentParser) -> None:
+    parser.add_argument("query", metavar="QUERY", help="words")
+    parser.add_argument("--limit", type=int, default=10, metavar="N", help="at most so many (10)")
+
+
+def _check(parser: ArgumentParser) -> None:
+    parser.add_argument("memories", nargs="*", metavar="MEMORY", help="only these (all)")
+    parser.add_argument("--online", action="store_true", help="fetch the URLs that they name, too")
+
+
+def _review(parser: ArgumentParser) -> None:
+    parser.add_argument("--accept", action="append", default=[], metavar="ID", help="accept this; repeatable")
+    parser.add_argument("--reject", action="append", default=[], metavar="ID", help="reject this; repeatable")
+    parser.add_argument(
+        "--trust", action="append", default=[], metavar="MEMORY", help="vouch for this memory"
+    )
+
+
+def _log(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", nargs="?", metavar="MEMORY", help="only changes of this one")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (20)")
+
+
+def _restore(parser: ArgumentParser) -> None:
+    _memory(parser)
+    _id(parser)
+
+
+def _purge(parser: ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--session", metavar="ID", help="all that came from this session")
+    source.add_argument("--memory", metavar="MEMORY", help="this memory, every version of it")
+    source.add_argument("--who", choices=WHO, help="all that these wrote")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _import(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="markdown files, one a topic")
+    parser.add_argument("--claude", action="store_true", help="what Claude Code remembers of this project")
+
+
+def _export(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; made if need be")
+
+
+def _nothing(_parser: ArgumentParser) -> None:
+    """For an action that takes nothing."""
+
+
+ACTIONS = (
+    Action(
+        "list",
+        "what is remembered, newest first",
+        "Memories with their type, age, uses and what is wrong with them. A rule shows how often it was\n"
+        "put before an action and what became of that.",
+        ("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
+        _list,
+    ),
+    Action(
+        "show",
+        "one memory: text, origin, uses",
+        "A memory as it was last accepted, where it came from and what became of it. With --json, or\n"
+        "when piped, nothing is lost: the text is the file's.",
+        ("show release-steps", "show release-steps --at 18f3"),
+        _show,
+    ),
+    Action(
+        "add",
+        "remember something",
+        "Writes a new memory in your name. Its text comes from -m, from standard input, or from $EDITOR.\n"
+        "With --applies-to it is a rule: put before every action that meets the condition.",
+        (
+            "add style -m 'Tabs, never spaces.' --type feedback",
+            "add db --applies-to 'path:migrations/**' < note.md",
+        ),
+        _add,
+    ),
+    Action(
+        "edit",
+        "change a memory in $EDITOR",
+        "Opens a copy in $VISUAL or $EDITOR. What you save is committed in your name; if somebody changed\n"
+        "the memory meanwhile, nothing is overwritten and your text is kept beside.",
+        ("edit release-steps",),
+        _memory,
+    ),
+    Action(
+        "rm",
+        "forget memories; undo brings them back",
+        "Removes memories from sight. Their history stays: `sevenfold memory undo` brings them back, and\n"
+        "`purge` erases for good.",
+        ("rm release-steps old-plan",),
+        _rm,
+    ),
+    Action(
+        "search",
+        "find memories by words",
+        "Memories that hold the words, best first, however they are inflected.",
+        ("search 'how do we release'",),
+        _search,
+    ),
+    Action(
+        "check",
+        "do memories still hold?",
+        "Looks whether the paths, symbols and commands that memories name are still there, and whether\n"
+        "their conditions can be read. What could not be confirmed is marked. Exit code 1 if there is any.",
+        ("check", "check release-steps --online", "check --json"),
+        _check,
+    ),
+    Action(
+        "review",
+        "accept or reject what waits",
+        "Text that came from tools, the web or others, and edits made past Sevenfold, wait until you accept\n"
+        "them: until then nobody is shown them. At a terminal they come one by one.",
+        ("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
+        _review,
+    ),
+    Action(
+        "log",
+        "every change, newest first",
+        "Who changed what, when and why.",
+        ("log", "log release-steps --limit 5"),
+        _log,
+    ),
+    Action("diff", "what a change did", "A change as a unified diff.", ("diff 18f3",), _id),
+    Action(
+        "blame",
+        "where each line came from",
+        "Each line of a memory with the change that brought it.",
+        ("blame release-steps",),
+        _memory,
+    ),
+    Action(
+        "revert",
+        "take one change back",
+        "Puts back what a change replaced. If its memories were changed again since, nothing is done.",
+        ("revert 18f3",),
+        _id,
+    ),
+    Action(
+        "undo", "take the last change back", "Takes the last change back, byte for byte.", ("undo",), _nothing
+    ),
+    Action(
+        "restore",
+        "bring an old version back",
+        "Brings a memory back as it was after a change.",
+        ("restore release-steps 18f3",),
+        _restore,
+    ),
+    Action(
+        "purge",
+        "erase by source, history included",
+        "Erases what came from a session, a memory or a kind of writer, every version of it. This cannot be\n"
+        "undone: it says what will go, and asks.",
+        ("purge --session 3f2a", "purge --memory address --yes", "purge --who 'outside edit'"),
+        _purge,
+    ),
+    Action(
+        "import",
+        "take in a folder of markdown",
+        "Takes in a folder of markdown files, one topic a file. What has a name that is taken is left out,\n"
+        "and so is what cannot be a memory; both are said.",
+        ("import ~/notes/app", "import --claude"),
+        _import,
+    ),
+    Action(
+        "export",
+        "write all memories to a folder",
+        "Writes every memory as a file, and the index beside them.",
+        ("export ~/backup/app-memory",),
+        _export,
+    ),
+)
