@@ -133,6 +133,15 @@ def test_the_files_of_a_checkout_are_told_from_a_copy(tmp_path: Path, version: s
     assert read_presence(root / ".git", tmp_path / "nothing") == "elsewhere"
 
 
+def test_files_that_were_all_edited_are_still_those_that_git_saw(tmp_path: Path) -> None:
+    repository(tmp_path)
+    git(tmp_path, "add", "-f", ".")
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and ".git" not in path.parts:
+            path.write_text(f"{path.name} is another one now")
+    assert read_presence(tmp_path / ".git", tmp_path) == "here"
+
+
 def test_an_index_without_inodes_tells_nothing(tmp_path: Path) -> None:
     entry = bytes(60) + b"\0\x05" + b"a.txt" + bytes(3 + 2)
     (tmp_path / "index").write_bytes(b"DIRC" + (2).to_bytes(4) + (1).to_bytes(4) + entry + bytes(20))

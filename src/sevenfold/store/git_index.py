@@ -18,7 +18,7 @@ Answer: TypeAlias = Literal["tracked", "untracked", "unknown"]
 Presence: TypeAlias = Literal["here", "elsewhere", "unknown"]
 
 _MOST_COMPARED = 1000
-"""One file that is as git left it will do; where the first thousand are not, the rest are not either."""
+"""One file that git has seen will do; where the first thousand are not, the rest are not either."""
 
 _HASH_BYTES = (20, 32)
 """SHA-1 and SHA-256 repositories; the index does not say which it is."""
@@ -44,9 +44,10 @@ def read_tracking(checkout: Path, names: frozenset[str]) -> Answer:
 
 
 def read_presence(git_dir: Path, folder: Path) -> Presence:
-    """Whether the files that this git folder last saw are those in `folder`, by inode, time and size.
+    """Whether the files that this git folder last saw are those in `folder`, by inode.
 
-    A copy of them has other inodes, and an archive cannot ask for one.
+    A copy of them has other inodes, and an archive cannot ask for one. Times and sizes prove nothing: an
+    archive sets both, and every edit changes them.
     """
     try:
         entries = _read_entries(_read(git_dir / "index"), _MOST_COMPARED)
@@ -68,10 +69,7 @@ def _is_there(folder: Path, entry: _Entry) -> bool:
             return False
     except (OSError, ValueError):
         return False
-    low = 0xFFFFFFFF
-    seconds, rest = divmod(found.st_mtime_ns, 10**9)
-    same_time = seconds & low == entry.seconds and entry.nanoseconds in (0, rest)
-    return same_time and found.st_ino & low == entry.inode and found.st_size & low == entry.size_bytes
+    return found.st_ino & 0xFFFFFFFF == entry.inode
 
 
 def _git_dir(checkout: Path) -> Path:
@@ -96,16 +94,14 @@ def _read(file: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A tracked file as git last saw it; numbers are cut to 32 bits."""
+    """A tracked file as git last saw it."""
 
     name: bytes
-    seconds: int
-    nanoseconds: int
     inode: int
-    size_bytes: int
+    """Cut to 32 bits."""
 
 
-_SEEN = struct.Struct(">8xII4xI12xI")
+_SEEN = struct.Struct(">20xI16x")
 """What we use of an entry's start: two times, device, inode, mode, owner and group, size."""
 
 
