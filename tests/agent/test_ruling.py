@@ -39,7 +39,8 @@ def remember(shop: Shop, *applies_to: str, origin: Origin = BY_HAND, gate: str |
 def counts(shop: Shop) -> dict[str, int]:
     with project(shop) as found:
         uses = UseBook(found.control).read()["release.md"]
-    return {kind: uses.count(kind) for kind in USE_KINDS if uses.count(kind)}
+    # Recall counts its own.
+    return {kind: uses.count(kind) for kind in USE_KINDS if kind != "recalled" and uses.count(kind)}
 
 
 def open_shop(home: Path, models: ScriptedProvider) -> Shop:
