@@ -201,9 +201,11 @@ class TeamOffline(TeamError):
 class TeamRefused(TeamError):
     """The server does not want to; the same will not work until a file, the token or the server changes."""
 
-    def __init__(self, message: str, *, status: int = 0, keys: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, message: str, *, status: int = 0, kind: str = "", keys: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.kind = status, kind
         self.keys = dict(keys or {})
         """Which memories it is about, and what is wrong with each; empty: all, or none in particular."""
 

@@ -79,10 +79,12 @@ def with_settled(state: SyncState, plan: Mapping[TeamKey, Decision]) -> SyncStat
 
 
 def with_refusal(state: SyncState, commit: Commit, error: TeamRefused) -> SyncState:
+    """What the server complains of, by key or by checksum, is not sent again as it is."""
     refused = {
-        one.key: Refused(one.checksum, error.keys[one.key])
+        one.key: Refused(one.checksum, reason)
         for one in commit.changes
-        if one.key in error.keys and one.checksum is not None
+        if one.checksum is not None
+        and (reason := error.keys.get(one.key) or error.keys.get(one.checksum)) is not None
     }
     return replace(state, pending=None, refused={**state.refused, **refused})
 

@@ -1,0 +1,103 @@
+"""Which server a project has joined, and with which token. The token lies in our home, for its owner alone,
+and never in a repository."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sevenfold.core.errors import FileMissing, InputError, WireError
+from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
+from sevenfold.store.folder import Folder
+from sevenfold.store.mutex import edit_file
+from sevenfold.sync.ledger import PACE, STATE
+from sevenfold.sync.protocol import RepoId
+
+FOLDER = "team"
+"""In a project's control folder."""
+MEMBER = "member.json"
+TOKENS = "team-tokens.json"
+_MAX_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """One project's place on a server."""
+
+    url: str
+    repo: RepoId
+    repo_name: str
+    org: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A place, and the right to it."""
+
+    membership: Membership
+    token: str = field(repr=False)
+
+
+def read_membership(folder: Folder) -> Membership | None:
+    """None: the project has joined nothing."""
+    try:
+        value = read_object(folder.read(MEMBER, max_bytes=_MAX_BYTES))
+    except FileMissing:
+        return None
+    except WireError as error:
+        raise InputError(f"{folder.path}/{MEMBER} cannot be read: {error}; join again") from error
+    url, repo, name, org, member = (
+        str(value.get(part, "")) for part in ("url", "repo", "repo_name", "org", "member")
+    )
+    return Membership(url, RepoId(repo), name, org, member)
+
+
+def write_membership(folder: Folder, joined: Membership) -> None:
+    """What was agreed with another server is forgotten: there all of it is new, and nothing is deleted."""
+    before = read_membership(folder)
+    if before is not None and (before.url, before.repo) != (joined.url, joined.repo):
+        forget_membership(folder)
+    told = {"url": joined.url, "repo": joined.repo, "repo_name": joined.repo_name}
+    told |= {"org": joined.org, "member": joined.member}
+    folder.replace(MEMBER, write_json(freeze_object(told)))
+
+
+def forget_membership(folder: Folder) -> None:
+    """The files stay, and so does what was allowed."""
+    for name in (MEMBER, STATE, PACE):
+        if folder.entry(name) is not None:
+            folder.remove(name)
+
+
+class Tokens:
+    """The tokens of this person, by server. `home` is ours alone: its files are made for their owner only."""
+
+    def __init__(self, home: Folder) -> None:
+        self._home = home
+
+    def find(self, url: str) -> str:
+        """Empty where there is none."""
+        token = self._read().get(url, "")
+        return token if isinstance(token, str) else ""
+
+    def write(self, url: str, token: str) -> None:
+        if not token or not token.isascii() or not token.isprintable() or len(token) > 1_000:
+            raise InputError("that is no token; paste the one that the server's admin gave you, in one line")
+        self._edit(url, token)
+
+    def forget(self, url: str) -> None:
+        self._edit(url, None)
+
+    def _edit(self, url: str, token: str | None) -> None:
+        def changed(before: bytes | None) -> bytes:
+            known = read_object(before) if before else JsonObject()
+            kept = known.without(url)
+            return write_json(kept if token is None else JsonObject({**kept, url: token}))
+
+        edit_file(self._home, TOKENS, changed, control=self._home, max_bytes=_MAX_BYTES)
+
+    def _read(self) -> JsonObject:
+        try:
+            return read_object(self._home.read(TOKENS, max_bytes=_MAX_BYTES))
+        except FileMissing:
+            return JsonObject()

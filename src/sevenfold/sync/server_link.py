@@ -1,0 +1,224 @@
+"""The team's server over HTTP. Every request is bounded in time and size, and nothing is tried twice here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from http import HTTPStatus
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+from urllib.parse import urlsplit
+
+from sevenfold.core.errors import InputError, TeamOffline, TeamRefused, WireError
+from sevenfold.core.events import Emit, TeamEntryRefused, ignore
+from sevenfold.core.json import EMPTY, JsonObject, read_object
+from sevenfold.core.version import __version__
+from sevenfold.sync.ports import Listing, Missing
+from sevenfold.sync.protocol import MAX_TOTAL_BYTES, Applied, Checksum, Commit, Conflicts, RepoId
+from sevenfold.sync.wire import (
+    read_applied,
+    read_complaint,
+    read_conflicts,
+    read_entries,
+    read_missing,
+    read_text,
+    read_texts,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+
+T = TypeVar("T")
+
+API = "/api/v1"
+MEMORY = f"{API}/memory"
+
+MAX_ANSWER_BYTES = 3 * MAX_TOTAL_BYTES
+"""All that a repository may hold, with room for how JSON spells it."""
+ONE_BY_ONE = 20
+"""Up to so many texts are asked for singly; for more, all at once is less to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    body: JsonObject
+    etag: str = ""
+    retry_after: timedelta | None = None
+
+
+def check_server(url: str) -> str:
+    """The address of a server, without a slash at its end; in the clear only to this machine."""
+    parts = urlsplit(url.rstrip("/"))
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+        raise InputError(
+            f"{url!r:.200} is no address of a server; expected one like https://memory.example.org"
+        )
+    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise InputError(f"{url!r:.200} would send the token in the clear; use https://")
+    return url.rstrip("/")
+
+
+class ServerLink:
+    """One repository on one server, as one member. Close it after use."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        repo: RepoId | None = None,
+        *,
+        timeout: timedelta = timedelta(seconds=20),
+        emit: Emit = ignore,
+    ) -> None:
+        self.url = check_server(url)
+        self._token, self._repo, self._emit = token, repo, emit
+        self._timeout = timeout
+        self._client: httpx2.AsyncClient | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def pull_entries(self, etag: str) -> Listing | None:
+        headers = {"if-none-match": etag} if etag else {}
+        answer = await self.ask("GET", MEMORY, query={"view": "hashes"}, headers=headers)
+        if answer.status == HTTPStatus.NOT_MODIFIED:
+            return None
+        found = _read(lambda: read_entries(_checked(answer).body))
+        for key, reason in found.refused.items():
+            self._emit(TeamEntryRefused(key, reason))
+        return Listing(answer.etag, found.seq, found.entries)
+
+    async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
+        if len(checksums) > ONE_BY_ONE:
+            answer = _checked(await self.ask("GET", MEMORY))
+            return _read(lambda: read_texts(answer.body))
+        texts: dict[Checksum, str] = {}
+        for checksum in checksums:
+            answer = await self.ask("GET", f"{MEMORY}/bodies/{checksum}")
+            if answer.status == HTTPStatus.OK:
+                texts |= _read(lambda answer=answer: read_text(answer.body))
+            elif answer.status != HTTPStatus.NOT_FOUND:
+                _checked(answer)
+        return texts
+
+    async def push_bodies(self, texts: Sequence[str]) -> None:
+        _checked(await self.ask("POST", f"{MEMORY}/bodies", body={"bodies": list(texts)}))
+
+    async def push_commit(self, commit: Commit) -> Applied | Conflicts | Missing:
+        changes = [
+            {"key": one.key, "expected": one.expected, "checksum": one.checksum} for one in commit.changes
+        ]
+        answer = await self.ask("POST", f"{MEMORY}/commit", body={"id": commit.id, "changes": changes})
+        if answer.status == HTTPStatus.CONFLICT and "conflicts" in answer.body:
+            return _read(lambda: read_conflicts(answer.body))
+        if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY and "missing" in answer.body:
+            return read_missing(answer.body)
+        return _read(lambda: read_applied(_checked(answer).body, commit))
+
+    async def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> JsonObject:
+        """Any other operation of the server; its answer, or the error that it is."""
+        return _checked(await self.ask(method, f"{API}{path}", body=body, is_of_repo=False)).body
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, object] | None = None,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        is_of_repo: bool = True,
+    ) -> Answer:
+        import httpx2
+
+        own = {"authorization": f"Bearer {self._token}"} if self._token else {}
+        repo = {"repo": self._repo} if is_of_repo and self._repo else {}
+        # As text and not as ASCII: what a batch was measured by.
+        content = (
+            None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        )
+        kind = {} if body is None else {"content-type": "application/json"}
+        try:
+            async with self._opened().stream(
+                method,
+                f"{self.url}{path}",
+                params={**repo, **(query or {})},
+                content=content,
+                headers={**own, **kind, **(headers or {})},
+            ) as response:
+                return await _read_answer(response)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            reason = str(error) or type(error).__name__
+            raise TeamOffline(f"{self.url} cannot be reached: {reason}") from error
+
+    def _opened(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                timeout=self._timeout.total_seconds(),
+                follow_redirects=False,
+                # Nothing compressed: what unpacks to a thousand times its size has to travel at that size.
+                headers={"accept-encoding": "identity", "user-agent": f"sevenfold/{__version__}"},
+            )
+        return self._client
+
+
+async def _read_answer(response: httpx2.Response) -> Answer:
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise TeamOffline(
+            f"{response.url.host} compresses what was asked for plain; check what stands before it"
+        )
+    data = bytearray()
+    async for chunk in response.aiter_raw():
+        data += chunk
+        if len(data) > MAX_ANSWER_BYTES:
+            raise TeamRefused(
+                f"{response.url.host} answers with more than {MAX_ANSWER_BYTES:,} bytes; nothing was taken"
+            )
+    wait = response.headers.get("retry-after", "")
+    return Answer(
+        response.status_code,
+        _object(bytes(data)),
+        response.headers.get("etag", ""),
+        timedelta(seconds=int(wait)) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None,
+    )
+
+
+def _object(data: bytes) -> JsonObject:
+    """What is no JSON, from something that stands before the server say, has a status all the same."""
+    try:
+        return read_object(data) if data else EMPTY
+    except WireError:
+        return EMPTY
+
+
+def _checked(answer: Answer) -> Answer:
+    """The answer, if it is what was asked for."""
+    status = answer.status
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return answer
+    complaint = read_complaint(answer.body)
+    said = str(complaint) or f"it answered {status} without a word"
+    if status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS) or status >= 500:
+        raise TeamOffline(f"the server cannot now: {said}", retry_after=answer.retry_after)
+    raise TeamRefused(said, status=status, kind=complaint.kind, keys=complaint.keys)
+
+
+def _read(read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except WireError as error:
+        raise TeamRefused(str(error)) from error

@@ -1,0 +1,145 @@
+"""A project's place in a team: exchanged when asked, before a session begins, and after a change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, asynccontextmanager
+from datetime import timedelta
+from hashlib import sha256
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import LockBusy, SevenfoldError, TeamError, TeamRefused
+from sevenfold.core.events import Emit, TeamStopped, TeamUnreachable, ignore
+from sevenfold.run.sync_settings import SyncSettings
+from sevenfold.store.folder import Folder
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.mutex import mutex
+from sevenfold.store.offload import durably
+from sevenfold.sync.decide import Policy
+from sevenfold.sync.exchange import Exchange
+from sevenfold.sync.ledger import FolderLedger
+from sevenfold.sync.membership import Joined
+from sevenfold.sync.pace import after_failure, after_success, choose_wait
+from sevenfold.sync.protocol import TeamKey
+from sevenfold.sync.report import Report
+from sevenfold.sync.screening import SecretScreen
+from sevenfold.sync.server_link import ServerLink
+from sevenfold.sync.team_files import TeamFiles
+from sevenfold.sync.wishes import delete_for_all
+
+DELETED = "deleted"
+BUSY = "another process of yours is exchanging with the team's server just now"
+
+
+class TeamMemory:
+    """One project that has joined a server. `folder` is its part of the control folder."""
+
+    def __init__(
+        self,
+        joined: Joined,
+        memory: MemoryDir,
+        folder: Folder,
+        settings: SyncSettings,
+        *,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
+    ) -> None:
+        self.joined, self.settings = joined, settings
+        self.files = TeamFiles(memory)
+        self.ledger = FolderLedger(folder)
+        self.screen = SecretScreen(folder)
+        self._folder, self._emit = folder, emit
+        self._clock = clock or SystemClock()
+
+    async def pull_news(self) -> Report | None:
+        """For a session that is about to begin: bounded in time, and never an error. None: no news."""
+        try:
+            async with asyncio.timeout(self.settings.pull_seconds):
+                return await self.try_exchange(sends=False)
+        except TimeoutError:
+            reason = f"{self.joined.membership.url} took longer than {self.settings.pull_seconds} s"
+            self._emit(TeamUnreachable(reason))
+            return None
+
+    async def try_exchange(self, *, sends: bool = True, is_patient: bool = False) -> Report | None:
+        """Exchange, unless the last failure says not to yet, which the patient are not told. What goes wrong
+        is told and remembered."""
+        mark = await durably(self.read_mark)
+        pace = await durably(self.ledger.read_pace)
+        why_not = choose_wait(pace, self._clock.now(), mark)
+        if why_not:
+            if not is_patient:
+                self._emit(TeamUnreachable(why_not))
+            return None
+        try:
+            report = await self.exchange(sends=sends)
+        except LockBusy:
+            self._emit(TeamUnreachable(BUSY))
+            return None
+        except TeamError as error:
+            failed = after_failure(pace, self._clock.now(), error, mark)
+            await durably(lambda: self.ledger.write_pace(failed))
+            self._emit((TeamStopped if isinstance(error, TeamRefused) else TeamUnreachable)(str(error)))
+            return None
+        except SevenfoldError as error:
+            self._emit(TeamStopped(str(error)))
+            return None
+        if pace.in_a_row or pace.refusal:
+            await durably(lambda: self.ledger.write_pace(after_success(pace, self._clock.now())))
+        return report
+
+    async def exchange(self, *, sends: bool = True, wait: timedelta = timedelta(0)) -> Report:
+        """Pull, and send what is new unless `sends` is off; whatever goes wrong is raised."""
+        async with self._alone(wait), self._link() as link:
+            if self.settings.policy != "mirror":
+                return await self._run(link, "merge", sends=sends)
+            pulled = await self._run(link, "server wins", sends=False)
+            return await self._run(link, "local wins", sends=True) if sends else pulled
+
+    async def push(self, *, wait: timedelta = timedelta(0)) -> Report:
+        """Send what is new here; under the mirror policy it wins over what is there."""
+        if self.settings.policy != "mirror":
+            return await self.exchange(wait=wait)
+        async with self._alone(wait), self._link() as link:
+            return await self._run(link, "local wins", sends=True)
+
+    async def delete(self, key: TeamKey, *, wait: timedelta = timedelta(0)) -> None:
+        """Delete a memory here, and for all at the next exchange."""
+        async with self._alone(wait):
+            await delete_for_all(key, self.files, self.ledger)
+
+    def read_mark(self) -> str:
+        """What the team's files and the token are like: another text whenever one of them is. Blocks."""
+        files = self.files.read_all()
+        said = [f"{key} {files[key].checksum} {files[key].hold}" for key in sorted(files)]
+        return sha256("\n".join([self.joined.token, *said]).encode()).hexdigest()
+
+    def read_unsent(self) -> dict[TeamKey, str]:
+        """What is here and not there, each with what it would take to send it; deletions too. Blocks."""
+        state, files = self.ledger.read_state(), self.files.read_all()
+        unsent = {
+            key: str(local.checksum)
+            for key, local in files.items()
+            if key not in state.bases or state.bases[key].checksum != local.checksum
+        }
+        return unsent | {key: DELETED for key in state.doomed if key not in files}
+
+    async def _run(self, link: ServerLink, policy: Policy, *, sends: bool) -> Report:
+        exchange = Exchange(link, self.files, self.ledger, policy=policy, screen=self.screen, emit=self._emit)
+        return await exchange.run(sends=sends)
+
+    @asynccontextmanager
+    async def _link(self) -> AsyncGenerator[ServerLink]:
+        place = self.joined.membership
+        async with ServerLink(
+            place.url, self.joined.token, place.repo, timeout=self.settings.timeout, emit=self._emit
+        ) as link:
+            yield link
+
+    @asynccontextmanager
+    async def _alone(self, wait: timedelta) -> AsyncGenerator[None]:
+        """One process of a device at a time."""
+        with ExitStack() as held:
+            await durably(lambda: held.enter_context(mutex(self._folder, "exchange", wait=wait)))
+            yield

@@ -1,0 +1,65 @@
+"""While a session goes on, what is new in the team's folder is sent a moment after its last change.
+
+It looks at texts and not at the disk's events: what an exchange itself has written is no news, so nothing
+echoes; and only what a person or the engine stands behind is sent (see `store/memory_dir.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime
+
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.offload import durably
+from sevenfold.sync.protocol import TeamKey
+from sevenfold.sync.team_memory import TeamMemory
+
+LOOK_SECONDS = 1.0
+"""A look costs a file's size while nothing has changed."""
+NOTICE_EVERY = 10
+"""Looks between two searches for edits that came past the engine: those look at every file."""
+
+
+class Watcher:
+    """Looks now and then, and exchanges when there is something to send."""
+
+    def __init__(self, team: TeamMemory, memory: MemoryDir, *, clock: Clock | None = None) -> None:
+        self._team, self._memory = team, memory
+        self._clock = clock or SystemClock()
+        self._looks = 0
+        self._generation = -1
+        self._unsent: Mapping[TeamKey, str] = {}
+        self._since: datetime | None = None
+        self._left: Mapping[TeamKey, str] = {}
+        """What the last exchange did not take: as it is, the next one will not either."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        if not await self._has_news():
+            return
+        now, unsent = self._clock.now(), await durably(self._team.read_unsent)
+        if not any(self._left.get(key) != text for key, text in unsent.items()):
+            self._since = None
+        elif unsent != self._unsent or self._since is None or now < self._since:
+            self._unsent, self._since = unsent, now
+        elif now - self._since >= self._team.settings.push_after:
+            report = await self._team.try_exchange(is_patient=True)
+            if report is not None:
+                self._left = {key: text for key, text in unsent.items() if key in report.held}
+
+    async def _has_news(self) -> bool:
+        """Whether something is due, or a memory has changed since the last look."""
+        self._looks += 1
+        if self._looks % NOTICE_EVERY == 0:
+            await durably(self._memory.notice)
+        generation = await durably(self._memory.generation)
+        is_new = generation != self._generation
+        self._generation = generation
+        return is_new or self._since is not None

@@ -1,0 +1,99 @@
+"""Laptops of a team on one live server: real folders, real HTTP, real database."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.events import Event
+from sevenfold.core.provenance import Origin
+from sevenfold.run.sync_settings import SyncSettings
+from sevenfold.server.database import Database, open_database
+from sevenfold.store.folder import Folder
+from sevenfold.store.memory_changes import ANYTHING, Remove, Write
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.project import Project
+from sevenfold.sync.membership import FOLDER, Joined, Membership
+from sevenfold.sync.team_memory import TeamMemory
+from tests.server.live import Live, serving
+from tests.server.team import Team
+
+PERSON = Origin("user", "wrote it", said_by="user")
+
+
+@dataclass(slots=True)
+class Laptop:
+    """One person's machine."""
+
+    team: TeamMemory
+    memory: MemoryDir
+    folder: Folder
+    clock: ManualClock
+    events: list[Event]
+
+    def write(self, key: str, text: str) -> None:
+        self.memory.commit([Write(f"team/{key}", text, ANYTHING)], PERSON)
+
+    def remove(self, key: str) -> None:
+        self.memory.commit([Remove(f"team/{key}", ANYTHING)], PERSON)
+
+    def texts(self) -> dict[str, str]:
+        return {key: local.text for key, local in self.team.files.read_all().items()}
+
+    def told(self, kind: type[Event]) -> list[Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@dataclass(slots=True)
+class Office:
+    """A server, a team on it, and a place for laptops."""
+
+    live: Live
+    people: Team
+    place: Path
+    exits: ExitStack
+
+    def laptop(self, name: str, *, settings: SyncSettings | None = None, url: str = "") -> Laptop:
+        root = self.place / name / "app"
+        root.mkdir(parents=True)
+        events: list[Event] = []
+        project = self.exits.enter_context(Project.open(root, home=self.place / name / "home"))
+        memory = self.exits.enter_context(MemoryDir(project, emit=events.append))
+        folder = self.exits.enter_context(project.control.subfolder(FOLDER))
+        joined = Joined(
+            Membership(url or self.live.url, self.people.repo, "acme/app", "acme", "ada"), self.people.token
+        )
+        clock = ManualClock()
+        team = TeamMemory(joined, memory, folder, settings or SyncSettings(), clock=clock, emit=events.append)
+        return Laptop(team, memory, folder, clock, events)
+
+    def with_token(self, laptop: Laptop, token: str) -> None:
+        laptop.team.joined = replace(laptop.team.joined, token=token)
+
+
+@dataclass(frozen=True, slots=True)
+class Hall:
+    """A server that several teams share, since starting one takes a moment."""
+
+    live: Live
+    database: Database
+
+
+@contextmanager
+def hall(place: Path) -> Generator[Hall]:
+    database = open_database(f"sqlite:///{place}/team.db")
+    try:
+        with serving(database) as live:
+            yield Hall(live, database)
+    finally:
+        database.close()
+
+
+@contextmanager
+def office(in_hall: Hall, place: Path) -> Generator[Office]:
+    with ExitStack() as exits:
+        yield Office(in_hall.live, Team(in_hall.database, now_ms=int(time.time() * 1000)), place, exits)

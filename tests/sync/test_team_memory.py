@@ -1,0 +1,224 @@
+"""Two laptops and a live server: what one learns, the other knows."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.errors import InputError, LockBusy, TeamOffline, TeamRefused
+from sevenfold.core.events import (
+    TeamConflicted,
+    TeamFileHeld,
+    TeamSecretBlocked,
+    TeamStopped,
+    TeamSynced,
+    TeamTextKept,
+    TeamUnreachable,
+)
+from sevenfold.core.memories import TEAM
+from sevenfold.run.sync_settings import SyncSettings
+from sevenfold.store.mutex import mutex
+from sevenfold.sync.protocol import TeamKey
+from tests.sync.laptops import Laptop, Office
+
+KEY = TeamKey("deploy.md")
+SECRET = "AKIA" + "Q3EGRIOZ7XKDWVTB"
+
+
+def sync(*laptops: Laptop) -> None:
+    for laptop in laptops:
+        asyncio.run(laptop.team.exchange())
+
+
+def test_what_one_learns_the_other_knows_and_it_is_marked_as_the_teams(ada: Laptop, bob: Laptop) -> None:
+    ada.write(KEY, "We deploy on Tuesdays.\n")
+    sync(ada, bob)
+    assert bob.texts() == {KEY: "We deploy on Tuesdays.\n"}
+    stored = bob.memory.read(f"{TEAM}{KEY}")
+    assert (stored.origin.who, stored.origin.taint, stored.is_trusted) == ("sync", {"team"}, False)
+    assert bob.told(TeamSynced) == [TeamSynced(taken=1, dropped=0, merged=0, sent=0, deleted=0)]
+    assert ada.memory.read(f"{TEAM}{KEY}").is_trusted
+
+
+def test_changes_of_different_lines_are_merged_and_both_have_them(ada: Laptop, bob: Laptop) -> None:
+    ada.write(KEY, "one\ntwo\nthree\nfour\n")
+    sync(ada, bob)
+    ada.write(KEY, "ONE\ntwo\nthree\nfour\n")
+    bob.write(KEY, "one\ntwo\nthree\nFOUR\n")
+    sync(ada, bob, ada)
+    assert ada.texts() == bob.texts() == {KEY: "ONE\ntwo\nthree\nFOUR\n"}
+
+
+def test_changes_that_do_not_merge_are_kept_beside_each_other_on_both(ada: Laptop, bob: Laptop) -> None:
+    ada.write(KEY, "one\n")
+    sync(ada, bob)
+    ada.write(KEY, "from ada\n")
+    bob.write(KEY, "from bob\n")
+    sync(ada, bob, ada)
+    (event,) = bob.told(TeamConflicted)
+    assert isinstance(event, TeamConflicted)
+    assert ada.texts() == bob.texts() == {KEY: "from ada\n", event.copy: "from bob\n"}
+    assert event.copy.startswith("deploy-conflict-")
+    assert bob.memory.read(f"{TEAM}{event.copy}").is_trusted, "bob wrote it himself"
+    assert not ada.memory.read(f"{TEAM}{event.copy}").is_trusted
+
+
+def test_a_deletion_reaches_the_other_and_a_file_removed_by_hand_comes_back(ada: Laptop, bob: Laptop) -> None:
+    ada.write(KEY, "one\n")
+    ada.write("other.md", "two\n")
+    sync(ada, bob)
+    asyncio.run(ada.team.delete(KEY))
+    bob.remove("other.md")
+    sync(ada, bob, ada)
+    assert ada.texts() == bob.texts() == {"other.md": "two\n"}
+
+
+def test_a_change_survives_a_deletion_and_that_is_said(ada: Laptop, bob: Laptop) -> None:
+    ada.write(KEY, "one\n")
+    sync(ada, bob)
+    asyncio.run(ada.team.delete(KEY))
+    bob.write(KEY, "one, and more\n")
+    sync(ada, bob, ada)
+    assert ada.texts() == bob.texts() == {KEY: "one, and more\n"}
+    assert bob.told(TeamTextKept) == [TeamTextKept(KEY, "deleted elsewhere, changed here")]
+
+
+def test_deleting_what_is_not_there_is_refused_with_the_name(ada: Laptop) -> None:
+    with pytest.raises(InputError, match=r"no 'deploy\.md'"):
+        asyncio.run(ada.team.delete(KEY))
+
+
+def test_a_secret_does_not_leave_and_the_rest_does(office: Office, ada: Laptop) -> None:
+    ada.write(KEY, f"The key:\n{SECRET}\n")
+    ada.write("other.md", "harmless\n")
+    sync(ada)
+    assert office.people.texts() == {"other.md": "harmless\n"}
+    (event,) = ada.told(TeamSecretBlocked)
+    assert isinstance(event, TeamSecretBlocked)
+    assert (event.key, "line 2" in event.reason) == (KEY, True)
+    assert SECRET not in repr(ada.events)
+
+
+def test_a_secret_across_two_files_does_not_leave(office: Office, ada: Laptop) -> None:
+    ada.write("a.md", f"first half {SECRET[:11]}")
+    ada.write("b.md", f"{SECRET[11:]} second half\n")
+    ada.write("c.md", "harmless\n")
+    sync(ada)
+    assert office.people.texts() == {"c.md": "harmless\n"}
+    assert len(ada.told(TeamSecretBlocked)) == 2
+
+
+def test_a_finding_that_somebody_allowed_is_sent(office: Office, ada: Laptop) -> None:
+    ada.write(KEY, "password = hunter2-but-longer-9F\n")
+    blocked = ada.team.screen.inspect({KEY: ada.texts()[KEY]})
+    assert KEY in blocked, "the text has to look like a secret for this test"
+    ada.team.screen.allow(blocked[KEY].partition("fingerprint ")[2].partition(")")[0], "an example")
+    assert ada.team.screen.inspect({KEY: ada.texts()[KEY]}) == {}
+
+
+def test_what_does_not_fit_the_names_of_a_team_stays_and_is_said(office: Office, ada: Laptop) -> None:
+    ada.write("Deploy.md", "one\n")
+    ada.write("large.md", "x" * 250_001)
+    sync(ada)
+    assert office.people.texts() == {}
+    assert {event.key for event in ada.events if isinstance(event, TeamFileHeld)} == {"Deploy.md", "large.md"}
+
+
+def test_an_edit_past_the_engine_is_sent_once_a_person_has_accepted_it(office: Office, ada: Laptop) -> None:
+    ada.write(KEY, "one\n")
+    sync(ada)
+    (Path(ada.memory.path) / TEAM / KEY).write_text("two, from a script\n")
+    (waiting,) = ada.memory.notice(check=True)
+    sync(ada)
+    assert office.people.texts() == {KEY: "one\n"}
+    ada.memory.accept(waiting.id)
+    sync(ada)
+    assert office.people.texts() == {KEY: "two, from a script\n"}
+
+
+def test_much_goes_in_requests_of_a_bounded_size_and_arrives_whole(ada: Laptop, bob: Laptop) -> None:
+    texts = {f"m{at}.md": f"{at} " * 20_000 + "\n" for at in range(5)} | {"big.md": "ü" * 120_000}
+    for key, text in texts.items():
+        ada.write(key, text)
+    sync(ada, bob)
+    assert bob.texts() == texts
+
+
+def test_more_than_a_few_texts_are_fetched_at_once(ada: Laptop, bob: Laptop) -> None:
+    texts = {f"m{at}.md": f"memory {at}\n" for at in range(30)}
+    for key, text in texts.items():
+        ada.write(key, text)
+    sync(ada, bob)
+    assert bob.texts() == texts
+
+
+def test_offline_is_fine_and_said(office: Office) -> None:
+    away = office.laptop("away", url="http://127.0.0.1:9")
+    away.write(KEY, "one\n")
+    assert asyncio.run(away.team.pull_news()) is None
+    assert len(away.told(TeamUnreachable)) == 1
+    assert away.texts() == {KEY: "one\n"}
+    with pytest.raises(TeamOffline, match="cannot be reached"):
+        asyncio.run(away.team.exchange())
+
+
+def test_a_refusal_stops_until_a_file_or_the_token_changes(office: Office, ada: Laptop) -> None:
+    good = ada.team.joined.token
+    office.with_token(ada, "sfm_nobody_nothing")
+    ada.write(KEY, "one\n")
+    for _ in range(20):
+        asyncio.run(ada.team.try_exchange(is_patient=True))
+        ada.clock.pass_time(timedelta(hours=1))
+    assert len(ada.told(TeamStopped)) == 1
+    ada.write(KEY, "two\n")
+    asyncio.run(ada.team.try_exchange(is_patient=True))
+    assert len(ada.told(TeamStopped)) == 2
+    office.with_token(ada, good)
+    ada.clock.pass_time(timedelta(minutes=5))
+    asyncio.run(ada.team.try_exchange(is_patient=True))
+    assert office.people.texts() == {KEY: "two\n"}
+
+
+def test_a_reader_pulls_and_is_told_that_it_may_not_send(office: Office, ada: Laptop, bob: Laptop) -> None:
+    ada.write(KEY, "one\n")
+    sync(ada)
+    office.with_token(bob, office.people.add_token("ada", "memory:read"))
+    asyncio.run(bob.team.exchange(sends=False))
+    assert bob.texts() == {KEY: "one\n"}
+    bob.write(KEY, "two\n")
+    with pytest.raises(TeamRefused) as refused:
+        sync(bob)
+    assert refused.value.status == 403
+    assert bob.team.ledger.read_state().pending is not None, "whether an earlier attempt came through is open"
+
+
+def test_one_process_of_a_laptop_exchanges_at_a_time(ada: Laptop) -> None:
+    with mutex(ada.folder, "exchange"), pytest.raises(LockBusy):
+        asyncio.run(ada.team.exchange(wait=timedelta(0)))
+    with mutex(ada.folder, "exchange"):
+        assert asyncio.run(ada.team.try_exchange()) is None
+    assert len(ada.told(TeamUnreachable)) == 1
+
+
+def test_mirror_takes_the_servers_text_on_a_pull_and_sends_ours_on_a_push(
+    office: Office, ada: Laptop
+) -> None:
+    bob = office.laptop("bob", settings=SyncSettings(policy="mirror"))
+    ada.write(KEY, "one\n")
+    sync(ada, bob)
+    ada.write(KEY, "from ada\n")
+    bob.write(KEY, "from bob\n")
+    sync(ada)
+    asyncio.run(bob.team.push())
+    assert office.people.texts() == {KEY: "from bob\n"}
+    sync(ada)
+    ada.write(KEY, "from ada again\n")
+    bob.write(KEY, "from bob again\n")
+    sync(ada)
+    asyncio.run(bob.team.exchange(sends=False))
+    assert bob.texts() == {KEY: "from ada again\n"} | {
+        key: text for key, text in ada.texts().items() if key != KEY
+    }

@@ -1,0 +1,93 @@
+"""What is new is sent a moment after its last change, and nothing echoes."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from sevenfold.core.events import TeamSynced
+from sevenfold.core.memories import TEAM
+from sevenfold.store.memory_changes import Write
+from sevenfold.sync.watcher import NOTICE_EVERY, Watcher
+from tests.sync.laptops import PERSON, Laptop, Office
+
+SECOND = timedelta(seconds=1)
+
+
+def watch(laptop: Laptop) -> Watcher:
+    return Watcher(laptop.team, laptop.memory, clock=laptop.clock)
+
+
+def look(laptop: Laptop, watcher: Watcher, times: int = 1) -> None:
+    """As many seconds as looks."""
+    for _ in range(times):
+        asyncio.run(watcher.look())
+        laptop.clock.pass_time(SECOND)
+
+
+def test_a_change_is_sent_two_seconds_after_the_last_one(office: Office, ada: Laptop) -> None:
+    watcher = watch(ada)
+    ada.write("a.md", "one\n")
+    look(ada, watcher, 2)
+    ada.write("a.md", "two\n")
+    look(ada, watcher, 2)
+    assert office.people.texts() == {}
+    look(ada, watcher)
+    assert office.people.texts() == {"a.md": "two\n"}
+
+
+def test_what_was_received_is_not_sent_back_and_private_memories_are_no_news(
+    office: Office, ada: Laptop, bob: Laptop
+) -> None:
+    ada.write("a.md", "one\n")
+    asyncio.run(ada.team.exchange())
+    watcher = watch(bob)
+    asyncio.run(bob.team.exchange(sends=False))
+    asked = len(office.live.lines)
+    look(bob, watcher, 5)
+    bob.memory.commit([_private()], PERSON)
+    look(bob, watcher, 5)
+    assert len(office.live.lines) == asked
+    assert len(bob.told(TeamSynced)) == 1
+
+
+def _private() -> Write:
+    return Write("mine.md", "private\n", None)
+
+
+def test_what_cannot_be_sent_is_not_tried_again_and_again(office: Office, ada: Laptop) -> None:
+    watcher = watch(ada)
+    ada.write("a.md", "AKIA" + "Q3EGRIOZ7XKDWVTB\n")
+    look(ada, watcher, 4)
+    asked = len(office.live.lines)
+    look(ada, watcher, 10)
+    assert len(office.live.lines) == asked
+    ada.write("b.md", "harmless\n")
+    look(ada, watcher, 4)
+    assert office.people.texts() == {"b.md": "harmless\n"}
+
+
+def test_an_edit_past_the_engine_is_noticed_and_waits_for_a_person(office: Office, ada: Laptop) -> None:
+    watcher = watch(ada)
+    ada.write("a.md", "one\n")
+    look(ada, watcher, 4)
+    (Path(ada.memory.path) / TEAM / "a.md").write_text("two, with an editor\n")
+    look(ada, watcher, NOTICE_EVERY + 4)
+    assert office.people.texts() == {"a.md": "one\n"}
+    (waiting,) = ada.memory.waiting()
+    ada.memory.accept(waiting.id)
+    look(ada, watcher, 4)
+    assert office.people.texts() == {"a.md": "two, with an editor\n"}
+
+
+@pytest.mark.parametrize("failures", [30])
+def test_a_server_that_is_away_is_asked_less_and_less(office: Office, failures: int) -> None:
+    away = office.laptop("away", url="http://127.0.0.1:9")
+    watcher = watch(away)
+    away.write("a.md", "one\n")
+    look(away, watcher, 600)
+    tried = len(away.team.ledger.read_pace().failures)
+    assert 3 <= tried <= failures
