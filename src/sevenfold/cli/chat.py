@@ -8,7 +8,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Generator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from io import StringIO
@@ -31,11 +31,10 @@ from sevenfold.cli.context_facts import choose_session, list_known, read_context
 from sevenfold.cli.context_view import show_context
 from sevenfold.cli.piped import read_piped
 from sevenfold.cli.render import Screen
-from sevenfold.core.errors import FileMissing, InputError, ProviderMissing
+from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.run.permissions import Mode
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
-from sevenfold.store.project import open_project
 from sevenfold.store.sessions import SessionId
 from sevenfold.store.settings_files import find_user_home
 
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("prompt_toolkit", "rich")
 """What the terminal face is made of; a script needs neither."""
-
-INDEX = "MEMORY.md"
-MAX_INDEX_BYTES = 1_000_000
-"""Forty times its cap: what is larger is no index."""
 
 LEAVING = (signal.SIGTERM, signal.SIGHUP)
 """A supervisor, or a terminal that was closed: the session is closed in order."""
@@ -148,14 +143,10 @@ def _house(setup: Setup) -> House:
             show_context(facts, Screen())
         return page.getvalue().rstrip("\n")
 
-    def memories() -> list[str]:
-        settings = read_agreed(setup.project, os.environ)
-        user_home = find_user_home(os.environ)
-        with open_project(setup.project, settings, user_home=user_home) as project, suppress(FileMissing):
-            return (
-                project.memory.read(INDEX, max_bytes=MAX_INDEX_BYTES).decode("utf-8", "replace").splitlines()
-            )
-        return []
+    def memories(words: str) -> list[str]:
+        from sevenfold.cli.memory import answer
+
+        return answer(setup.project, words)
 
     return House(open_session, lambda: list_known(setup.project, os.environ), describe_context, memories)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+import shlex
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from pathlib import Path
+from typing import NoReturn, TypeAlias, cast
 
 from sevenfold.cli.memory_change import add, edit, export_all, import_all, remove
 from sevenfold.cli.memory_check import check
@@ -12,7 +14,9 @@ from sevenfold.cli.memory_desk import Desk, open_desk
 from sevenfold.cli.memory_look import list_all, search, show
 from sevenfold.cli.memory_past import blame, diff, log, purge, restore, revert, undo
 from sevenfold.cli.memory_review import review
-from sevenfold.cli.render import Screen
+from sevenfold.cli.render import Page, Screen
+from sevenfold.cli.usages.memory import add_options
+from sevenfold.core.errors import InputError
 
 Doing: TypeAlias = Callable[[Namespace, Desk], int]
 
@@ -37,6 +41,34 @@ _DOING: dict[str, Doing] = {
 }
 
 
+_NEEDS_TERMINAL = frozenset({"edit"})
+
+
 def run(options: Namespace, screen: Screen) -> int:
     with open_desk(options, screen) as desk:
         return _DOING[cast("str", options.action)](options, desk)
+
+
+class _Quiet(ArgumentParser):
+    """Says what is wrong to whoever asked, and nothing to the terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; `sevenfold memory --help` explains the actions")
+
+    def print_help(self, file: object = None) -> None:  # noqa: ARG002 - there is one reader
+        raise InputError(self.format_help())
+
+
+def answer(project: Path, words: str) -> list[str]:
+    """What an action prints, line by line, for a chat that has the terminal to itself."""
+    parser, page = _Quiet("/memory", add_help=False), Page()
+    add_options(parser)
+    try:
+        said = shlex.split(words)
+    except ValueError as error:
+        raise InputError(f"{words!r} cannot be read: {error}") from error
+    options = parser.parse_args(["--project", str(project), *said])
+    if options.action in _NEEDS_TERMINAL:
+        raise InputError(f"`sevenfold memory {options.action}` needs the terminal; run it beside the chat")
+    run(options, page)
+    return page.lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -51,7 +50,7 @@ class Desk:
     @property
     def is_attended(self) -> bool:
         """Whether somebody can be asked."""
-        return not self.is_json and sys.stdin.isatty() and sys.stdout.isatty()
+        return not self.is_json and self.screen.is_watched
 
     def now(self) -> datetime:
         return SystemClock().now()

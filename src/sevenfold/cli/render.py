@@ -69,6 +69,11 @@ class Screen:
             return False
         return True
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a person reads here who can be asked."""
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
     def show_progress(self, label: str, share: float) -> None:
         """How far something is, on one line of a terminal that is written over; elsewhere nothing."""
         if sys.stderr.isatty():
@@ -105,6 +110,29 @@ class Screen:
     def _painted(self, cell: Cell, stream: TextIO) -> str:
         text, code = show_controls(cell.text), _CODES[cell.tone]
         return f"\x1b[{code}m{text}\x1b[0m" if code and _has_colour(stream) else text
+
+
+class Page(Screen):
+    """A screen for a program of ours: lines without colours, and nobody to ask."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def show(self, text: str) -> None:
+        self.lines += text.split("\n")
+
+    def note(self, text: str) -> None:
+        self.show(show_controls(text))
+
+    def flush(self) -> None:
+        """There is nothing behind it."""
+
+    @property
+    def is_watched(self) -> bool:
+        return False
+
+    def _painted(self, cell: Cell, stream: TextIO) -> str:  # noqa: ARG002 - paint has no colour here
+        return show_controls(cell.text)
 
 
 SCREEN = Screen()

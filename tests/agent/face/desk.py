@@ -92,7 +92,7 @@ class Desk:
     chat: Chat = field(init=False)
 
     def __post_init__(self) -> None:
-        house = House(self._open, lambda: self.sessions, self._describe, lambda: ["- [A](a.md) — a hook"])
+        house = House(self._open, lambda: self.sessions, self._describe, lambda _: ["- [A](a.md) — a hook"])
         self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
 
     async def _open(self, _session: str | None) -> Agent:

@@ -23,7 +23,7 @@ SLASHES: tuple[Slash, ...] = (
     Slash("compact", "[focus]", "cut the context down to a summary now; focus: what matters"),
     Slash("context", "", "what fills the window, and the next compaction", is_anytime=True),
     Slash("cost", "", "what this session cost so far, by whose calls", is_anytime=True),
-    Slash("memory", "", "what is remembered of this project", is_anytime=True),
+    Slash("memory", "[ACTION]", "what is remembered; show, review, log, undo …", is_anytime=True),
     Slash("dream", "", "merge and tidy the memories now"),
     Slash("agents", "", "agents that can be started, and those that run", is_anytime=True),
     Slash("tasks", "", "what runs in the background", is_anytime=True),

@@ -21,8 +21,8 @@ class House:
     sessions: Callable[[], Sequence[SessionEntry]]
     describe_context: Callable[[str], Awaitable[str]]
     """What fills the window of a session, by its id."""
-    memories: Callable[[], Sequence[str]]
-    """The index of what is remembered of the project, line by line."""
+    memories: Callable[[str], Sequence[str]]
+    """What `sevenfold memory` says to these words, line by line."""
 
 
 class Conversation(Protocol):

@@ -66,12 +66,9 @@ async def _cost(chat: Conversation, _: str) -> None:
     chat.say(f"in all {_usd(add_costs(lane.cost for lane in lanes))}; without caching {plain}", "strong")
 
 
-async def _memory(chat: Conversation, _: str) -> None:
-    memories = await asyncio.to_thread(chat.house.memories)
-    for line in memories:
+async def _memory(chat: Conversation, words: str) -> None:
+    for line in await asyncio.to_thread(lambda: chat.house.memories(words)):
         chat.say(line)
-    if not memories:
-        chat.say("nothing is remembered of this project yet; say what should be", "faint")
 
 
 async def _dream(chat: Conversation, _: str) -> None:
