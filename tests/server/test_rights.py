@@ -55,7 +55,7 @@ def crowd(database: Database) -> Generator[Crowd]:
 
 
 def ask(crowd: Crowd, operation: Operation, token: str | None, repo: str) -> int:
-    path = operation.path.format(checksum=checksum_of("nothing"), member="nobody", token="nothing")
+    path = operation.path.format(checksum=checksum_of("nothing"), member="nobody", id="nothing")
     path += f"?repo={repo}" if operation.needs_repo else ""
     return crowd.live.ask(operation.method, path, token, json=ASKED.get(operation.name)).status_code
 

@@ -127,7 +127,7 @@ async def add_one_token(desk: Desk, call: Call) -> Answer:
 
 
 async def revoke_one_token(desk: Desk, call: Call) -> Answer:
-    who, now, token = call.who, desk.now_ms, call.places["token"]
+    who, now, token = call.who, desk.now_ms, call.places["id"]
     await desk.write(who.org, lambda tx: revoke_token(tx, who, token, now))
     return Answer(wire.DoneTold())
 

@@ -20,7 +20,7 @@ from sevenfold.server.bodies import inflate, read_capped
 from sevenfold.server.desk import Answer, Call, Desk, spell_time
 from sevenfold.server.gate import Gate
 from sevenfold.server.meters import Meters, Served
-from sevenfold.server.operations import OPERATIONS, Operation
+from sevenfold.server.operations import OPERATIONS, Method, Operation
 from sevenfold.server.refusals import Refusal, not_found
 from sevenfold.server.rights import Principal
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.routing import Route
 
 Perform: TypeAlias = Callable[[Desk, Call], Awaitable[Answer]]
 
@@ -82,27 +83,36 @@ class Front:
 
     def make_app(self) -> Starlette:
         from starlette.applications import Starlette
-        from starlette.routing import Route
 
+        paths: dict[str, list[Operation]] = {}
+        for operation in OPERATIONS:
+            paths.setdefault(operation.path, []).append(operation)
         return Starlette(
-            routes=[
-                Route(one.path, self._endpoint(one), methods=[one.method], name=one.name)
-                for one in OPERATIONS
-            ],
+            routes=[self._route(path, operations) for path, operations in paths.items()],
             exception_handlers={404: self._missing, 405: self._missing},
         )
 
-    def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
-        async def serve(request: Request) -> Response:
-            seen = _Seen(time.perf_counter(), secrets.token_hex(8))
-            try:
-                response = _respond(await self._perform(operation, request, seen))
-            except Refusal as refusal:
-                seen.kind = refusal.kind
-                response = _refuse(refusal)
-            return self._counted(operation, seen, response)
+    def _route(self, path: str, operations: list[Operation]) -> Route:
+        """One for all methods of a path, so that a refused method is answered with all that there are."""
+        from starlette.routing import Route
 
-        return serve
+        served = {one.method: one for one in operations}
+
+        async def serve(request: Request) -> Response:
+            return await self._serve(served[cast("Method", request.method)], request)
+
+        route = Route(path, serve, methods=list(served))
+        route.methods = set(served)  # without HEAD, which Starlette adds to GET
+        return route
+
+    async def _serve(self, operation: Operation, request: Request) -> Response:
+        seen = _Seen(time.perf_counter(), secrets.token_hex(8))
+        try:
+            response = _respond(await self._perform(operation, request, seen))
+        except Refusal as refusal:
+            seen.kind = refusal.kind
+            response = _refuse(refusal)
+        return self._counted(operation, seen, response)
 
     async def _perform(self, operation: Operation, request: Request, seen: _Seen) -> Answer:
         try:

@@ -8,6 +8,8 @@ from typing import TypeAlias, cast
 from sevenfold.core.team_keys import TEAM_KEY
 from sevenfold.core.version import __version__
 from sevenfold.server.operations import OPERATIONS, Operation
+from sevenfold.server.people import NAME
+from sevenfold.server.repos import REMOTE, REPO_NAME
 from sevenfold.server.rights import ROLES, RULES, SCOPES
 
 Schema: TypeAlias = dict[str, object]
@@ -68,6 +70,9 @@ NARROWER: Mapping[tuple[str, str], Schema] = {
     ("ChangeSent", "checksum"): {"anyOf": [_CHECKSUM, {"type": "null"}]},
     ("CommitSent", "id"): {"minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
     ("CommitSent", "changes"): {"minItems": 1, "maxItems": 1000},
+    ("ClaimSent", "name"): {"pattern": f"^{REPO_NAME.pattern}$", "maxLength": 400},
+    ("ClaimSent", "remote"): {"pattern": f"^{REMOTE.pattern}$"},
+    ("MemberSent", "name"): {"pattern": f"^{NAME.pattern}$"},
     ("MemberSent", "role"): {"enum": list(ROLES)},
     ("RoleSent", "role"): {"enum": list(ROLES)},
     ("TokenSent", "scopes"): {"minItems": 1, "items": {"type": "string", "enum": list(SCOPES)}},
@@ -76,6 +81,31 @@ NARROWER: Mapping[tuple[str, str], Schema] = {
     ("AllowanceSent", "reason"): {"minLength": 1, "maxLength": 500},
 }
 """What the types cannot say."""
+
+
+_SAID = "$response.body#"
+
+LINKS: Mapping[str, Mapping[str, Schema]] = {
+    "add_member": {
+        "change": {"operationId": "change_member", "parameters": {"member": f"{_SAID}/id"}},
+        "remove": {"operationId": "remove_member", "parameters": {"member": f"{_SAID}/id"}},
+    },
+    "add_token": {"revoke": {"operationId": "revoke_token", "parameters": {"id": f"{_SAID}/id"}}},
+    "start_device": {
+        "poll": {"operationId": "poll_device", "requestBody": {"device_code": f"{_SAID}/device_code"}},
+    },
+    "send_bodies": {
+        "commit": {
+            "operationId": "commit",
+            "requestBody": {
+                "id": f"{_SAID}/checksums/0",
+                "changes": [{"key": "linked.md", "expected": 0, "checksum": f"{_SAID}/checksums/0"}],
+            },
+        },
+        "read": {"operationId": "read_body", "parameters": {"checksum": f"{_SAID}/checksums/0"}},
+    },
+}
+"""What an answer is good for next."""
 
 
 def make_document() -> Schema:
@@ -153,6 +183,8 @@ def _responses(one: Operation) -> Iterator[tuple[str, Schema]]:
     done: Schema = {"description": one.summary, "content": content}
     if one.conditional or one.name == "commit":
         done["headers"] = {"etag": {"required": True, "schema": {"type": "string"}}}
+    if one.name in LINKS:
+        done["links"] = LINKS[one.name]
     yield str(one.status), done
     if one.conditional == "if-none-match":
         yield "304", {"description": "Nothing has changed.", "headers": done["headers"]}

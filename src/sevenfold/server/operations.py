@@ -194,7 +194,7 @@ OPERATIONS = (
     Operation(
         "revoke_token",
         "DELETE",
-        API + "/tokens/{token}",
+        API + "/tokens/{id}",
         "End a token.",
         wire.DoneTold,
         "token.change",
