@@ -23,7 +23,7 @@ def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_every_layer_that_there_is_acts_and_is_told(told: str) -> None:
-    for layer in (1, 2, 3, 4, 7):
+    for layer in (1, 2, 3, 4, 5, 7):
         assert f"layer {layer}: " in told, told
         assert f"Layer {layer}, " in told, told
     assert "went to disk" in told
@@ -31,15 +31,30 @@ def test_every_layer_that_there_is_acts_and_is_told(told: str) -> None:
     assert re.search(r"compacted by notes: [\d,]+ → [\d,]+ tokens", told)
     assert re.search(r"read shop/\w+\.py again", told)
     shares = [float(share) for share in re.findall(r"a fork read ([\d.]+)%", told)]
-    assert len(shares) == 2
+    assert len(shares) >= 3, "two for the countries, and one that remembers"
     assert min(shares) >= 99
     assert "The clerk writes: 2,400 orders." in told
+
+
+def test_the_second_day_knows_what_the_first_one_taught(told: str) -> None:
+    first, second = told.split("Day two: ")
+    assert "layer 5: the turn was looked through: 1 remembered" in first
+    assert "layer 5: recalled tests-before-commit.md" in second
+    held, ran, committed = (second.index(part) for part in ("Not run yet", "Ran 1 test", "Committed"))
+    assert held < ran < committed, "the rule comes before the commit, and the tests run first"
+
+
+def test_a_dream_shows_what_it_changes_and_is_undone(told: str) -> None:
+    dream = told[told.index("\nA dream\n") :]
+    assert re.search(r"^ +--- deploy(s|-days)\.md\n +\+\+\+ /dev/null$", dream, re.MULTILINE), dream
+    assert re.search(r"^ +\+Nothing is merged on? ?\d{4}-\d\d-\d\d", dream, re.MULTILINE), dream
+    assert "Layer 6, dreams: " in dream
+    assert "4 memories are what they were, byte for byte" in dream
 
 
 def test_the_work_is_done_and_the_bill_is_lower_than_without_layers(told: str) -> None:
     assert "+    return (amount * rates.of(country)).quantize(CENT, ROUND_HALF_UP)" in told
     assert "OK" in told
-    assert "✗" not in told
     here, there = (float(found) for found in re.findall(r"layers.*\$([\d.]+)", told)[:2])
     assert 0 < here < there
     assert "sevenfold replay" in told

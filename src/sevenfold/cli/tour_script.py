@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sevenfold.cli.tour_repo import COUNTRIES, LAW
 from sevenfold.core.errors import CallUnexpected
+from sevenfold.core.messages import Text
 from sevenfold.simulator.brain import Prompt, Reply, call_tool, say
 
 TESTS = "python3 -m unittest -q"
@@ -14,6 +15,19 @@ CHECK = "Check the rates of"
 COUNT = "Count the orders of the night and tell your lead"
 """How the work of an agent of the tour begins, by which its requests are known."""
 COUNTED = "2,400 orders came in that night."
+EXTRACTION = "Look for what is worth remembering"
+"""How the prompt of layer 5's fork begins."""
+
+LESSON = "Always run the tests before a commit: a red build cost us a day."
+LEARNT: Mapping[str, object] = {
+    "action": "write",
+    "name": "tests-before-commit",
+    "type": "feedback",
+    "description": "Run the tests before every commit",
+    "content": LESSON,
+    "applies_to": ["phase:before-commit"],
+}
+"""What the fork makes of the user's words: when the memory matters is told with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +46,7 @@ class Scene:
     """What goes with the prompt and is not shown."""
 
 
-def _calls(text: str, *calls: tuple[str, Mapping[str, object]]) -> Reply:
+def calls(text: str, *calls: tuple[str, Mapping[str, object]]) -> Reply:
     return Reply((*say(text).blocks, *(call_tool(name, given) for name, given in calls)))
 
 
@@ -40,7 +54,7 @@ def _read(name: str) -> tuple[str, Mapping[str, object]]:
     return ("read", {"file_path": name})
 
 
-def _shell(command: str, why: str) -> tuple[str, Mapping[str, object]]:
+def shell(command: str, why: str) -> tuple[str, Mapping[str, object]]:
     return ("shell", {"command": command, "description": why, "access": "open"})
 
 
@@ -66,13 +80,13 @@ SCENES = (
         "The agent reads code and a log. The log is far too long for a prompt.",
         "The nightly report is one cent off. Why?",
         (
-            _calls(
+            calls(
                 "I look at the report, its test and the log.",
                 _read("shop/report.py"),
                 _read("tests/test_report.py"),
-                _shell("cat log/nightly.log", "look at the log"),
+                shell("cat log/nightly.log", "look at the log"),
             ),
-            _calls("The totals differ. I look at how goods are taxed.", *map(_read, _files(0, 2))),
+            calls("The totals differ. I look at how goods are taxed.", *map(_read, _files(0, 2))),
             say(
                 "`quantize` rounds half a cent to the **even** neighbour unless it is told otherwise: "
                 "0.025 becomes 0.02, and the law wants 0.03.\n\n"
@@ -84,14 +98,14 @@ SCENES = (
         "A pause",
         "Two hours pass. The provider has forgotten the cached prompt and all of it has to be written anew: "
         "old results are let go of now, when that costs nothing.",
-        "Mend it, and run the tests.",
+        f"Mend it, and run the tests. {LESSON}",
         (
-            _calls(
+            calls(
                 "I tell it how to round.",
                 _edit(".quantize(CENT)", ".quantize(CENT, ROUND_HALF_UP)"),
                 _edit("import Decimal\n", "import ROUND_HALF_UP, Decimal\n"),
             ),
-            _calls("", _shell(TESTS, "run the tests")),
+            calls("", shell(TESTS, "run the tests")),
             say("Mended: half a cent is a cent now, and the tests pass."),
         ),
         hours_before=2,
@@ -102,8 +116,8 @@ SCENES = (
         "reading it in the rounds to come, old results leave it.",
         "Are the other countries right too? Here is the law.",
         (
-            _calls("I look at the next two.", *map(_read, _files(2, 4))),
-            _calls("And at the last two.", *map(_read, _files(4, 6))),
+            calls("I look at the next two.", *map(_read, _files(2, 4))),
+            calls("And at the last two.", *map(_read, _files(4, 6))),
             say("All six tables agree with the law. Nothing else rounds."),
         ),
         pasted=LAW,
@@ -121,7 +135,7 @@ SCENES = (
         "Two forks work at the same time. Each is sent the bytes of this conversation and one more line.",
         "Have the rates of France and Germany checked once more.",
         (
-            _calls(
+            calls(
                 "I have two forks look.",
                 _agent("check France", f"{CHECK} France.", kind="fork"),
                 _agent("check Germany", f"{CHECK} Germany.", kind="fork"),
@@ -134,7 +148,7 @@ SCENES = (
         "An agent with a context of its own works in the background, and writes when it has something.",
         "Let a clerk count the orders, and do not wait for it.",
         (
-            _calls("A clerk counts.", _agent("count the orders", f"{COUNT}.", name="clerk", background=True)),
+            calls("A clerk counts.", _agent("count the orders", f"{COUNT}.", name="clerk", background=True)),
             say("The clerk is at work and will write."),
         ),
     ),
@@ -143,20 +157,23 @@ SCENES = (
 
 @dataclass(slots=True)
 class TourBrain:
-    """Answers from the scenes, in order; and agents, by what they were asked."""
+    """Answers from the scenes, in order; and forks and agents, by what they were asked."""
 
     scenes: tuple[Scene, ...] = SCENES
     _left: list[Reply] = field(init=False)
+    _has_learnt: bool = False
 
     def __post_init__(self) -> None:
         self._left = [reply for scene in self.scenes for reply in scene.replies]
 
     async def reply(self, prompt: Prompt) -> Reply:
         asked = prompt.last_text
+        if EXTRACTION in asked:
+            return self._extract(prompt)
         if CHECK in asked:
             return say(f"{asked.rpartition(CHECK)[2].strip(' .')}: every rate is as the law has it.")
         if COUNT in asked:
-            return say("Counted and told.") if prompt.results else _calls("", _letter(COUNTED))
+            return say("Counted and told.") if prompt.results else calls("", _letter(COUNTED))
         if COUNTED in asked:
             return say("The clerk writes: 2,400 orders.")
         if "has ended" in asked:
@@ -164,6 +181,14 @@ class TourBrain:
         if not self._left:
             raise CallUnexpected(f"request {prompt.number} of the tour is not in its script")
         return self._left.pop(0)
+
+    def _extract(self, prompt: Prompt) -> Reply:
+        texts = (block for message in prompt.messages for block in message.blocks if isinstance(block, Text))
+        said = any(LESSON in block.text for block in texts)
+        if self._has_learnt or not said:
+            return say("Nothing.")
+        self._has_learnt = True
+        return calls("", ("memory", LEARNT))
 
     def check_done(self) -> None:
         """The tour ends where its scenes end."""

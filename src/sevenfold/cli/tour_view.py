@@ -14,6 +14,7 @@ from sevenfold.agent.face.turn_view import TurnView
 from sevenfold.agent.seen import LayerActed, RoundEnded, Seen
 from sevenfold.cli.figures import spell_share, spell_tokens, spell_usd
 from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.tour_morrow import Night
 from sevenfold.cli.tour_run import MODEL, Bill, Guide
 from sevenfold.cli.tour_script import Scene
 from sevenfold.core import events
@@ -34,6 +35,12 @@ REASONS: dict[type[Event], str] = {
     events.HistoryCompacted: "Layer 4, compaction: the conversation goes on from the notes and the last "
     "rounds. The transcript on disk keeps every word.",
     events.FileRestored: "Files that were read last are read again from disk, as they are now.",
+    events.ExtractionEnded: "Layer 5, memory: a fork of the conversation looked through the turn. What the "
+    "user taught becomes a file, with a history; the words of tools and strangers would wait for a person.",
+    events.MemoryRecalled: "Layer 5, recall: found by words, in a millisecond, with no model. It is appended "
+    "once and never moved, so that the cache stays warm.",
+    events.RuleShown: "Layer 5, rules: a memory that is stored and not applied when it matters is of no use. "
+    "The model calls again, as it was or changed, and what it did is counted.",
     events.AgentEnded: "Layer 7, agents: what they answer or write is heard when the next round begins, or "
     "begins a turn of its own.",
 }
@@ -41,7 +48,12 @@ REASONS: dict[type[Event], str] = {
 
 ONCE = (events.ResultSpilled, events.NotesUpdated)
 """Told the first time only: what is cleared is spilled too, and notes are kept all the time."""
-NEVER = (events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted, events.ForkEnded)
+NEVER = (
+    *(events.ExtraRestored, events.RestoreSkipped, events.CompactionStarted, events.ForkEnded),
+    *(events.MemoryChanged, events.DreamStarted, events.DreamProgressed, events.DreamEnded),
+)
+TONES: dict[str, Tone] = {"+": "good", "-": "warning"}
+"""Of the lines of a diff, by how they begin."""
 
 
 class TourView(Guide):
@@ -71,9 +83,9 @@ class TourView(Guide):
         """Nothing is drawn that could change."""
 
     def begin(self) -> None:
-        self._say("Sevenfold in a minute", "strong")
+        self._say("Sevenfold in two minutes", "strong")
         self._say(
-            "A real session of the agent, offline, in a scratch repository. Its model is a script, served "
+            "Two days of a real agent, offline, in a scratch repository. Its model is a script, served "
             f"and billed as {MODEL} by the simulator. Everything around it is the real thing, with default "
             "settings."
         )
@@ -93,6 +105,21 @@ class TourView(Guide):
 
     async def close_scene(self) -> None:
         self._view.end()
+
+    async def show_dream(self, night: Night) -> None:
+        for line in night.dreamt.diff.splitlines():
+            self._say(line, TONES.get(line[:1], "faint"), indent=2)
+        for line in night.dreamt.record.lines():
+            self._say(line)
+        self._say(
+            "Layer 6, dreams: this one needed no model. Another, at night, works as a fork under the same "
+            "checks, and only if you switch it on.",
+            "accent",
+            indent=2,
+        )
+        self._say(
+            f"$ sevenfold dream undo: {night.restored} memories are what they were, byte for byte", "strong"
+        )
 
     async def ask(self, question: Question) -> Answer:
         asked = question.need.said.replace(f"{self._root}/", "")
@@ -124,7 +151,7 @@ class TourView(Guide):
 
     def show_bill(self, here: Bill, there: Bill) -> None:
         self.put("")
-        self._say("The bill, as the simulator wrote it", "strong")
+        self._say("The bill of the first day, as the simulator wrote it", "strong")
         rows = [[name.rjust(8) for name in ("requests", "read", "written", "output", "cost")]]
         for bill in (here, there):
             usage = bill.usage
@@ -143,7 +170,6 @@ class TourView(Guide):
 
     def end(self) -> None:
         self.put("")
-        self._say("Layers 5 (memory that lasts) and 6 (dreams) are on their way.", "faint")
         self._say("sevenfold replay   what your own sessions cost, and where the cache broke", "good")
         self._say("sevenfold chat     an agent in your repository", "good")
 

@@ -42,11 +42,32 @@ _ROWS: dict[type[Event], _Row] = {
     events.RestoreSkipped: _Row(4, "{what} was not put back: {reason}", True),
     events.RungFailed: _Row(4, "no summary by {rung}: {reason}", True),
     events.BreakerOpened: _Row(4, "{breaker} stopped after {count} failures: {reason}", True),
+    events.DraftRefused: _Row(5, "{key} is not remembered ({rule}): {reason}"),
+    events.ExtractionEnded: _Row(
+        5, "the turn was looked through: {written} remembered, {waiting} wait for review, {refused} refused"
+    ),
+    events.ExtractionSkipped: _Row(5, "the turn was not looked through: {reason}"),
+    events.IndexCut: _Row(5, "the index of memories was cut by {lines} lines: {reason}", True),
+    events.MemoryBehind: _Row(5, "files of the memory folder are behind its history: {reason}", True),
+    events.MemoryChanged: _Row(5, "{keys} changed ({kind}, by {who})"),
+    events.MemoryEdited: _Row(
+        5, "{key} was edited outside; the text from before is used until `sevenfold memory review`", True
+    ),
+    events.MemoryQuarantined: _Row(5, "{key} waits for `sevenfold memory review`: {reason}", True),
+    events.MemoryRecalled: _Row(5, "recalled {key} (by {ranked_by}, {percent}% sure)"),
+    events.MemoryRefused: _Row(5, "{name} in the memory folder is not read: {reason}", True),
+    events.RecallSkipped: _Row(5, "nothing was recalled: {reason}"),
+    events.VectorsUnused: _Row(5, "memories are found by words alone: {reason}"),
     events.RuleShown: _Row(5, "the memory {memory} was put before {tool} ({condition})"),
     events.RulesSkipped: _Row(5, "no rules were looked at before {tool}: {reason}", True),
     events.ConditionRefused: _Row(5, "{memory} cannot apply to {condition!r}: {reason}", True),
     events.ClaimsBroken: _Row(5, "{memory} names what could not be found: {claims}", True),
     events.UsesLost: _Row(5, "how often memories were used is not known: {reason}", True),
+    events.DreamEnded: _Row(6, "the dream {dream} is over: {outcome}, {changed} changed, {removed} merged"),
+    events.DreamFellBack: _Row(6, "the dream goes on without a model: {reason}", True),
+    events.DreamSkipped: _Row(6, "no dream: {reason}"),
+    events.DreamSpared: _Row(6, "the dream left {keys} as they are: {reason}"),
+    events.DreamStarted: _Row(6, "a dream over {memories} memories begins ({writer})"),
     events.AgentStarted: _Row(7, "the agent {name} begins ({kind})"),
     events.AgentEnded: _Row(7, "the agent {name} is over: {outcome}"),
     events.WorktreeKept: _Row(7, "{path} stays, on branch {branch}: {reason}"),
@@ -90,6 +111,7 @@ _QUIET = frozenset(
         *(events.CutRegistered, events.ForkStarted, events.RungSkipped, events.HistoryRepaired),
         *(events.TailSealed, events.TempSwept, events.LeaseReclaimed, events.CallCharged),
         *(events.McpDeferred, events.ToolFailed, events.TurnInterrupted, events.UntrustedEntered),
+        *(events.DreamProgressed, events.IndexRebuilt, events.MemoryRebuilt, events.MemoryRecovered),
         events.RuleAnswered,
     }
 )
@@ -99,7 +121,7 @@ _QUIET = frozenset(
 def tell(event: Event) -> Told | None:
     """The event in one sentence; None for those that nobody at work wants to read."""
     kind = type(event)
-    if kind in _QUIET:
+    if kind in _QUIET or _is_idle(event):
         return None
     row, values = _ROWS.get(kind), describe(event)
     if row is None:
@@ -107,3 +129,8 @@ def tell(event: Event) -> Told | None:
         name = values.pop("event")
         return Told(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
     return Told(row.text.format_map(values), row.layer, row.is_warning)
+
+
+def _is_idle(event: Event) -> bool:
+    """Whether it tells that nothing came of something, which is the usual case."""
+    return isinstance(event, events.ExtractionEnded) and not (event.written or event.waiting or event.refused)
