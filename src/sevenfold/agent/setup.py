@@ -22,6 +22,7 @@ from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
 from sevenfold.agent.ruling import count_rules, make_rules
+from sevenfold.agent.teamwork import join_team
 from sevenfold.agent.writers import add_doc_writer, add_extraction
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import StoreError
@@ -104,7 +105,8 @@ async def open_agent(setup: Setup) -> Agent:
         ground = await durably(lambda: Ground.open(wish, setup.environ, setup.clock, relay))
         exits.callback(ground.close)
         await durably(lambda: HeldBook(ground.project.control).sweep(relay))
-        return await _Opener(setup, ground, relay, exits, is_agreed).open()
+        told = "" if setup.is_child else await join_team(ground, setup.clock, relay, exits)
+        return await _Opener(setup, ground, relay, exits, is_agreed, told).open()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class _Opener:
     relay: Relay
     exits: AsyncExitStack
     trusts_local: bool
+    team_told: str
+    """Where what belongs, if some of the memory is a team's."""
 
     async def open(self) -> Agent:
         ground, compaction = self.ground, Compaction()
@@ -329,7 +333,8 @@ class _Opener:
 
     def _surrounds(self) -> str:
         today = self.setup.clock.now().astimezone().date()
-        return Surrounds.read(self.ground.cwd, self.ground.root, today).render()
+        where = Surrounds.read(self.ground.cwd, self.ground.root, today).render()
+        return f"{self.team_told}\n{where}" if self.team_told else where
 
 
 def _undated(surrounds: str) -> str:

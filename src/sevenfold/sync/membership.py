@@ -69,6 +69,17 @@ def forget_membership(folder: Folder) -> None:
             folder.remove(name)
 
 
+def find_joined(folder: Folder, home: Folder) -> Joined | None:
+    """What `sevenfold team join` has left: the place in the project's folder, the token in our home."""
+    place = read_membership(folder)
+    if place is None:
+        return None
+    token = Tokens(home).find(place.url)
+    if not token:
+        raise InputError(f"there is no token for {place.url}; `sevenfold team join {place.url}` asks for one")
+    return Joined(place, token)
+
+
 class Tokens:
     """The tokens of this person, by server. `home` is ours alone: its files are made for their owner only."""
 

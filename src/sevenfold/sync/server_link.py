@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
@@ -141,6 +142,7 @@ class ServerLink:
         headers: Mapping[str, str] | None = None,
         is_of_repo: bool = True,
     ) -> Answer:
+        _check_client()
         import httpx2
 
         own = {"authorization": f"Bearer {self._token}"} if self._token else {}
@@ -174,6 +176,11 @@ class ServerLink:
                 headers={"accept-encoding": "identity", "user-agent": f"sevenfold/{__version__}"},
             )
         return self._client
+
+
+def _check_client() -> None:
+    if find_spec("httpx2") is None:
+        raise TeamRefused("a team's server needs an HTTP client; pip install 'sevenfold[team]'")
 
 
 async def _read_answer(response: httpx2.Response) -> Answer:

@@ -1,0 +1,71 @@
+"""The memories that a team shares, in an agent: news before its first prompt, and what is new sent while it
+works."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+from sevenfold.agent.ground import Ground
+from sevenfold.background.notes_texts import read_template
+from sevenfold.core.clock import Clock
+from sevenfold.core.errors import FileMissing, SevenfoldError
+from sevenfold.core.events import Emit, TeamStopped
+from sevenfold.core.memories import TEAM
+from sevenfold.run.sync_settings import SyncSettings
+from sevenfold.store.folder import Folder
+from sevenfold.store.memory_settings import MemorySettings
+from sevenfold.store.offload import durably
+from sevenfold.sync.membership import FOLDER, Joined, find_joined
+from sevenfold.sync.team_memory import TeamMemory
+from sevenfold.sync.watcher import Watcher
+
+GUIDANCE = "team_memory.md"
+
+
+async def join_team(ground: Ground, clock: Clock, emit: Emit, exits: AsyncExitStack) -> str:
+    """Pull the team's news and watch for ours from now on; what the agent is told about it.
+
+    Empty where the project has joined no server. Nothing that goes wrong with a server keeps an agent from
+    opening.
+    """
+    settings = ground.settings.of(SyncSettings)
+    if not (settings.enabled and ground.settings.of(MemorySettings).enabled):
+        return ""
+    try:
+        folder = await durably(lambda: ground.project.control.subfolder(FOLDER, create=False))
+        exits.callback(folder.close)
+        joined = await durably(lambda: _joined(folder, ground.folders.home))
+    except FileMissing:
+        return ""
+    except SevenfoldError as error:
+        emit(TeamStopped(str(error)))
+        return ""
+    if joined is None:
+        return ""
+    team = TeamMemory(joined, ground.memory, folder, settings, clock=clock, emit=emit)
+    await team.pull_news()
+    watching = asyncio.create_task(Watcher(team, ground.memory, clock=clock).run(), name="team memory")
+    exits.push_async_callback(_stop, watching)
+    return _guidance(ground, joined)
+
+
+def _joined(folder: Folder, home: Path) -> Joined | None:
+    with Folder.open(home) as ours:
+        return find_joined(folder, ours)
+
+
+def _guidance(ground: Ground, joined: Joined) -> str:
+    private = Path(ground.project.memory.path)
+    text = read_template(ground.templates, GUIDANCE)
+    said = {"{private}": private, "{team}": private / TEAM, "{repo}": joined.membership.repo_name}
+    for mark, value in said.items():
+        text = text.replace(mark, str(value))
+    return text.strip()
+
+
+async def _stop(watching: asyncio.Task[None]) -> None:
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
