@@ -11,7 +11,7 @@ import pytest
 from sevenfold.blocking import Session
 from sevenfold.cli import main
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.events import PrefixBroken
+from sevenfold.core.events import PrefixBroken, RuleAnswered, RuleShown
 from sevenfold.core.messages import Message
 from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
@@ -104,6 +104,19 @@ def test_compactions_and_events_are_counted(home: Path, capsys: pytest.CaptureFi
     assert total["compactions_per_100_rounds"] == 25.0
     assert total["events"]["PrefixBroken"] == 1
     assert "PrefixBroken: 1 time" in show(capsys)
+
+
+def test_rules_are_counted_with_what_became_of_them(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = talk(home, 1)
+    [place] = home.glob(f"projects/*/sessions/{session}")
+    with Folder.open(place) as folder:
+        log = EventLog(folder, SystemClock())
+        for _ in range(2):
+            log.add(RuleShown("release.md", "command:git push", "shell", "t1", True))
+        log.add(RuleAnswered("release.md", "changed"))
+        log.flush()
+    assert read(capsys)["total"]["rules"] == {"shown": 2, "changed": 1}
+    assert "Rules put before actions: 2; then 1 changed" in show(capsys)
 
 
 def test_fidelity_is_measured_for_each_cut_when_asked_for(

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from sevenfold.core.catalog import Catalog, open_catalog
 from sevenfold.core.errors import FileMissing, WireError
+from sevenfold.core.events import RuleAnswered, RuleShown
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Reply
 from sevenfold.core.settings import Settings
 from sevenfold.core.usage import read_openai_usage, read_usage
 from sevenfold.replay.cut_fidelity import CutFidelity, measure_cuts
 from sevenfold.request.bill_book import BillBook, Spent
-from sevenfold.store.event_log import read_events
+from sevenfold.store.event_log import Told, read_events
 from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import identify
@@ -41,6 +42,8 @@ class SessionFacts:
     """Of the other layers, by layer."""
     spent: tuple[Spent, ...]
     events: dict[str, int]
+    rules: dict[str, int]
+    """How often one was put before an action, and what became of that."""
     unread: int
     """Bills that could not be read."""
     fidelity: tuple[CutFidelity, ...] = ()
@@ -143,6 +146,7 @@ def _read_session(
     if tally.started is None:
         return None  # no model was ever asked
     has_cuts = tally.compactions or tally.cuts
+    told = _read_told(sessions, entry.id)
     return SessionFacts(
         entry.id,
         tally.started,
@@ -150,18 +154,25 @@ def _read_session(
         tally.compactions,
         {layer: count for layer, count in sorted(tally.cuts.items()) if count},
         tally.book.spent(),
-        _count_events(sessions, entry.id),
+        dict(Counter(one.name for one in told)),
+        dict(Counter(filter(None, map(_rule_outcome, told)))),
         tally.unread,
         measure_cuts(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
     )
 
 
-def _count_events(sessions: Folder, session: SessionId) -> dict[str, int]:
+def _read_told(sessions: Folder, session: SessionId) -> tuple[Told, ...]:
     try:
         with sessions.subfolder(session, create=False) as folder:
-            return dict(Counter(told.name for told in read_events(folder)))
+            return tuple(read_events(folder))
     except FileMissing:
-        return {}  # a session without a folder has told nothing
+        return ()  # a session without a folder has told nothing
+
+
+def _rule_outcome(told: Told) -> str:
+    if told.name == RuleShown.__name__:
+        return "shown"
+    return str(told.fields.get("outcome", "")) if told.name == RuleAnswered.__name__ else ""
 
 
 def _each_once(sessions: Folder, session: SessionId) -> Iterator[Record]:

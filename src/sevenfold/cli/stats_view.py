@@ -38,6 +38,7 @@ class Sum:
     cuts: dict[int, int]
     lanes: tuple[Spent, ...]
     events: dict[str, int]
+    rules: dict[str, int]
     unread: int
 
     @property
@@ -54,7 +55,9 @@ def add_up(sessions: Sequence[SessionFacts]) -> Sum:
     lanes: dict[str, list[Spent]] = {}
     cuts: Counter[int] = Counter()
     events: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
     for session in sessions:
+        rules.update(session.rules)
         cuts.update(session.cuts)
         events.update(session.events)
         for lane in session.spent:
@@ -66,6 +69,7 @@ def add_up(sessions: Sequence[SessionFacts]) -> Sum:
         dict(sorted(cuts.items())),
         tuple(_added(who, spent) for who, spent in lanes.items()),
         dict(events),
+        dict(rules),
         sum(session.unread for session in sessions),
     )
 
@@ -121,6 +125,9 @@ def _show_sums(total: Sum, screen: Screen) -> None:
     names = {layer.number: layer.name for layer in LAYERS}
     for layer, count in total.cuts.items():
         screen.show_line(f"Cuts by {names.get(layer, 'the caller')}: {count:,}")
+    if shown := total.rules.get("shown"):
+        became = ", ".join(f"{count:,} {kind}" for kind, count in total.rules.items() if kind != "shown")
+        screen.show_line(f"Rules put before actions: {shown:,}" + (f"; then {became}" if became else ""))
     for name in TROUBLES:
         if count := total.events.get(name):
             screen.show_line(f"{name}: {spell_count(count, 'time')}", "warning")
@@ -192,6 +199,7 @@ def _described(total: Sum) -> dict[str, object]:
         "hit_rate": total.all.hit_rate,
         "spent": {lane.who: _described_lane(lane) for lane in total.lanes},
         "events": total.events,
+        "rules": total.rules,
         "unread_bills": total.unread,
     }
 
