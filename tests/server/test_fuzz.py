@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.server.database import Database
+from tests.server.conftest import opened
 from tests.server.fuzz import run_schemathesis
+from tests.server.postgres import LocalPostgres
 
 pytestmark = pytest.mark.story
 
 
 def test_no_request_that_schemathesis_makes_is_answered_out_of_schema_or_with_a_bug(
-    database: Database, tmp_path: Path
+    postgres: LocalPostgres, tmp_path: Path
 ) -> None:
-    fuzzed = run_schemathesis(database, tmp_path, examples=10, seed=1)
+    with opened(postgres.make_database("fuzzed")) as database:
+        fuzzed = run_schemathesis(database, tmp_path, examples=10, seed=1)
     assert fuzzed.cases > 500, fuzzed.report
     assert (fuzzed.failures, fuzzed.server_errors, fuzzed.bugs) == (0, 0, ()), fuzzed.report

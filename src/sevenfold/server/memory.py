@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -135,8 +135,7 @@ def commit(tx: Tx, writer: Writer, wanted: Commit) -> Applied:
 
 def upsert(tx: Tx, writer: Writer, texts: Mapping[str, str], if_match: frozenset[str] | None) -> Applied:
     """What a simple client sends: these texts, over whatever is there; nothing is deleted."""
-    for key in texts:
-        _check_key(key)
+    check_keys(texts)
     state = read_state(tx, writer.principal, writer.repo, locking=tx.locking)
     if if_match is not None and f'"{state.seq}"' not in if_match and "*" not in if_match:
         raise Refusal(
@@ -160,16 +159,19 @@ def upsert(tx: Tx, writer: Writer, texts: Mapping[str, str], if_match: frozenset
     return Applied(applied.seq, {**{key: held.entry for key, held in now.items()}, **applied.entries})
 
 
-def _check_key(key: str) -> None:
-    try:
-        check_team_key(key)
-    except KeyRefused as error:
-        raise Refusal(422, "key", str(error), "rename the memory", extras={"keys": [key[:200]]}) from error
+def check_keys(keys: Iterable[str]) -> None:
+    """`Refusal` 422 for the first that cannot be a shared memory's name."""
+    for key in keys:
+        try:
+            check_team_key(key)
+        except KeyRefused as error:
+            raise Refusal(
+                422, "key", str(error), "rename the memory", extras={"keys": [key[:200]]}
+            ) from error
 
 
 def _check(wanted: Commit) -> None:
-    for one in wanted.changes:
-        _check_key(one.key)
+    check_keys(one.key for one in wanted.changes)
     try:
         check_commit(wanted)
     except InputError as error:

@@ -10,6 +10,7 @@ from sevenfold.server.committing import Writer
 from sevenfold.server.desk import Answer, Call, Desk
 from sevenfold.server.memory import (
     Contents,
+    check_keys,
     commit,
     read_body,
     read_contents,
@@ -51,6 +52,7 @@ async def read_memory(desk: Desk, call: Call) -> Answer:
 async def put_memory(desk: Desk, call: Call) -> Answer:
     texts = cast("wire.EntriesSent", call.body).entries
     check_sizes(call.raw_bytes, list(texts.values()), desk.limits)
+    check_keys(texts)
     await desk.check_secrets(call.who.org, texts)
     writer, if_match = _writer(desk, call), _tags(call.headers.get("if-match"))
     applied = await desk.write(call.who.org, lambda tx: upsert(tx, writer, texts, if_match))
