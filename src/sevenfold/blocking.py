@@ -27,6 +27,7 @@ from sevenfold.request.overflow_job import Compacted, Part
 from sevenfold.request.view import View
 from sevenfold.run.fork import ForkResult, ToolRunner
 from sevenfold.run.governor import Governor
+from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.sessions import SessionId
 
 T = TypeVar("T")
@@ -99,6 +100,7 @@ class Session:
         hooks: CompactHooks = NO_HOOKS,
         governs: bool = True,
         trusts_local: bool = True,
+        memory: MemoryDir | None = None,
         clock: Clock | None = None,
         emit: Emit = ignore,
         environ: Mapping[str, str] | None = None,
@@ -113,6 +115,7 @@ class Session:
             hooks=hooks,
             governs=governs,
             trusts_local=trusts_local,
+            memory=memory,
             clock=clock,
             emit=emit,
             environ=environ,

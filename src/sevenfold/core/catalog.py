@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from typing import ClassVar
 
@@ -203,3 +204,14 @@ def _has_price(settings: ModelSettings) -> bool:
             settings.cache_write_1h_usd_per_mtok,
         )
     )
+
+
+def find_cheap(own: Model, catalog: Catalog, day: date) -> Model | None:
+    """The cheapest model that whoever serves this one serves as well."""
+    family = own.name.partition("-")[0]
+    priced = [
+        (tariff.prices.fresh, model.name, model)
+        for model in catalog.models
+        if model.name.partition("-")[0] == family and (tariff := model.prices_at(day))
+    ]
+    return min(priced)[2] if priced else None

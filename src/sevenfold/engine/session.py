@@ -23,6 +23,7 @@ from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, Thin
 from sevenfold.core.events import Emit, ignore
 from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.engine.noting import Noting
+from sevenfold.engine.side_query import choose_side
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.context_sources import ContextFile, ContextSource
 from sevenfold.layers.forks import ForkBrief
@@ -41,7 +42,7 @@ from sevenfold.request.overflow import Overflow
 from sevenfold.request.overflow_job import Compacted, Part
 from sevenfold.request.overflow_state import StateFile
 from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.recalling import Recalling, choose_side
+from sevenfold.request.recalling import Recalling
 from sevenfold.request.remembered import Remembered
 from sevenfold.request.resume import rebuild
 from sevenfold.request.view import View

@@ -5,13 +5,13 @@ What changes in between is appended where a turn begins. Nothing that was said i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import ContextCut, Emit, InstructionSkipped
+from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.tokens import NEWER_SCALE
 from sevenfold.layers.context_sources import (
@@ -25,11 +25,13 @@ from sevenfold.layers.context_sources import (
     render_reminder,
 )
 from sevenfold.layers.cut_text import Count
+from sevenfold.layers.index_changes import render_index_change
 from sevenfold.request.opening import Opened
 from sevenfold.request.overflow_job import Compacted
 from sevenfold.request.overflow_size import Sizer
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.placement import speaks
+from sevenfold.request.remembered import Remembered
 from sevenfold.store.instruction_file import FileReader
 from sevenfold.store.instructions import Instruction, InstructionReader
 from sevenfold.store.offload import durably
@@ -94,9 +96,9 @@ class NamedFiles:
 class Context:
     """The context of one conversation. It says nothing until somebody wants it."""
 
-    def __init__(self, path: RequestPath, opened: Opened) -> None:
+    def __init__(self, path: RequestPath, opened: Opened, remembered: Remembered) -> None:
         settings = path.around.settings.context
-        self._path, self._is_on = path, False
+        self._path, self._remembered, self._is_on = path, remembered, False
         places = replace(
             opened.instructions,
             claude_files=settings.claude_files,
@@ -165,8 +167,10 @@ class Context:
         files = await durably(self._read_files if self._reads else self._named.read)
         self.is_due = False
         self._seen = len(self._path.entries)
-        changed = changed_sources(self._known(), arrange((*files, *self._handed)))
-        found = render_changes(changed, self._limit_tokens, self._count, used_tokens=self._used_tokens)
+        known = self._known()
+        changed = changed_sources(known, arrange((*files, *self._handed)))
+        told = [change for source in changed if (change := _told_change(source, known)) is not None]
+        found = render_changes(told, self._limit_tokens, self._count, used_tokens=self._used_tokens)
         if found.text:
             self._tell_cut(found)
             # Of the user's side and never the system's: a file of a repository has no more say than that.
@@ -177,7 +181,15 @@ class Context:
         self._tell_day()
 
     def _read_files(self) -> tuple[ContextSource, ...]:
-        return (*map(_source, self._reader.read()), *self._named.read())
+        files = map(_source, self._reader.read())
+        return (*files, *self._named.read(), *self._read_index())
+
+    def _read_index(self) -> tuple[ContextSource, ...]:
+        try:
+            return self._remembered.index()
+        except SevenfoldError as error:
+            self._path.around.emit(RecallSkipped(f"the index of memories cannot be read: {error}"))
+            return tuple(source for source in self._known() if source.kind == "memory")
 
     def _said(self, fresh: FreshContext) -> None:
         self._head, self._updates = fresh.sources, []
@@ -228,6 +240,15 @@ class Context:
         """By the estimate that is never calibrated: the same files are cut at the same place every time."""
         scale = NEWER_SCALE if self._path.model.tokenizer == "newer" else 1.0
         return Sizer(scale, 0).text
+
+
+def _told_change(source: ContextSource, known: Sequence[ContextSource]) -> ContextSource | None:
+    """A change as it is said: of the index, only the lines that changed; None where none did."""
+    before = next((one for one in known if one.key == source.key), None)
+    if source.kind != "memory" or before is None or not source.text:
+        return source
+    changed = render_index_change(before.text, source.text)
+    return replace(source, text=changed) if changed else None
 
 
 def _source(found: Instruction) -> ContextSource:

@@ -18,6 +18,7 @@ from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.context_sources import ContextSettings
+from sevenfold.layers.recall import RecallSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
@@ -31,6 +32,7 @@ from sevenfold.run.spend import SpendSettings
 from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
+from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.offload import durably
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
@@ -163,6 +165,8 @@ def path_settings(settings: Settings) -> PathSettings:
         settings.of(MicrocompactSettings),
         settings.of(ServerEditSettings),
         settings.of(ContextSettings),
+        settings.of(MemorySettings),
+        settings.of(RecallSettings),
     )
 
 

@@ -8,10 +8,12 @@ from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.context_sources import ContextSettings
+from sevenfold.layers.recall import RecallSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
+from sevenfold.store.memory_settings import MemorySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +26,5 @@ class PathSettings:
     microcompact: MicrocompactSettings = field(default_factory=MicrocompactSettings)
     server_edits: ServerEditSettings = field(default_factory=ServerEditSettings)
     context: ContextSettings = field(default_factory=ContextSettings)
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)

@@ -11,6 +11,7 @@ from sevenfold.layers.context_sources import ContextSettings
 from sevenfold.layers.dream import DreamSettings
 from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.layers.living_docs import DocSettings
+from sevenfold.layers.recall import RecallSettings
 from sevenfold.layers.rules import RuleSettings
 from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
@@ -23,6 +24,7 @@ from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.shell_settings import ShellSettings
 from sevenfold.run.spend import SpendSettings
+from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.web_settings import WebSettings
 from sevenfold.store.lock import LockSettings
@@ -56,6 +58,8 @@ SECTIONS: tuple[type[Section], ...] = (
     PlaceSettings,
     MailSettings,
     MemorySettings,
+    RecallSettings,
+    SyncSettings,
     LockSettings,
     ModelSettings,
 )

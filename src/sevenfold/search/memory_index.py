@@ -101,6 +101,14 @@ class MemoryIndex:
             if gone or fresh:
                 self._cache.keep(self._hashes.values())
 
+    def use(self, encoder: Meanings, stored: Iterable[Stored]) -> None:
+        """Find by meaning from now on. What is held is handed in again, for its vectors."""
+        with self._lock:
+            self._meant = _Meant(encoder)
+            self._unread.clear()
+            held = [one for one in stored if self._hashes.get(one.memory.key) == one.sha256]
+            self._take_vectors(self._meant, held)
+
     def embed(self) -> int:
         """Compute some of the vectors that are missing; how many are left."""
         with self._lock:

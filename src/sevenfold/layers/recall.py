@@ -1,0 +1,149 @@
+"""Layer 5, recall: which memories are put before the model with a prompt. Few, and only what is surely meant.
+
+The floors were learnt on five public sets of questions, each asked of its own documents and of the other
+sets': docs/decisions/028-ranking.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sevenfold.core.settings import amount, limit, switch
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSettings:
+    SECTION: ClassVar[str] = "recall"
+
+    enabled: bool = switch(True)
+    """On: a memory that nobody is reminded of is not worth keeping. Off leaves the index alone to do it."""
+
+    budget_ms: int = limit(250, at_most=60_000)
+    """What a request waits at most: nobody notices it beside a model's answer. What is found later comes with
+    the next request."""
+
+    max_files: int = limit(5, at_least=1, at_most=20)
+    """For one prompt. The sixth is seldom what was meant, and all of them are paid for in every round."""
+
+    file_bytes: int = limit(8_000, at_least=200)
+    """Of one memory; then it is pointed to. A longer one is a document, which the model can read."""
+
+    session_bytes: int = limit(40_000, at_least=200)
+    """Of all memories that stand in the view: about 10,000 tokens, a twentieth of the smallest window."""
+
+    vectors: bool = switch(True)
+    """On: they are used where `sevenfold search setup` has put them. Off finds by words alone."""
+
+    side_query: bool = switch(False)
+    """Off: finding by words and meanings costs nothing, and the index says what else there is. On, a cheap
+    model is asked about every prompt that some memory may fit, within the caps of `[spend]`."""
+
+    candidates: int = amount(20, at_least=5, at_most=100)
+    """Among which the side query chooses: what ranks lower was never chosen on any set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that the search found, and what it goes by."""
+
+    key: str
+    kind: str
+    name: str
+    description: str
+    body: str
+    share: float
+    """Of the prompt's words, rare ones counting more, those that the memory holds too."""
+    rare_words: float
+    """The same as a number of words that hardly any memory holds."""
+    meaning: float | None = None
+    """How near the two are in meaning, up to 1; None: not known."""
+    warmth: float = 0.0
+    """How often it was of use lately."""
+    words: tuple[str, ...] = ()
+    """Those that both hold, rarest first."""
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.body.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class RecallFacts:
+    surfaced: frozenset[str] = frozenset()
+    """Memories that stand in the view already."""
+    surfaced_bytes: int = 0
+    tools: frozenset[str] = frozenset()
+    """Tools that the agent used in its last rounds, in lower case: it knows how."""
+
+
+FLOOR = 0.5
+"""Of certainty. On questions that were put to the wrong documents, one in nine finds anything above it; of
+the right answers, four in five and more stay."""
+
+_FULL_WORDS = 1.5
+"""A single word that both hold may be chance, however rare it is."""
+
+_WORDS_SCALE = 0.6
+"""What an overlap of words is worth: beside a meaning as a part of the sum, and alone as where it is full."""
+
+_WARM_BONUS = 0.05
+_WARM_FULL = 5.0
+"""Uses of late at which the bonus is whole. It settles ties, and lifts nothing above the floor."""
+
+_WARNS = re.compile(
+    r"\b(?:never|don'?t|do not|must not|avoid|careful|caution|beware|warning|gotcha|pitfall|dangerous|breaks?"
+    r"|broken|fails?|bug|deprecated|instead of)\b",
+    re.IGNORECASE,
+)
+
+
+def certainty(candidate: Candidate) -> float:
+    """From 0 to 1: how sure it is that the prompt is about this memory, comparable between prompts."""
+    words = candidate.share * min(1.0, candidate.rare_words / _FULL_WORDS)
+    if candidate.meaning is None:
+        return min(1.0, words / _WORDS_SCALE)
+    return max(0.0, min(1.0, _WORDS_SCALE * candidate.share + candidate.meaning))
+
+
+def offered(candidates: Sequence[Candidate], facts: RecallFacts) -> tuple[Candidate, ...]:
+    """Those that may be recalled at all: not what the view says already, nor what the agent is just doing."""
+    return tuple(
+        one for one in candidates if one.key not in facts.surfaced and not _is_manual(one, facts.tools)
+    )
+
+
+def choose_recalled(
+    candidates: Sequence[Candidate], facts: RecallFacts, settings: RecallSettings
+) -> tuple[Candidate, ...]:
+    """What is recalled without asking a model: the most certain first."""
+    sure = [one for one in offered(candidates, facts) if certainty(one) >= FLOOR]
+    sure.sort(key=lambda one: (-certainty(one) - _warm_bonus(one), one.key))
+    return fit(sure, facts, settings)
+
+
+def fit(chosen: Sequence[Candidate], facts: RecallFacts, settings: RecallSettings) -> tuple[Candidate, ...]:
+    """As many of them, from the first, as the caps allow."""
+    left = settings.session_bytes - facts.surfaced_bytes
+    fitting: list[Candidate] = []
+    for one in chosen[: settings.max_files]:
+        size = min(one.size_bytes, settings.file_bytes)
+        if size > left:
+            break
+        left -= size
+        fitting.append(one)
+    return tuple(fitting)
+
+
+def _is_manual(candidate: Candidate, tools: frozenset[str]) -> bool:
+    """Whether it says how a tool is used that is in use right now, and warns of nothing."""
+    if candidate.kind != "reference" or not tools:
+        return False
+    named = re.findall(r"[\w-]+", f"{candidate.name} {candidate.description}".lower())
+    return not tools.isdisjoint(named) and not _WARNS.search(f"{candidate.description}\n{candidate.body}")
+
+
+def _warm_bonus(candidate: Candidate) -> float:
+    return _WARM_BONUS * min(1.0, candidate.warmth / _WARM_FULL)

@@ -1,0 +1,75 @@
+"""The side query of recall (SPEC F11): a cheap model is shown what the search found, and chooses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.text import cut_bytes
+from sevenfold.layers.fences import fenced
+from sevenfold.layers.recall import Candidate
+
+KIND = "recall"
+"""Whose call it is, for the bill."""
+
+MAX_TOKENS = 256
+"""Five names take fifty."""
+
+PROMPT = "recall_select.md"
+"""`{count}` is filled in."""
+
+PROMPT_BYTES = 4_000
+LINE_BYTES = 300
+"""Of a description. What a memory is about is said in one line, and all of them are paid for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A line of the manifest (SPEC F10)."""
+
+    key: str
+    kind: str
+    modified: datetime
+    description: str
+
+    def __str__(self) -> str:
+        kind = f"[{self.kind}] " if self.kind else ""
+        about = cut_bytes(" ".join(self.description.split()), LINE_BYTES)
+        return f"- {kind}{self.key} ({self.modified.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}): {about}"
+
+
+def answer_format(count: int) -> JsonObject:
+    """What the answer must look like, as the Messages API takes it."""
+    files = {"type": "array", "items": {"type": "string"}, "description": f"at most {count} names"}
+    schema = {
+        "type": "object",
+        "properties": {"files": files},
+        "required": ["files"],
+        "additionalProperties": False,
+    }
+    return freeze_object({"format": {"type": "json_schema", "schema": schema}})
+
+
+def render_question(instruction: str, prompt: str, manifest: Sequence[Listed], count: int) -> str:
+    """What the model is asked. Neither the prompt nor a description is an instruction to it."""
+    lines = fenced("notes", "\n".join(map(str, manifest)))
+    asked = fenced("request", cut_bytes(prompt, PROMPT_BYTES))
+    return f"{asked}\n\n{lines}\n\n{instruction.replace('{count}', str(count))}"
+
+
+def read_choice(answer: str, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Those that the answer names, in its order, each once; a name that was not offered is dropped."""
+    by_key = {one.key: one for one in candidates}
+    start, end = answer.find("{"), answer.rfind("}")
+    try:
+        read: object = json.loads(answer[start : end + 1]) if start >= 0 else {}
+    except ValueError:
+        return ()
+    named: object = cast("dict[str, object]", read).get("files") if isinstance(read, dict) else None
+    listed = cast("list[object]", named) if isinstance(named, list) else []
+    keys = dict.fromkeys(name for name in listed if isinstance(name, str) and name in by_key)
+    return tuple(by_key[key] for key in keys)

@@ -1,0 +1,127 @@
+"""Finding memories for a prompt: the index follows the directory, and what is found is checked before use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sevenfold.core.clock import Clock
+from sevenfold.core.events import Emit
+from sevenfold.core.memory_uses import NO_USES, Use
+from sevenfold.layers.recall import Candidate
+from sevenfold.layers.recall_side import Listed
+from sevenfold.layers.recall_text import Recalled
+from sevenfold.run.verify import Verifier, describe_broken
+from sevenfold.search.encoders import find_encoder
+from sevenfold.search.memory_index import Found, MemoryIndex
+from sevenfold.store.memory_changes import Stored
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_marks import MarkBook
+from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.project import Project
+
+CHECKING = timedelta(milliseconds=100)
+"""For all memories of one prompt. What time did not suffice for falls back on the last check's mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Where a project's memories are found."""
+
+    project: Project
+    memory: MemoryDir
+    home: Path
+    """Where the weights of the encoder lie."""
+    root: Path
+    """What memories speak of."""
+
+
+class Finder:
+    """Over one memory directory. Every method blocks; one thread at a time, `embed` aside."""
+
+    def __init__(self, library: Library, clock: Clock, emit: Emit) -> None:
+        self._library, self._clock, self._emit = library, clock, emit
+        control = library.project.control
+        self._index = MemoryIndex.open(control, emit=emit)
+        self._uses, self._marks = UseBook(control, emit=emit), MarkBook(control, emit=emit)
+        self._verifier = Verifier(library.root)
+        self._stored: Mapping[str, Stored] = {}
+        self._generation: int | None = None
+
+    def close(self) -> None:
+        self._index.close()
+
+    def load_encoder(self) -> bool:
+        """From now on find by meaning as well, if that was set up. Takes up to a second."""
+        encoder = find_encoder(self._library.home, emit=self._emit)
+        if encoder is not None:
+            self._follow()
+            self._index.use(encoder, self._stored.values())
+        return encoder is not None
+
+    @property
+    def has_meanings(self) -> bool:
+        return self._index.has_meanings
+
+    def embed(self) -> int:
+        """Compute some of the vectors that are missing; how many are left. For any thread."""
+        return self._index.embed()
+
+    def find(self, prompt: str, limit: int) -> tuple[Candidate, ...]:
+        """What the prompt may be about, the best first."""
+        self._follow()
+        found = self._index.rank(prompt, limit)
+        uses, now = self._uses.read(), self._clock.now()
+        return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
+
+    def list(self, keys: Iterable[str]) -> tuple[Listed, ...]:
+        """Lines of a manifest."""
+        stored = [self._stored[key] for key in keys]
+        return tuple(
+            Listed(one.memory.key, one.memory.kind, one.modified, one.memory.description) for one in stored
+        )
+
+    def take(self, chosen: Sequence[Candidate]) -> tuple[Recalled, ...]:
+        """These as they go into a view, checked against the project."""
+        each = CHECKING / max(1, len(chosen))
+        marks = self._marks.read()
+        taken: list[Recalled] = []
+        for one in chosen:
+            stored = self._stored[one.key]
+            broken = describe_broken(self._verifier.verify(stored.memory.body, each))
+            mark = marks.get(one.key)
+            if not broken and mark is not None and mark.sha256 == stored.sha256 and mark.broken:
+                broken = f"could not be confirmed on {mark.at:%Y-%m-%d}: {', '.join(mark.broken)}"
+            path = str(self._library.memory.path / one.key)
+            body = stored.memory.body
+            taken.append(Recalled(one.key, path, body, stored.modified, stored.origin, broken))
+        return tuple(taken)
+
+    def count(self, keys: Iterable[str], now: datetime) -> None:
+        """They were put before the model."""
+        self._uses.add([Use(key, "recalled") for key in keys], now)
+
+    def _follow(self) -> None:
+        generation = self._library.memory.generation()
+        if generation != self._generation:
+            stored = self._library.memory.scan(limit=None)
+            self._stored = {one.memory.key: one for one in stored}
+            self._index.update(stored)
+            self._generation = generation
+
+    def _candidate(self, found: Found, warmth: float) -> Candidate:
+        memory = self._stored[found.key].memory
+        return Candidate(
+            memory.key,
+            memory.kind,
+            memory.name,
+            memory.description,
+            memory.body,
+            found.overlap.share,
+            found.overlap.rare_words,
+            found.meaning,
+            warmth,
+            found.overlap.words,
+        )

@@ -1,0 +1,215 @@
+"""Layer 5 in a session's view: memories that a prompt is about, appended once behind it and never edited.
+
+The search runs while the request is being made ready, and a request waits for it no longer than its budget:
+what is found later comes with the next. Whatever goes wrong is told, and the request goes on without.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+
+from sevenfold.core.events import MemoryRecalled, RecallSkipped
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Message, Text, ToolUse
+from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.layers.context_sources import REMINDER
+from sevenfold.layers.recall import Candidate, RecallFacts, certainty, choose_recalled, fit, offered
+from sevenfold.layers.recall_side import KIND, MAX_TOKENS, answer_format, read_choice, render_question
+from sevenfold.layers.recall_text import Recalled, find_surfaced, render_recalled
+from sevenfold.providers.provider import Provider
+from sevenfold.request.finding import Finder
+from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.placement import speaks
+from sevenfold.request.remembered import Remembered
+from sevenfold.store.offload import durably
+from sevenfold.store.records import AsideRecord
+
+RECENT_MESSAGES = 12
+"""In which a tool counts as being in use: about six rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """Memories on their way into the view."""
+
+    candidates: tuple[Candidate, ...]
+    memories: tuple[Recalled, ...]
+    ranked_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class SideQuery:
+    """Who is asked to choose, and how."""
+
+    provider: Provider
+    model: str
+    instruction: str
+
+
+class Recalling:
+    """The recall of one conversation."""
+
+    def __init__(self, path: RequestPath, remembered: Remembered, side: SideQuery | None = None) -> None:
+        self._path, self._remembered, self._side = path, remembered, side
+        self._settings = path.around.settings.recall
+        self._emit = path.around.emit
+        self._seen = len(path.entries)
+        """Messages of the history that were looked at, those of a session that is taken up again included."""
+        self._finder: Finder | None = None
+        self._search: asyncio.Task[None] | None = None
+        self._asides: set[asyncio.Task[None]] = set()
+        """What nobody waits for: vectors that are still missing, counts of what was used."""
+        self._is_kept_up = False
+        self._found: list[_Choice] = []
+        self._is_late = False
+
+    def begin(self) -> None:
+        """Look for what the user has just asked about, if they asked anything."""
+        if not self._settings.enabled:
+            return
+        # A caller may have taken messages back.
+        self._seen = min(self._seen, len(self._path.entries))
+        prompt = "\n".join(_asked([entry.message for entry in self._path.entries[self._seen :]]))
+        self._seen = len(self._path.entries)
+        if prompt.strip():
+            self._search = asyncio.create_task(self._look(prompt, self._search))
+
+    async def append(self) -> None:
+        """Put what was found behind what was said; wait for it no longer than the budget allows."""
+        search = self._search
+        if search is not None:
+            done, _ = await asyncio.wait({search}, timeout=self._settings.budget_ms / 1000)
+            if done:
+                self._search = None
+            elif not self._is_late:
+                waited = f"nothing was found within {self._settings.budget_ms} ms"
+                self._emit(RecallSkipped(f"{waited}; what is found comes with a later request"))
+        found, self._found = self._found, []
+        for choice in found:
+            self._show(choice)
+            self._beside(self._count([one.key for one in choice.candidates]))
+        self._is_late = self._search is not None
+
+    async def close(self) -> None:
+        """Wait for what is under way, which is short, and let go of the files."""
+        tasks = [*self._asides, *([self._search] if self._search else [])]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._finder is not None:
+            await durably(self._finder.close)
+
+    async def _look(self, prompt: str, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        try:
+            await self._choose(prompt)
+        except Exception as error:  # a layer that fails is told of, and the request goes on
+            self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
+
+    async def _choose(self, prompt: str) -> None:
+        finder = await durably(self._find_finder)
+        if finder is None:
+            return
+        settings, facts = self._settings, self._facts()
+        found = await durably(lambda: finder.find(prompt, settings.candidates))
+        ranked_by = "words and meanings" if finder.has_meanings else "words"
+        sure = choose_recalled(found, facts, settings)
+        await self._take(finder, sure, ranked_by)
+        open_to = offered(found, facts)
+        if self._side is not None and settings.side_query and open_to:
+            chosen = await self._ask(self._side, finder, prompt, open_to)
+            more = [one for one in chosen if one not in sure]
+            await self._take(finder, fit(more, self._facts(), settings), "side query")
+        if not self._is_kept_up:
+            self._is_kept_up = True
+            self._beside(self._keep_up(finder))
+
+    async def _take(self, finder: Finder, chosen: Sequence[Candidate], ranked_by: str) -> None:
+        if chosen:
+            memories = await durably(lambda: finder.take(chosen))
+            self._found.append(_Choice(tuple(chosen), memories, ranked_by))
+
+    async def _ask(
+        self, side: SideQuery, finder: Finder, prompt: str, candidates: Sequence[Candidate]
+    ) -> tuple[Candidate, ...]:
+        count = self._settings.max_files
+        manifest = finder.list(one.key for one in candidates)
+        asked = Message("user", render_question(side.instruction, prompt, manifest, count))
+        params = JsonObject({"output_config": answer_format(count)})
+        frame = Frame(side.model, MAX_TOKENS, params=params)
+        reply = await side.provider.send(ModelRequest(frame, (asked,), who=KIND))
+        return read_choice(reply.text, candidates)[:count]
+
+    async def _keep_up(self, finder: Finder) -> None:
+        """Once a session: have meanings at hand from the next prompt on, and compute what is missing."""
+        if self._settings.vectors and await durably(finder.load_encoder):
+            while await durably(finder.embed):
+                pass
+
+    async def _count(self, keys: Sequence[str]) -> None:
+        finder, now = self._finder, self._path.around.clock.now()
+        if finder is not None:
+            await durably(lambda: finder.count(keys, now))
+
+    def _beside(self, work: Coroutine[None, None, None]) -> None:
+        async def run() -> None:
+            try:
+                await work
+            except Exception as error:
+                self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
+
+        task = asyncio.create_task(run())
+        self._asides.add(task)
+        task.add_done_callback(self._asides.discard)
+
+    def _find_finder(self) -> Finder | None:
+        """Opened with the first prompt of a project that has a memory."""
+        if self._finder is None:
+            library = self._remembered.library()
+            around = self._path.around
+            self._finder = Finder(library, around.clock, around.emit) if library else None
+        return self._finder
+
+    def _facts(self) -> RecallFacts:
+        surfaced = find_surfaced(self._path.shown.messages())
+        waiting = [one for choice in self._found for one in choice.candidates]
+        return RecallFacts(
+            frozenset([*(one.key for one in surfaced), *(one.key for one in waiting)]),
+            sum(one.size_bytes for one in (*surfaced, *waiting)),
+            _tools([entry.message for entry in self._path.entries[-RECENT_MESSAGES:]]),
+        )
+
+    def _show(self, choice: _Choice) -> None:
+        now, settings = self._path.around.clock.now(), self._settings
+        text = render_recalled(choice.memories, now, settings.file_bytes)
+        # Of the user's side and never the system's: a memory is evidence, and has no more say than that.
+        message = Message("user", (Text(text),))
+        self._path.around.journal.add(AsideRecord(message, "memory"))
+        self._path.show(message, "memory")
+        for one in choice.candidates:
+            percent = round(100 * certainty(one))
+            size = min(one.size_bytes, settings.file_bytes)
+            self._emit(MemoryRecalled(one.key, percent, choice.ranked_by, size, self._is_late))
+
+
+def _asked(messages: Sequence[Message]) -> list[str]:
+    """What a person has said in them, reminders of programs aside."""
+    return [
+        block.text
+        for message in messages
+        if speaks(message)
+        for block in message.blocks
+        if isinstance(block, Text) and not block.text.lstrip().startswith(f"<{REMINDER}>")
+    ]
+
+
+def _tools(messages: Sequence[Message]) -> frozenset[str]:
+    """Names of the tools in use, and of the parts that a server's tool is named by."""
+    used = (
+        block.name.lower() for message in messages for block in message.blocks if isinstance(block, ToolUse)
+    )
+    return frozenset(part for name in used for part in (name, *name.split("__")) if part)

@@ -1,0 +1,56 @@
+"""The memories that a session reads: its owner's directory, or one opened when there is something to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+
+from sevenfold.core.memories import INDEX
+from sevenfold.layers.context_sources import ContextSource
+from sevenfold.request.finding import Library
+from sevenfold.request.opening import Opened
+from sevenfold.store.memory_dir import MemoryDir
+
+
+class Remembered:
+    """Of one session. Every method blocks on the disk."""
+
+    def __init__(self, opened: Opened, memory: MemoryDir | None = None) -> None:
+        self._opened, self._memory = opened, memory
+        self._owned: MemoryDir | None = None
+        self._lock = Lock()
+
+    def library(self) -> Library | None:
+        """None where memory is switched off, or nothing was ever remembered."""
+        opened, memory = self._opened, self._find()
+        if memory is None or opened.project is None:
+            return None
+        home, root = opened.instructions.home, opened.instructions.root or opened.project.root
+        return Library(opened.project, memory, home, Path(root))
+
+    def index(self) -> tuple[ContextSource, ...]:
+        """The index as context says it (SPEC F2); nothing where there is none."""
+        memory = self._find()
+        found = memory.index_text() if memory is not None else None
+        if memory is None or found is None or not found.text.strip():
+            return ()
+        text = f"{found.text.rstrip()}\n{found.warning}".rstrip()
+        return (ContextSource("memory", text, str(memory.path / INDEX)),)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._owned is not None:
+                self._owned.close()
+                self._owned = self._memory = None
+
+    def _find(self) -> MemoryDir | None:
+        around, project = self._opened.around, self._opened.project
+        if project is None or not around.settings.memory.enabled:
+            return None
+        with self._lock:
+            if self._memory is None and project.memory.names():
+                trusts = around.settings.memory.trust_outside
+                self._memory = self._owned = MemoryDir(
+                    project, clock=around.clock, emit=around.emit, trusts_outside=trusts
+                )
+            return self._memory

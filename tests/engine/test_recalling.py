@@ -1,0 +1,281 @@
+"""Recall in a session: appended once behind the prompt, in time or later, known again after a resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from threading import Event as Gate
+
+import pytest
+
+from sevenfold.blocking import Session
+from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import DiskFull
+from sevenfold.core.events import MemoryRecalled, RecallSkipped
+from sevenfold.core.memories import write_memory
+from sevenfold.core.messages import Message, Text
+from sevenfold.core.provenance import Origin
+from sevenfold.layers.context_sources import is_context
+from sevenfold.layers.recall import Candidate
+from sevenfold.layers.recall_text import find_surfaced
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.request.finding import Finder
+from sevenfold.store.memory_changes import ANYTHING, Remove, Write
+from sevenfold.store.memory_dir import MemoryDir
+from tests.engine.talk import FRAME, Listener, call, reply, result
+
+ASKED = "How many attempts does the retrier make?"
+SAID = Origin("agent", "the user asked for it", said_by="user")
+PATIENT = {"budget_ms": 60_000, "vectors": False}
+Open = Callable[..., Session]
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def memory(tmp_path: Path, clock: ManualClock) -> Generator[MemoryDir]:
+    environ = {"HOME": str(tmp_path / "home")}
+    with MemoryDir.for_project(tmp_path, environ=environ, clock=clock) as memory:
+        yield memory
+
+
+def write(memory: MemoryDir, **bodies: str) -> None:
+    changes = [
+        Write(f"{name}.md", write_memory(name, body.partition(".")[0], "project", body), ANYTHING)
+        for name, body in bodies.items()
+    ]
+    memory.commit(changes, SAID)
+
+
+@pytest.fixture
+def filled(memory: MemoryDir) -> MemoryDir:
+    write(
+        memory,
+        retries="The retrier makes seven attempts, and the upstream counts them.",
+        colours="Charts use the palette of the brand.",
+    )
+    return memory
+
+
+@pytest.fixture
+def opened(tmp_path: Path, listener: Listener, clock: ManualClock, request: pytest.FixtureRequest) -> Open:
+    def open_one(
+        session: str | None = None, *, provider: ScriptedProvider | None = None, **recall: object
+    ) -> Session:
+        found = Session.open(
+            FRAME,
+            project=tmp_path,
+            session=session,
+            provider=provider,
+            settings={"recall": PATIENT | recall},
+            environ={"HOME": str(tmp_path / "home")},
+            emit=listener,
+            clock=clock,
+        )
+        request.addfinalizer(found.close)
+        return found
+
+    return open_one
+
+
+def ask(session: Session, text: str = ASKED) -> tuple[Message, ...]:
+    session.history.append(Message("user", text))
+    return tuple(session.prepare().request.messages)
+
+
+def answer(session: Session, number: int) -> None:
+    session.record(reply(Message("assistant", f"answer {number}"), number))
+
+
+def keys(messages: tuple[Message, ...]) -> list[str]:
+    return [one.key for one in find_surfaced(messages)]
+
+
+def text_of(message: Message) -> str:
+    return "\n".join(block.text for block in message.blocks if isinstance(block, Text))
+
+
+@pytest.mark.usefixtures("filled")
+def test_what_the_prompt_is_about_is_appended_behind_it(opened: Open, listener: Listener) -> None:
+    session = opened()
+    prompt, recalled = ask(session)
+    assert prompt == Message("user", ASKED)
+    assert keys((recalled,)) == ["retries.md"]
+    assert "seven attempts" in text_of(recalled)
+    assert recalled.role == "user"
+    assert tuple(session.history) == (prompt,)
+    told = [event for event in listener.events if isinstance(event, MemoryRecalled)]
+    assert [(one.key, one.ranked_by, one.is_late) for one in told] == [("retries.md", "words", False)]
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_prompt_about_nothing_known_brings_nothing(opened: Open, listener: Listener) -> None:
+    assert ask(opened(), "Please rename the module of the parser") == (
+        Message("user", "Please rename the module of the parser"),
+    )
+    assert not [event for event in listener.events if isinstance(event, (MemoryRecalled, RecallSkipped))]
+
+
+def test_a_project_without_memories_is_left_alone(opened: Open, tmp_path: Path) -> None:
+    assert ask(opened()) == (Message("user", ASKED),)
+    assert not list((tmp_path / "home").rglob("recall"))
+
+
+@pytest.mark.usefixtures("filled")
+def test_switched_off_nothing_is_recalled(opened: Open) -> None:
+    assert ask(opened(enabled=False)) == (Message("user", ASKED),)
+
+
+@pytest.mark.usefixtures("filled")
+def test_asked_again_the_same_view_is_handed_out(opened: Open) -> None:
+    session = opened()
+    first = ask(session)
+    assert tuple(session.prepare().request.messages) == first
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_memory_is_recalled_once_and_everything_stays_where_it_was(opened: Open) -> None:
+    session = opened()
+    views: list[tuple[Message, ...]] = []
+    for number in range(3):
+        views.append(ask(session))
+        answer(session, number)
+    assert keys(views[-1]) == ["retries.md"]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(views))
+
+
+def test_results_of_tools_are_no_prompt(opened: Open, memory: MemoryDir) -> None:
+    session = opened()
+    ask(session, "go on")
+    session.record(call(1))
+    write(memory, retries="The retrier makes seven attempts.")
+    session.history.append(result(1, ASKED))
+    assert keys(tuple(session.prepare().request.messages)) == []
+
+
+def test_a_memory_that_was_written_meanwhile_is_found_and_one_that_is_gone_is_not(
+    opened: Open, filled: MemoryDir
+) -> None:
+    session = opened()
+    ask(session, "hello")
+    answer(session, 1)
+    write(filled, deploys="Deploys to staging go through the blue pipeline.")
+    filled.commit([Remove("retries.md", ANYTHING)], SAID)
+    assert keys(ask(session, f"{ASKED} And how do deploys reach staging, by which pipeline?")) == [
+        "deploys.md"
+    ]
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_session_that_is_taken_up_again_knows_what_it_recalled(opened: Open) -> None:
+    session = opened()
+    first = ask(session)
+    answer(session, 1)
+    session.close()
+    again = ask(opened(session.id))
+    assert again[: len(first)] == first
+    assert keys(again) == ["retries.md"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_after_a_boundary_a_memory_that_is_no_longer_in_view_may_come_again(opened: Open) -> None:
+    session = opened()
+    ask(session)
+    session.record(reply(Message("assistant", "It makes seven. " * 2_000), 1))
+    session.compact()
+    assert keys(ask(session)) == ["retries.md"]
+
+
+@pytest.mark.usefixtures("filled")
+def test_what_is_found_too_late_comes_with_the_next_request(
+    opened: Open, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, find = Gate(), Finder.find
+
+    def slowly(self: Finder, prompt: str, limit: int) -> tuple[Candidate, ...]:
+        gate.wait(60)
+        return find(self, prompt, limit)
+
+    monkeypatch.setattr(Finder, "find", slowly)
+    session = opened(budget_ms=1)
+    first = ask(session)
+    assert first == (Message("user", ASKED),)
+    assert any(isinstance(event, RecallSkipped) for event in listener.events)
+    session.record(call(1))
+    gate.set()
+    view = first
+    for number in range(1, 100):
+        # A request waits a millisecond, so it takes some until the search has had its turn.
+        session.history.append(result(number, "done"))
+        view = tuple(session.prepare().request.messages)
+        session.record(call(number + 1))
+        if keys(view):
+            break
+    assert view[0] == Message("user", ASKED)
+    assert keys(view) == ["retries.md"]
+    assert [event.is_late for event in listener.events if isinstance(event, MemoryRecalled)] == [True]
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_disk_that_fails_costs_the_memory_and_not_the_request(
+    opened: Open, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise DiskFull("no space left")
+
+    monkeypatch.setattr(Finder, "find", fail)
+    assert ask(opened()) == (Message("user", ASKED),)
+    told = [event for event in listener.events if isinstance(event, RecallSkipped)]
+    assert "no space left" in told[0].reason
+
+
+@pytest.mark.usefixtures("filled")
+def test_an_old_memory_says_how_old_it_is(opened: Open, clock: ManualClock) -> None:
+    clock.pass_time(timedelta(days=40))
+    recalled = ask(opened())[-1]
+    assert "the user's words, written 40 days ago" in text_of(recalled)
+    assert "verify" in text_of(recalled)
+
+
+def test_a_memory_that_names_a_file_which_is_gone_says_so(opened: Open, memory: MemoryDir) -> None:
+    write(memory, retries="The retrier makes seven attempts, see `src/net/retrier.py`.")
+    assert "could not be confirmed: src/net/retrier.py" in text_of(ask(opened())[-1])
+
+
+def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: MemoryDir) -> None:
+    write(filled, budget="The upstream bans whoever asks an eighth time.")
+    asked = "What happens upstream?"
+    provider = ScriptedProvider([say('{"files": ["budget.md", "nowhere.md"]}')])
+    session = opened(provider=provider, side_query=True)
+    view = ask(session, asked)
+    assert keys(view) == ["budget.md"]
+    request = provider.requests[0]
+    assert request.who == "recall"
+    assert request.frame.max_tokens == 256
+    assert request.frame.model != FRAME.model
+    assert "output_config" in request.frame.params
+    assert [spent.who for spent in session.spent] == ["recall"]
+
+
+def test_the_index_is_context_and_only_its_new_lines_are_appended(opened: Open, filled: MemoryDir) -> None:
+    session = opened(enabled=False)
+    session.add_context()
+    first = ask(session, "hello")
+    assert is_context(first[0])
+    assert "(retries.md)" in text_of(first[0])
+    answer(session, 1)
+    write(filled, deploys="Deploys go through the blue pipeline.")
+    second = ask(session, "more")
+    assert second[: len(first)] == first
+    assert "(deploys.md)" in text_of(second[-1])
+    assert "(retries.md)" not in text_of(second[-1])
