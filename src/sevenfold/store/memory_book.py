@@ -69,7 +69,8 @@ class MemoryBook:
                 self.log.forget()
                 added = self.log.append(entries)
             for found in added:
-                self.log.remember(found)
+                if found.place.offset == self.state.end:
+                    self._take(found)
             self.refresh()
             return added
 
@@ -136,4 +137,8 @@ class MemoryBook:
 
     def _read_on(self) -> None:
         for found in self.log.read(self.state.end):
-            self.state.take(found)
+            self._take(found)
+
+    def _take(self, found: Found) -> None:
+        self.log.remember(found)
+        self.state.take(found)

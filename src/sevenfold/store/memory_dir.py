@@ -242,7 +242,7 @@ class MemoryDir:
             found = [found.entry for found in self._book.log.read(before)]
         return tuple(entry.told() for entry in found if isinstance(entry, Logged))
 
-    def log(self, key: str | None = None, limit: int = 50) -> tuple[Transaction, ...]:
+    def log(self, key: str | None = None, limit: int | None = 50) -> tuple[Transaction, ...]:
         """The last transactions, the newest first: what was done, what waited, and what was taken back."""
         with self._fresh():
             return self._history.log(key, limit)

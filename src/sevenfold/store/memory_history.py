@@ -42,7 +42,7 @@ class MemoryHistory:
     def __init__(self, book: MemoryBook) -> None:
         self._book = book
 
-    def log(self, key: str | None, limit: int) -> tuple[Transaction, ...]:
+    def log(self, key: str | None, limit: int | None) -> tuple[Transaction, ...]:
         """The last transactions, the newest first; those that speak of `key` alone."""
         entries = (entry for entry in self._entries() if key is None or _speaks_of(entry, key))
         return tuple(entry.told() for entry in reversed(deque(entries, maxlen=limit)))

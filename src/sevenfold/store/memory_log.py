@@ -16,7 +16,6 @@ from sevenfold.core.events import Emit, LineQuarantined
 from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_records import LogEntry, Logged, Stamp, read_entry, to_record
-from sevenfold.store.record_lines import read_line
 from sevenfold.store.transcript import Place, Transcript
 
 LOG = "log"
@@ -26,8 +25,9 @@ HEAD_BYTES = 64
 """Checksum, kind and id of a line."""
 
 _CHUNK_BYTES = 1024 * 1024
-_REMEMBERED = 4
-"""Transactions kept as they were read: one that brought a thousand memories is asked for each of them."""
+_REMEMBERED_BYTES = 4 * 1024 * 1024
+"""Of transactions kept as they were read: what others did last is asked for next, and one that brought a
+thousand memories is asked for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class MemoryLog:
     def __init__(self, folder: Folder, emit: Emit) -> None:
         self._folder, self._emit = folder, emit
         self._writer: Transcript | None = None
-        self._remembered: dict[int, Logged] = {}
+        self._remembered: dict[int, Found] = {}
+        self._held_bytes = 0
 
     def close(self) -> None:
         writer, self._writer = self._writer, None
@@ -94,8 +95,8 @@ class MemoryLog:
     def read_at(self, place: Place) -> Logged:
         """The transaction at a place; `FileDamaged` where there is none."""
         known = self._remembered.get(place.offset)
-        if known is not None:
-            return known
+        if known is not None and isinstance(known.entry, Logged):
+            return known.entry
         data = self._folder.read_range(FILE, place.offset, place.length_bytes)
         entry = self._parsed(data.removesuffix(b"\n"), place.offset)
         if isinstance(entry, Logged):
@@ -108,10 +109,13 @@ class MemoryLog:
 
     def remember(self, found: Found) -> None:
         """Keep a transaction at hand for whoever asks for its texts."""
-        if isinstance(found.entry, Logged):
-            self._remembered[found.place.offset] = found.entry
-        while len(self._remembered) > _REMEMBERED:
-            del self._remembered[next(iter(self._remembered))]
+        if not isinstance(found.entry, Logged) or found.place.offset in self._remembered:
+            return
+        self._remembered[found.place.offset] = found
+        self._held_bytes += found.place.length_bytes
+        while self._held_bytes > _REMEMBERED_BYTES and len(self._remembered) > 1:
+            oldest = self._remembered.pop(next(iter(self._remembered)))
+            self._held_bytes -= oldest.place.length_bytes
 
     def append(self, entries: Sequence[LogEntry]) -> list[Found]:
         """Add lines, which are in the kernel's hands on return; `sync` makes them durable."""
@@ -135,6 +139,7 @@ class MemoryLog:
     def forget(self) -> None:
         """Somebody put another file there: nothing that is known of this one holds."""
         self._remembered.clear()
+        self._held_bytes = 0
         self.close()
 
     def _opened(self) -> Transcript:
@@ -148,7 +153,7 @@ class MemoryLog:
 
     def _parsed(self, line: bytes, offset: int) -> LogEntry | None:
         try:
-            return read_entry(read_line(line))
+            return read_entry(line)
         except WireError as error:
             self._emit(LineQuarantined(f"{self._folder.path}/{FILE}", offset, len(line) + 1, str(error)))
             return None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias, cast
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import Json, JsonObject, freeze_object
-from sevenfold.core.provenance import SAID_BY, TAINTS, WHO, Origin
+from sevenfold.core.json import JsonObject, freeze_object
+from sevenfold.core.provenance import SAID_BY, TAINTS, WHO, Origin, SaidBy, Taint, Who
 from sevenfold.store.memory_changes import KINDS, Change, Kind, Transaction, TransactionId
-from sevenfold.store.record_lines import write_line
+from sevenfold.store.record_lines import is_whole, write_line
 from sevenfold.store.records import Record, RecordId, UnknownRecord, new_id
 
 TRANSACTION = "memory"
@@ -102,6 +103,7 @@ class Upkeep:
 
 
 LogEntry: TypeAlias = Logged | Upkeep
+_Wire: TypeAlias = "dict[str, object]"
 
 
 def begin_log(at: datetime) -> Upkeep:
@@ -144,32 +146,34 @@ def spell(entry: LogEntry) -> bytes:
     return write_line(to_record(entry))
 
 
-def read_entry(record: Record) -> LogEntry | None:
-    """What a record says; None for a kind of a newer version. `WireError` where it makes no sense."""
-    body = record.body
-    if not isinstance(body, UnknownRecord) or not isinstance(body.wire, JsonObject):
-        return None
-    if body.kind == TRANSACTION:
-        return _read_logged(record, body.wire)
-    if body.kind != UPKEEP:
-        return None
-    files = _object(body.wire, "files")
-    return Upkeep(
-        _whole(body.wire, "upto"),
-        record.at,
-        {key: read_placement(item) for key, item in files.items()},
-        _text(body.wire, "boot"),
-    )
+def read_entry(line: bytes) -> LogEntry | None:
+    """What a line says; None for a kind of a newer version. `WireError` where it is damaged.
+
+    Every process reads every line, so it is parsed as it is: who changed it has changed its checksum.
+    """
+    if not is_whole(line):
+        raise WireError("its checksum does not fit")
+    try:
+        wire = cast("_Wire", json.loads(line))
+        kind, value, at = wire["k"], cast("_Wire", wire["v"]), datetime.fromisoformat(str(wire["at"]))
+        if kind == TRANSACTION:
+            return _read_logged(TransactionId(str(wire["id"])), at, value)
+        if kind != UPKEEP:
+            return None
+        files = cast("_Wire", value["files"])
+        placed = {key: read_placement(item) for key, item in files.items()}
+        return Upkeep(_whole(value["upto"]), at, placed, _text(value["boot"]))
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise WireError(f"it makes no sense: {error!r}") from error
 
 
 def write_placement(placement: Placement) -> list[object]:
     return [placement.sha256, *_write_stamp(placement.stamp)]
 
 
-def read_placement(wire: Json) -> Placement:
-    if not isinstance(wire, tuple) or not wire or not isinstance(wire[0], str | None):
-        raise WireError(f"{wire!r:.80} is no placement")
-    return Placement(wire[0], _read_stamp(wire[1:]))
+def read_placement(wire: object) -> Placement:
+    sha256, *stamp = cast("list[object]", wire)
+    return Placement(None if sha256 is None else _text(sha256), _read_stamp(stamp))
 
 
 def write_origin(origin: Origin) -> dict[str, object]:
@@ -183,21 +187,17 @@ def write_origin(origin: Origin) -> dict[str, object]:
     return told | {key: value for key, value in rest.items() if value}
 
 
-def read_origin(wire: Json) -> Origin:
-    if not isinstance(wire, JsonObject):
-        raise WireError("its origin is no object")
-    who, said = _text(wire, "who"), _text(wire, "said_by")
-    taint = frozenset(_texts(wire, "taint"))
-    if who not in WHO or said not in SAID_BY or not taint <= set(TAINTS):
-        raise WireError(f"its origin is {who!r}, {said!r}, {sorted(taint)!r}; a newer version may know it")
+def read_origin(wire: object) -> Origin:
+    """`ValueError` for an origin that only a newer version can know."""
+    fields = cast("_Wire", wire)
     return Origin(
-        next(known for known in WHO if known == who),
-        _text(wire, "why"),
-        _maybe_text(wire, "session") or "",
-        _texts(wire, "messages"),
-        next(known for known in SAID_BY if known == said),
-        frozenset(known for known in TAINTS if known in taint),
-        wire.get("accepted") is True,
+        WHO[WHO.index(cast("Who", fields["who"]))],
+        _text(fields["why"]),
+        _text(fields.get("session", "")),
+        _texts(fields.get("messages", ())),
+        SAID_BY[SAID_BY.index(cast("SaidBy", fields["said_by"]))],
+        frozenset(TAINTS[TAINTS.index(cast("Taint", item))] for item in _texts(fields.get("taint", ()))),
+        fields.get("accepted") is True,
     )
 
 
@@ -226,39 +226,30 @@ def _write_change(change: LoggedChange) -> dict[str, object]:
     return fields
 
 
-def _read_logged(record: Record, wire: JsonObject) -> Logged:
-    kind, changes = _text(wire, "kind"), wire.get("changes")
-    if kind not in KINDS or not isinstance(changes, tuple):
-        raise WireError(f"a transaction of kind {kind!r}; a newer version may know it")
+def _read_logged(id_: TransactionId, at: datetime, wire: _Wire) -> Logged:
     return Logged(
-        TransactionId(record.id),
-        record.at,
-        next(known for known in KINDS if known == kind),
-        read_origin(wire.get("origin")),
-        tuple(_read_change(change) for change in changes),
-        _maybe_text(wire, "of") or "",
-        _maybe_text(wire, "reason") or "",
-        _texts(wire, "settles"),
+        id_,
+        at,
+        KINDS[KINDS.index(cast("Kind", wire["kind"]))],
+        read_origin(wire["origin"]),
+        tuple([_read_change(change) for change in cast("list[_Wire]", wire["changes"])]),
+        _text(wire.get("of", "")),
+        _text(wire.get("reason", "")),
+        _texts(wire.get("settles", ())),
     )
 
 
-def _read_change(wire: Json) -> LoggedChange:
-    if not isinstance(wire, JsonObject):
-        raise WireError("one of its changes is no object")
-    origin, at, stamp = wire.get("origin"), _maybe_text(wire, "at"), wire.get("stamp")
-    try:
-        when = None if at is None else datetime.fromisoformat(at)
-    except ValueError as error:
-        raise WireError(f"its time {at!r} is none") from error
+def _read_change(wire: _Wire) -> LoggedChange:
+    origin, at, stamp, order = wire.get("origin"), wire.get("at"), wire.get("stamp"), wire.get("order")
     return LoggedChange(
-        _text(wire, "key"),
-        _maybe_text(wire, "before"),
-        _maybe_text(wire, "after"),
-        _maybe_text(wire, "text"),
+        _text(wire["key"]),
+        _maybe_text(wire["before"]),
+        _maybe_text(wire["after"]),
+        _maybe_text(wire.get("text")),
         None if origin is None else read_origin(origin),
-        when,
-        _read_stamp(stamp) if isinstance(stamp, tuple) else None,
-        None if wire.get("order") is None else _whole(wire, "order"),
+        None if at is None else datetime.fromisoformat(_text(at)),
+        None if stamp is None else _read_stamp(stamp),
+        None if order is None else _whole(order),
     )
 
 
@@ -266,42 +257,26 @@ def _write_stamp(stamp: Stamp | None) -> list[object]:
     return [] if stamp is None else [stamp.size_bytes, stamp.modified_ns, stamp.inode]
 
 
-def _read_stamp(wire: tuple[Json, ...]) -> Stamp | None:
-    if not wire:
-        return None
-    if len(wire) != 3 or not all(isinstance(number, int) for number in wire):
-        raise WireError(f"{wire!r:.80} is no stamp of a file")
-    size, modified, inode = cast("tuple[int, int, int]", wire)
-    return Stamp(size, modified, inode)
+def _read_stamp(wire: object) -> Stamp | None:
+    numbers = [_whole(number) for number in cast("list[object]", wire)]
+    return Stamp(*numbers) if numbers else None
 
 
-def _object(wire: JsonObject, key: str) -> JsonObject:
-    value = wire.get(key)
-    if not isinstance(value, JsonObject):
-        raise WireError(f"its {key} is {value!r:.80}; expected an object")
-    return value
-
-
-def _text(wire: JsonObject, key: str) -> str:
-    value = wire.get(key)
+def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise WireError(f"its {key} is {value!r:.80}; expected text")
+        raise TypeError(f"{value!r:.80} is no text")
     return value
 
 
-def _maybe_text(wire: JsonObject, key: str) -> str | None:
-    return None if wire.get(key) is None else _text(wire, key)
+def _maybe_text(value: object) -> str | None:
+    return None if value is None else _text(value)
 
 
-def _texts(wire: JsonObject, key: str) -> tuple[str, ...]:
-    value = wire.get(key, ())
-    if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
-        raise WireError(f"its {key} is no list of texts")
-    return cast("tuple[str, ...]", value)
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple([_text(item) for item in cast("list[object]", value)])
 
 
-def _whole(wire: JsonObject, key: str) -> int:
-    value = wire.get(key)
+def _whole(value: object) -> int:
     if not isinstance(value, int):
-        raise WireError(f"its {key} is {value!r:.80}; expected a number")
+        raise TypeError(f"{value!r:.80} is no number")
     return value

@@ -4,13 +4,13 @@ the files in the folder are known to say.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import WAITS, TransactionId
@@ -206,26 +206,26 @@ def write_state(state: MemoryState) -> bytes:
         "covered": state.covered,
         "boot": state.boot,
     }
-    return write_json(freeze_object(fields))
+    return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def read_state(data: bytes) -> MemoryState:
     """`WireError` for whatever `write_state` did not write: the history is read again then."""
-    wire = read_object(data)
     try:
+        wire = cast("dict[str, object]", json.loads(data))
         if wire["format"] != FORMAT:
             raise WireError(f"its format is {wire['format']!r}")
         return _State(wire).read()
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise WireError(f"it makes no sense: {error!r}") from error
 
 
 class _State:
     """Reads what `write_state` wrote; whatever does not fit raises one of Python's own errors."""
 
-    def __init__(self, wire: JsonObject) -> None:
+    def __init__(self, wire: dict[str, object]) -> None:
         self._wire = wire
-        self._origins = [read_origin(item) for item in cast("tuple[Json, ...]", wire["origins"])]
+        self._origins = [read_origin(item) for item in cast("list[object]", wire["origins"])]
 
     def read(self) -> MemoryState:
         layout = self._wire["layout"]
@@ -242,26 +242,29 @@ class _State:
             waiting={id_: self._pending(item) for id_, item in self._items("waiting")},
             held={key: str(item) for key, item in self._items("held")},
             placed={key: read_placement(item) for key, item in self._items("placed")},
-            stale={str(key) for key in cast("tuple[Json, ...]", self._wire["stale"])},
+            stale=self._names("stale"),
             births={key: int(cast("int", item)) for key, item in self._items("births")},
-            since={str(key) for key in cast("tuple[Json, ...]", self._wire["since"])},
+            since=self._names("since"),
             covered=self._whole("covered"),
             boot=str(self._wire["boot"]),
         )
 
-    def _items(self, key: str) -> Iterable[tuple[str, Json]]:
-        return cast("JsonObject", self._wire[key]).items()
+    def _items(self, key: str) -> Iterable[tuple[str, object]]:
+        return cast("dict[str, object]", self._wire[key]).items()
+
+    def _names(self, key: str) -> set[str]:
+        return set(cast("list[str]", self._wire[key]))
 
     def _whole(self, key: str) -> int:
         return int(cast("int", self._wire[key]))
 
-    def _version(self, wire: Json) -> Version:
+    def _version(self, wire: object) -> Version:
         sha256, at, transaction, origin, offset, length, order = cast(
             "tuple[str, str, str, int, int, int, int]", wire
         )
         when, id_ = datetime.fromisoformat(at), TransactionId(transaction)
         return Version(sha256, when, id_, self._origins[origin], Place(offset, length), order)
 
-    def _pending(self, wire: Json) -> Pending:
+    def _pending(self, wire: object) -> Pending:
         offset, length, is_outside, *keys = cast("tuple[int, int, bool, *tuple[str, ...]]", wire)
         return Pending(Place(offset, length), is_outside, tuple(keys))

@@ -8,11 +8,13 @@ after a crash puts them there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, MemoryBehind, MemoryEdited, MemoryRecovered
 from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import Origin
@@ -36,6 +38,9 @@ from sevenfold.store.memory_state import MemoryState
 from sevenfold.store.mutex import mutex
 
 FILES = "files"
+GLANCE = timedelta(milliseconds=25)
+"""How long one waits for the files before looking whether somebody else has brought them up to date."""
+
 EDIT = Origin("outside edit", "a file was changed past the engine", taint=frozenset(["outside edit"]))
 
 
@@ -53,16 +58,15 @@ class MemoryUpkeep:
 
     def settle(self, offset: int) -> None:
         """Return once the line at `offset` is durable, with its files in place if the disk lets us."""
-        with mutex(self._book.folder, FILES):
-            self._book.refresh()
-            if self._book.state.covered <= offset:
+        with self._alone(offset) as is_ours:
+            if is_ours:
                 self._book.log.sync()
                 self._bring_up_to_date()
 
     def adopt(self) -> None:
         """Begin the history of a folder that has none: what lies there is accepted."""
-        with mutex(self._book.folder, FILES):
-            if not self._book.refresh():
+        with self._alone():
+            if not self._book.state.end:
                 self._book.record(lambda _: [begin_log(self._clock.now()), self._adopted()])
                 self._book.log.sync()
                 self._bring_up_to_date()
@@ -72,8 +76,7 @@ class MemoryUpkeep:
 
         With `check` each is read, also where it looks the same as before.
         """
-        with mutex(self._book.folder, FILES):
-            self._book.refresh()
+        with self._alone():
             state = self._book.state
             behind = len(state.stale)
             for key in sorted({*self._files.keys(), *state.placed, *state.stale} - {INDEX}):
@@ -87,7 +90,7 @@ class MemoryUpkeep:
 
     def purge(self, source: Source) -> Purged:
         """Erase what came from a source, from the history and then from the files."""
-        with mutex(self._book.folder, FILES):
+        with self._alone():
             done = purge(self._book, source, self._clock.now())
             if done.transactions:
                 self._placed.clear()
@@ -100,15 +103,13 @@ class MemoryUpkeep:
         """The same for a few, read only where they look different from what was recorded."""
         odd = [key for key in keys if not self._looks_known(key)]
         if odd:
-            with mutex(self._book.folder, FILES):
-                self._book.refresh()
+            with self._alone():
                 for key in odd:
                     self._look_at(key)
 
     def take_edits(self, keys: Iterable[str], origin: Origin) -> int:
         """Files that a tool of ours changed: recorded as whose they are; where in the history, or -1."""
-        with mutex(self._book.folder, FILES):
-            self._book.refresh()
+        with self._alone():
             offset = -1
             for key in keys:
                 known = self._book.state.holding(key)
@@ -121,6 +122,27 @@ class MemoryUpkeep:
                 self._book.log.sync()
                 self._bring_up_to_date()
             return offset
+
+    @contextmanager
+    def _alone(self, offset: int | None = None) -> Generator[bool]:
+        """Hold the files for the block; or yield False, as others have dealt with the line at `offset`."""
+        left = self._book.folder.patience.mutex
+        while True:
+            with ExitStack() as held:
+                try:
+                    # Anew each time: who waits for long asks ever more rarely, and would wait for ever.
+                    held.enter_context(mutex(self._book.folder, FILES, wait=min(left, GLANCE)))
+                    is_held = True
+                except LockBusy:
+                    left -= GLANCE
+                    if left <= timedelta():
+                        raise
+                    is_held = False
+                self._book.refresh()
+                is_done = offset is not None and self._book.state.covered > offset
+                if is_done or is_held:
+                    yield not is_done
+                    return
 
     def _looks_known(self, key: str) -> bool:
         known = self._book.state.holding(key)
