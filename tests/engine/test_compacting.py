@@ -16,9 +16,9 @@ from tests.engine.talk import FRAME, Listener, call, result
 SUMMARY = "<summary>" + "What was done in the later part, at some length. " * 6 + "</summary>"
 
 
-def step(session: Session, number: int, text: str = "line\n" * 300) -> None:
+def step(session: Session, number: int, text: str = "line\n" * 300, *, tokens: int = 2_000) -> None:
     session.prepare()
-    session.record(call(number, "Read", 2_000, file_path=f"/src/{number}.py"))
+    session.record(call(number, "Read", tokens, file_path=f"/src/{number}.py"))
     session.history.append(result(number, text))
 
 
@@ -37,7 +37,7 @@ def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Pa
     ) as session:
         session.history.append(Message("user", "FIRST WISH of the user"))
         for number in range(6):
-            step(session, number)
+            step(session, number, tokens=2_000 * (number + 1))
         before = session.prepare().request.messages
         session.compact(part=Part("from", 5))
         after = session.prepare()
@@ -86,7 +86,7 @@ def test_a_long_message_is_stored_and_told_once_however_many_rungs_are_tried(tmp
     ) as session:
         session.history.append(Message("user", "a line of what was pasted\n" * 2_000))
         for number in range(4):
-            step(session, number)
+            step(session, number, tokens=2_000 * (number + 8))
         assert session.compact().rung in ("structural", "clip")
     said = [event for event in heard.events if isinstance(event, ResultSpilled)]
     assert len(said) == 1

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from sevenfold.core.catalog import CATALOG, ModelSettings
-from sevenfold.core.errors import PromptTooLong
+from sevenfold.core.errors import InputError, PromptTooLong
+from sevenfold.core.events import Event, HistoryCompacted
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
@@ -43,6 +46,48 @@ def test_every_refusal_is_answered_by_a_view_that_the_provider_takes(tmp_path: P
         shown = asyncio.run(talk(AnthropicProvider(simulator.client(max_retries=0))))
     assert recovered > 1
     assert all(f"Number {number}: " in shown for number in range(24))
+
+
+def test_a_clip_stays_below_its_target_however_much_the_user_has_said(tmp_path: Path) -> None:
+    events: list[Event] = []
+
+    async def talk(provider: AnthropicProvider) -> None:
+        home = {"HOME": str(tmp_path)}
+        opening = Session.open(FRAME, project=tmp_path, provider=provider, environ=home, emit=events.append)
+        async with await opening as session:
+            for number in range(44):
+                session.history.append(Message("user", f"Number {number}: " + "word " * 1_500))
+                view = await session.prepare()
+                try:
+                    reply = await provider.send(view.request)
+                except PromptTooLong as error:
+                    shorter = await session.recover(error)
+                    assert shorter is not None
+                    reply = await provider.send(shorter.request)
+                await session.record(reply)
+
+    tiny = CATALOG.with_overrides({MODEL: ModelSettings(window_tokens=12_000)})
+    with Simulator(lambda _: say("I see."), catalog=tiny) as simulator:
+        asyncio.run(talk(AnthropicProvider(simulator.client(max_retries=0))))
+    clips = [event for event in events if isinstance(event, HistoryCompacted) and event.rung == "clip"]
+    assert clips
+    assert max(event.tokens_after / event.tokens_before for event in clips) < 0.8
+    spilled = "".join(path.read_text() for path in tmp_path.rglob("*.txt"))
+    assert all(f"Number {number}: " in spilled for number in range(20))
+
+
+def test_a_compaction_by_hand_that_gains_nothing_leaves_the_view_as_it_is() -> None:
+    async def ask() -> None:
+        async with await Session.open(FRAME, project=None) as session:
+            for number in range(60):
+                session.history.append(Message("user", f"Number {number}: a few words of mine."))
+                session.history.append(Message("assistant", "."))
+            before = await session.prepare()
+            with pytest.raises(InputError, match="nothing is gained"):
+                await session.compact()
+            assert (await session.prepare()).request == before.request
+
+    asyncio.run(ask())
 
 
 def test_a_view_that_was_refused_twice_is_helped_again_once_something_new_was_said() -> None:

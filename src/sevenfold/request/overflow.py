@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import CompactionBusy, CompactionStopped
+from sevenfold.core.errors import CompactionBusy, CompactionStopped, InputError
 from sevenfold.core.events import (
     BreakerOpened,
     CompactionStarted,
@@ -158,11 +158,16 @@ class Overflow:
             draft = await self._try(step.rung, climb, notes)
             if isinstance(draft, Draft):
                 composed = await compose(draft, climb)
-                if composed.tokens < climb.limit or draft.rung == "clip":
+                if composed.tokens < climb.limit or (draft.rung == "clip" and job.trigger != "manual"):
                     return await self._finish(draft, composed, climb, started)
                 draft = Trouble("too large", f"the view would have {composed.tokens:,} tokens")
             climb.attempts.append(Attempt(step.rung, draft.failure))
             self._emit(RungFailed(step.rung, draft.reason, self._state.failures_in_row))
+            if step.rung == "clip":
+                raise InputError(
+                    f"nothing is gained by a compaction now: {draft.reason}, and it has "
+                    f"{job.tokens_before:,}; go on, or start a new session"
+                )
 
     def _facts(self, climb: Climb, notes: KeepPlan | NoPlan) -> LadderFacts:
         job = climb.job

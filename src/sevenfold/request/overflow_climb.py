@@ -45,6 +45,8 @@ class Draft:
     remark: str = ""
     restores: Restores = "all"
     """What there is room to put back."""
+    folds_said: bool = False
+    """The oldest of the user's words go to a file together until the rest takes half of the room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from sevenfold.layers.compact_strip import without_thinking
 from sevenfold.layers.compact_summary import Head, render_head
 from sevenfold.layers.notes_said import without_said
 from sevenfold.request.overflow_climb import Climb, Draft
+from sevenfold.request.overflow_plain import narrower_clips
 from sevenfold.request.restore import restore
 from sevenfold.store.offload import durably
 
@@ -58,9 +59,11 @@ async def compose(draft: Draft, climb: Climb) -> Composed:
 def _narrower(draft: Draft, climb: Climb) -> Iterator[Draft]:
     yield replace(draft, restores="extras")
     yield replace(draft, restores="nothing")
-    # A clip has fitted its own end already, and says how much it cut.
+    if draft.rung == "clip":
+        yield from narrower_clips(draft, climb)
+        return
     has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
-    if not has_own_end and draft.rung != "clip":
+    if not has_own_end:
         alone = replace(draft, kept_from=climb.unanswered())
         yield replace(alone, restores="extras")
         yield replace(alone, restores="nothing")
@@ -142,9 +145,14 @@ async def _said(draft: Draft, climb: Climb) -> tuple[Said, ...]:
     for at in plan.long:
         pointer = said[at].pointer or await _spill(said[at].text, "only its beginning is shown", climb)
         shown[at] = shorten(said[at], plan.max_tokens, climb.sizer.text, pointer)
-    if plan.fold:
-        pointer = await _spill(render_said(said[: plan.fold]), "they are not shown", climb)
-        shown[: plan.fold] = [Said(f"[{plan.fold} earlier messages]", pointer)]
+    fold = plan.fold
+    # Their pointers count as well: of many short messages they are the larger part.
+    room = max(0, climb.limit - climb.sizer.frame_tokens) // 2
+    while draft.folds_said and fold < len(said) and climb.sizer.text(render_said(shown[fold:])) > room:
+        fold += max(1, (len(said) - fold) // 10)
+    if fold:
+        pointer = await _spill(render_said(said[:fold]), "they are not shown", climb)
+        shown[:fold] = [Said(f"[{fold} earlier messages]", pointer)]
     return tuple(shown)
 
 

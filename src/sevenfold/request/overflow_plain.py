@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from sevenfold.layers.compact_rounds import keep_from
@@ -59,9 +60,9 @@ def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:
 
 
 def draft_clip(climb: Climb) -> Draft:
-    """The newest rounds that fit, and a word on what was cut. Whatever the view holds, it fits."""
+    """The newest rounds that fit, and a word on what was cut."""
     job = climb.job
-    room = max(0, job.target - climb.sizer.frame_tokens)
+    room = max(0, climb.limit - climb.sizer.frame_tokens)
     known = job.structural or carried_summary(climb.messages)
     text = cut_tokens(known, room // SUMMARY_SHARE, climb.sizer.text)
     budget = room // KEPT_SHARE
@@ -69,7 +70,25 @@ def draft_clip(climb: Climb) -> Draft:
     draft = Draft("clip", text, start)
     if start == len(climb.messages) and climb.rounds:
         draft = _with_last_round(draft, climb, budget)
-    gone = sum(job.counts[climb.head : draft.kept_from])
+    return _with_remark(draft, climb)
+
+
+def narrower_clips(draft: Draft, climb: Climb) -> Iterator[Draft]:
+    """Ever less of a clip, where the user's own words leave too little room for it: the newest round alone,
+    nothing but a text, no text; and where we may not stay as we are, those words in a file."""
+    end, last = len(climb.messages), climb.rounds[-1].start if climb.rounds else len(climb.messages)
+    bare = replace(draft, restores="nothing")
+    if draft.kept_from < last:
+        yield _with_remark(replace(bare, kept_from=last), climb)
+    alone = _with_remark(replace(bare, kept_from=end, kept=None), climb)
+    yield alone
+    yield replace(alone, summary="")
+    if climb.job.trigger != "manual":
+        yield replace(alone, summary="", folds_said=True)
+
+
+def _with_remark(draft: Draft, climb: Climb) -> Draft:
+    gone = sum(climb.job.counts[climb.head : draft.kept_from])
     remark = f"{draft.kept_from - climb.head} messages (about {gone:,} tokens) were cut to fit the window."
     return replace(draft, remark=remark)
 
