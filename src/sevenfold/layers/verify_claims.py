@@ -29,9 +29,11 @@ _ENDING = (
     "bash|c|cc|cfg|conf|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|ipynb|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|"
     "php|pl|proto|py|pyi|rb|rs|rst|scala|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|yml|zig"
 )
-_PATH = re.compile(
-    rf"(?:\./)?(?:[\w.@+-]+/)+[\w.@+-]*|(?:\./)?[\w@+-][\w.@+-]*\.(?:{_ENDING})|Makefile|Dockerfile|Justfile"
+_PATH = re.compile(r"(?:[\w.@+-]+/)+[\w.@+-]*")
+_CODE_FILE = re.compile(
+    r"[\w@+-][\w.@+-]*\.(?:c|cc|cpp|cs|go|h|hpp|java|js|jsx|kt|lua|php|py|rb|rs|scala|sh|sql|swift|ts|tsx|vue)"
 )
+_FILE_NAME = re.compile(rf"\.(?:{_ENDING})$")
 _BARE_PATH = re.compile(rf"(?<![\w./:@$~*`-])(?:[\w.@+-]+/)+[\w.@+-]*\.(?:{_ENDING})(?![\w/])")
 _PLACE = re.compile(r"(?::\d+(?::\d+)?|#L\d+(?:-L?\d+)?|::[\w.]+)$")
 _NAME = r"[A-Za-z_]\w*"
@@ -111,10 +113,9 @@ def _in_span(text: str) -> Iterator[Claim]:
     if command and (" " in text or text.startswith("./")):
         yield Claim("command", command[1])
         return
-    path = tuple(_read_path(text))
-    yield from path
-    symbol = _SYMBOL.fullmatch(text)
-    if not path and symbol and (symbol[2] or _DISTINCT.search(text) or re.search(r"\w(?:\.|::|#)\w", text)):
+    yield from _read_path(text)
+    symbol = None if _FILE_NAME.search(text) else _SYMBOL.fullmatch(text)
+    if symbol and (symbol[2] or _DISTINCT.search(text) or re.search(r"\w(?:\.|::|#)\w", text)):
         yield Claim("symbol", symbol[1])
 
 
@@ -123,7 +124,8 @@ def _read_path(text: str) -> Iterator[Claim]:
     bare = _PLACE.sub("", text).removeprefix("./")
     if bare.startswith(("/", "~", "-")) or ".." in bare.split("/") or _PLACEHOLDER.search(bare):
         return
-    # `and/or`, `client/server` and `1/2` are words: a path has an ending, a dot-folder or ends with a slash.
-    is_path = _PATH.fullmatch(bare) and re.search(r"\.\w+$|/$|/.*/|^\.\w+/|file$", bare)
-    if is_path and re.search(r"[A-Za-z]", bare):
+    # `and/or`, `client/server` and `1/2` are words: a path has an ending, or parts enough. A bare name is
+    # often that of a file somewhere else, unless it is code's.
+    is_path = _PATH.fullmatch(bare) and re.search(r"/.*\.\w+$|/.*/|^\.\w+/\w", bare)
+    if re.search(r"[A-Za-z]", bare) and (is_path or _CODE_FILE.fullmatch(bare)):
         yield Claim("path", bare.rstrip("/"))
