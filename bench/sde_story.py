@@ -147,7 +147,12 @@ def scripted(chat: Chat) -> RunFork:
     first = re.split(r"(?<=[.!?])\s", opening)[0]
 
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
-        name = re.sub(r"[^a-z0-9]+", "-", first.lower())[:60].strip("-")
+        # As a model would that has read the list of memories: an amendment goes where the decision is.
+        name = (
+            chat.topic
+            if "-amended-" in chat.id
+            else re.sub(r"[^a-z0-9]+", "-", first.lower())[:60].strip("-")
+        )
         content = f"{last[:3000]}\n\n**Why:** {opening[:1500]}"
         written = {
             "action": "write",

@@ -4,7 +4,7 @@ one."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -17,7 +17,7 @@ from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import Frame, ModelRequest
 from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.layers.forks import ForkBrief
-from sevenfold.providers.scripted import ScriptedProvider, Step
+from sevenfold.providers.scripted import ScriptedProvider, Steps
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_dir import MemoryDir
@@ -36,13 +36,15 @@ class School:
 
     root: Path
     settings: ExtractionSettings = field(default_factory=lambda: ExtractionSettings(writer="rules"))
+    is_defended: bool = True
+    """Off: nobody asks whose words they were."""
     heard: list[Event] = field(default_factory=list[Event])
     memory: MemoryDir = field(init=False)
 
     def __post_init__(self) -> None:
         self.memory = memory_dir(self.root, self.heard.append)
 
-    def session(self, name: str = "s1", steps: Sequence[Step] = (), *, is_kept: bool = False) -> Lesson:
+    def session(self, name: str = "s1", steps: Steps = (), *, is_kept: bool = False) -> Lesson:
         return Lesson(self, name, ScriptedProvider(steps), is_kept)
 
     def told(self, *kinds: type[Event]) -> list[Event]:
@@ -91,7 +93,8 @@ class Lesson:
     def end(self) -> Lesson:
         """The turn is over."""
         history = [Spoken(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]
-        asyncio.run(self.writer.turn_ended(Heard(history, [*self.beside, *self.said])))
+        view = [*self.beside, *self.said] if self.school.is_defended else []
+        asyncio.run(self.writer.turn_ended(Heard(history, view)))
         return self
 
     async def _fork(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:

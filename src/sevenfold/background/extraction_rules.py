@@ -10,7 +10,15 @@ from sevenfold.background.extraction_shelf import Shelf
 from sevenfold.core.events import DraftRefused, Emit
 from sevenfold.core.messages import Message, Text
 from sevenfold.layers.extract import user_words
-from sevenfold.layers.extract_gate import Admitted, Draft, Ground, Known, Refused, check_draft
+from sevenfold.layers.extract_gate import (
+    Admitted,
+    Draft,
+    Ground,
+    Known,
+    Refused,
+    check_draft,
+    free_slug,
+)
 from sevenfold.layers.extract_rules import find_subject
 from sevenfold.layers.extract_topics import Said, Topic, render_topic, retarget, take_turn
 from sevenfold.layers.stems import content_stems
@@ -70,7 +78,8 @@ class RuleReader:
         if amended is not None:
             run.topic = retarget(run.topic, amended.memory)
         elif (there := self._shelf.find(run.topic.key)) and not _is_kin(run.topic, there):
-            run.topic = replace(run.topic, key=self._free_key(run.topic.key))
+            slug = free_slug(run.topic.key.removesuffix(".md"), ground.known)
+            run.topic = replace(run.topic, key=f"{slug}.md")
         run.topic = _trimmed(run.topic, ground.witnesses)
         if not run.topic.statements and not run.topic.recap:
             return
@@ -88,6 +97,9 @@ class RuleReader:
             # The user said it just now: it takes the old one's place, whose text stays in history.
             name = found.other.rpartition("/")[2].removesuffix(".md")
             found = check_draft(replace(draft, key=found.other, name=name), ground)
+        elif isinstance(found, Refused) and found.rule == "other topic":
+            slug = free_slug(draft.key.removesuffix(".md"), ground.known)
+            found = check_draft(replace(draft, key=f"{slug}.md", name=slug), ground)
         if isinstance(found, Admitted):
             run.admitted[found.key] = found
             return
@@ -107,11 +119,6 @@ class RuleReader:
             if memory.kind == "project" and memory.key != topic.key and len(shared) >= AMENDED_WORDS:
                 return known
         return None
-
-    def _free_key(self, key: str) -> str:
-        stem = key.removesuffix(".md")
-        numbers = range(2, len(self._shelf.known) + 3)
-        return next(name for n in numbers if self._shelf.find(name := f"{stem}-{n}.md") is None)
 
 
 def _turns(history: Sequence[Spoken], new: Sequence[Spoken]) -> Iterator[Said]:

@@ -31,7 +31,8 @@ MAX_BODY_BYTES = 8_000
 """What recall shows of a file (SPEC F12): more would never be read."""
 MAX_DESCRIPTION_CHARS = 150
 SAME_SUBJECT = 0.6
-"""Of the words of the shorter of two facts, for them to be about the same thing."""
+"""Of the words of the longer of two facts, for them to be about the same thing: of the shorter, and any two
+that mention a test suite would contradict each other."""
 LEAST_SUBJECT = 3
 """Words that two facts must share at least before one can contradict the other."""
 
@@ -109,7 +110,7 @@ def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
     if objection is not None:
         return objection
     found = _judged(dated, before, ground)
-    named = dated if found.taint else _with_own_head(dated, before, ground.witnesses)
+    named = dated if found.taint else _with_own_head(dated, before, ground)
     text = write_memory(
         named.name,
         named.description,
@@ -204,7 +205,7 @@ def _clash(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
 def _is_same_subject(fact: Fact, said: Fact) -> bool:
     mine, theirs = frozenset(fact.words), frozenset(said.words)
     shared = len(mine & theirs)
-    return shared >= LEAST_SUBJECT and shared >= SAME_SUBJECT * min(len(mine), len(theirs))
+    return shared >= LEAST_SUBJECT and shared >= SAME_SUBJECT * max(len(mine), len(theirs))
 
 
 def _differ(new: frozenset[str], old: frozenset[str]) -> bool:
@@ -238,20 +239,27 @@ def _judged(draft: Draft, before: Known | None, ground: Ground) -> Judgement:
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
 
 
-def _with_own_head(draft: Draft, before: Known | None, witnesses: Witnesses) -> Draft:
+def _with_own_head(draft: Draft, before: Known | None, ground: Ground) -> Draft:
     """A name and a description that say no more than the body: the index shows nothing else of a "
     "memory, and
     a stranger's rule would do its work there as well."""
-    if not witnesses.taints:
+    if not ground.witnesses.taints:
         return draft
-    own = witnesses.hearing(draft.body)
+    own = ground.witnesses.hearing(draft.body)
     if not own.supports(draft.description):
         first = next(iter(split_sentences(draft.body)), draft.key)
         draft = replace(draft, description=cut_words(first, MAX_DESCRIPTION_CHARS))
     if before is not None or (_is_said(own, draft.key.removesuffix(".md")) and _is_said(own, draft.name)):
         return draft
-    slug = make_slug(draft.description)
+    slug = free_slug(make_slug(draft.description), ground.known)
     return replace(draft, key=f"{slug}.md", name=slug)
+
+
+def free_slug(slug: str, known: Sequence[Known]) -> str:
+    """The name, or the first that goes on with a number and that no memory has."""
+    taken = {item.memory.key for item in known}
+    names = (slug, *(f"{slug}-{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if f"{name}.md" not in taken)
 
 
 def _is_said(witnesses: Witnesses, name: str) -> bool:
