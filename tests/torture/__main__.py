@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.torture.contention import run_lock
+from tests.torture.dreams import run_dreams
 from tests.torture.faults import run_faults
 from tests.torture.files import run_files
 from tests.torture.kills import run_kills
@@ -25,6 +26,7 @@ from tests.torture.power import run_power
 from tests.torture.races import run_races
 from tests.torture.rig import Orders, Outcome, Progress, Rig, Size
 from tests.torture.schedules import run_sync
+from tests.torture.server import run_server_api, run_server_keys
 from tests.torture.shell import run_shell
 from tests.torture.syscalls import run_syscalls
 
@@ -37,8 +39,11 @@ RIGS: Mapping[str, Rig] = {
     "paths": run_paths,
     "races": run_races,
     "power": run_power,
+    "dream": run_dreams,
     "shell": run_shell,
     "files": run_files,
+    "server-keys": run_server_keys,
+    "server-api": run_server_api,
     "sync": run_sync,
 }
 WHAT = """\
@@ -54,9 +59,12 @@ rigs:
   paths    hostile keys against a folder full of links, FIFOs and devices; roots that look alike
   races    a folder swapped for a link while it is used
   power    power cuts: simulated at every change, and on a loop-mounted file system (needs root)
+  dream    dreams struck at every operation, and dreamers killed while others edit what they rewrite
   files    hostile paths for every file tool under every permission, and links swapped in between
   shell    hostile command lines under every permission, with canaries, doors and a victim around
   sync     team memory on a seeded scheduler: up to five devices, lost, doubled and late requests, power cuts
+  server-keys  hostile keys against the team server, put and committed
+  server-api   Schemathesis over the team server's whole API
 
 examples:
   python -m tests.torture                          the short form of everything: a minute

@@ -9,11 +9,13 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sevenfold.agent.mail import MailFeed
+from sevenfold.core.provenance import Origin
 from sevenfold.store import lock, mutex
 from sevenfold.store.disk import write_all
 from sevenfold.store.folder import Folder
@@ -21,6 +23,8 @@ from sevenfold.store.lock import Lock
 from sevenfold.store.lock_state import LockState
 from sevenfold.store.mail_seal import Mail, MailId
 from sevenfold.store.mailbox import Mailbox
+from sevenfold.store.memory_changes import ANYTHING, Remove, Transaction, Write
+from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.new_names import NewNames
 from sevenfold.store.records import Record
 from sevenfold.store.transcript import Transcript
@@ -33,13 +37,13 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 def replace_in_place(patch: pytest.MonkeyPatch) -> None:
     """A file emptied and written again where it stands."""
 
-    def replace(self: Folder, key: str, data: bytes, *, modified_ns: int | None = None) -> None:
+    def put(self: Folder, key: str, data: bytes, *, modified_ns: int | None = None) -> None:
         fd = self.disk.open(str(self.path / key), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         write_all(self.disk, fd, data)
         self.disk.fsync(fd)
         self.disk.close(fd)
 
-    patch.setattr(Folder, "replace", replace)
+    patch.setattr(Folder, "replace", put)
 
 
 def move_in_two_steps(patch: pytest.MonkeyPatch) -> None:
@@ -55,6 +59,18 @@ def move_in_two_steps(patch: pytest.MonkeyPatch) -> None:
             self.disk.unlink(old, dir_fd=old_fd)
 
     patch.setattr(NewNames, "move", move)
+
+
+def dream_over_edits(patch: pytest.MonkeyPatch) -> None:
+    """A dream that writes whatever it made, whoever has edited the file meanwhile."""
+    careful = MemoryDir.commit
+
+    def commit(self: MemoryDir, changes: Sequence[Write | Remove], origin: Origin) -> Transaction:
+        if origin.who == "dream":
+            changes = [replace(change, base=ANYTHING) for change in changes]
+        return careful(self, changes, origin)
+
+    patch.setattr(MemoryDir, "commit", commit)
 
 
 def leave_tails_open(patch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from tests.torture.broken import (
     acknowledge_before_writing,
     acknowledge_on_receipt,
     count_crashes_as_success,
+    dream_over_edits,
     forget_what_was_told,
     hold_no_mutex,
     leave_tails_open,
@@ -31,10 +32,12 @@ from tests.torture.broken import (
 )
 from tests.torture.contention import run_edits, run_rounds
 from tests.torture.cuts import run_cuts
+from tests.torture.dreams import run_dreams
 from tests.torture.faults import DEATHS, LACKING_DISK, Make, run_calm, run_faults, stands_in
 from tests.torture.kills import run_kills
 from tests.torture.leases import run_leases
 from tests.torture.paths import Way, run_identity, run_paths
+from tests.torture.play_dream import Dreams
 from tests.torture.play_files import Edits, Files
 from tests.torture.play_lock import Leases
 from tests.torture.play_transcript import Transcripts
@@ -191,6 +194,15 @@ def test_concurrent_edits_of_a_file_lose_no_line(orders: Orders) -> None:
 def test_edits_that_lose_lines_are_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
     hold_no_mutex(monkeypatch)
     expect_in_time(run_edits, orders, "is lost")
+
+
+def test_dreams_that_are_struck_or_killed_lose_no_edit_and_publish_all_or_nothing(orders: Orders) -> None:
+    expect_nothing(run_dreams(orders))
+
+
+def test_a_dream_that_writes_over_edits_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    dream_over_edits(monkeypatch)
+    expect_something(run_faults(orders, [Dreams], points=1), "the edit that was made meanwhile is lost")
 
 
 def test_no_hostile_key_gets_out_and_no_two_roots_share_a_name(orders: Orders) -> None:
