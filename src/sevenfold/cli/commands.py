@@ -15,19 +15,25 @@ from sevenfold.cli.usages import (
     dream,
     layers,
     memory,
+    recall,
     replay,
+    search,
     serve,
     settings,
     simulate,
     spend,
     stats,
+    team,
     tour,
 )
 from sevenfold.core.version import __version__
 
 Command: TypeAlias = Callable[[Namespace, Screen], int]
 
-USAGES = (tour, chat, settings, replay, simulate, serve, context, memory, dream, stats, spend, doctor, layers)
+USAGES = (
+    *(tour, chat, settings, replay, simulate, serve, context),
+    *(memory, recall, search, dream, team, stats, spend, doctor, layers),
+)
 """In the order in which `--help` lists them."""
 
 _EXAMPLES = """\
@@ -43,7 +49,10 @@ examples:
   sevenfold context                         what fills your last session's window, and its next compaction
   sevenfold memory                          what is remembered of this project, and who said so
   sevenfold memory review                   what waits for you before it may be remembered
+  sevenfold recall "how do we retry?"       which memories a prompt would bring, and why
+  sevenfold search setup                    find memories by meaning too: fetches weights, once
   sevenfold dream --dry-run                 what merging and tidying the memories would change
+  sevenfold team join https://memory.acme.io  share memories with everybody who joined
   sevenfold stats                           what your sessions cost over time, and what the layers did
   sevenfold spend                           what background work spent, and the switch over it
   sevenfold doctor                          is everything set up, and what to do if not

@@ -57,6 +57,19 @@ _ROWS: dict[type[Event], _Row] = {
     events.MemoryRecalled: _Row(5, "recalled {key} (by {ranked_by}, {percent}% sure)"),
     events.MemoryRefused: _Row(5, "{name} in the memory folder is not read: {reason}", True),
     events.RecallSkipped: _Row(5, "nothing was recalled: {reason}"),
+    events.TeamConflicted: _Row(
+        5, "{key} was changed by two people; yours is kept as {copy}: `sevenfold team conflicts`", True
+    ),
+    events.TeamEntryRefused: _Row(5, "{key} from the team's server was not taken: {reason}", True),
+    events.TeamFileHeld: _Row(5, "{key} is not shared with the team: {reason}", True),
+    events.TeamSecretBlocked: _Row(5, "{key} was not sent to the team: {reason}", True),
+    events.TeamStopped: _Row(5, "the team's memories are not exchanged: {reason}", True),
+    events.TeamSynced: _Row(
+        5,
+        "the team's memories: {taken} came, {dropped} went, {merged} merged, {sent} sent, {deleted} deleted",
+    ),
+    events.TeamTextKept: _Row(5, "{key} stays: {reason}", True),
+    events.TeamUnreachable: _Row(5, "the team's server: {reason}", True),
     events.VectorsUnused: _Row(5, "memories are found by words alone: {reason}"),
     events.RuleShown: _Row(5, "the memory {memory} was put before {tool} ({condition})"),
     events.RulesSkipped: _Row(5, "no rules were looked at before {tool}: {reason}", True),

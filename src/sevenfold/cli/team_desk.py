@@ -1,0 +1,79 @@
+"""What every action of `sevenfold team` works with."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+from sevenfold.agent.local_file import read_agreed
+from sevenfold.cli.memory_desk import Desk, open_desk
+from sevenfold.cli.render import Screen
+from sevenfold.core.errors import InputError
+from sevenfold.run.sync_settings import SyncSettings
+from sevenfold.store.folder import Folder
+from sevenfold.store.places import PlaceSettings
+from sevenfold.store.settings_files import find_user_home
+from sevenfold.sync.conflicts import is_copy, original_of
+from sevenfold.sync.membership import FOLDER, find_joined, read_membership
+from sevenfold.sync.protocol import TeamKey
+from sevenfold.sync.report import Conflict
+from sevenfold.sync.team_memory import TeamMemory
+
+PATIENCE = timedelta(seconds=30)
+"""For another process that exchanges just now: somebody waits at the terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class TeamDesk:
+    """A project's shared memories, joined or not, and the person who looks at them."""
+
+    desk: Desk
+    folder: Folder
+    """The project's, with what is known of its exchanges."""
+    home: Folder
+    settings: SyncSettings
+
+    @property
+    def screen(self) -> Screen:
+        return self.desk.screen
+
+    def open_team(self) -> TeamMemory:
+        """The team, or `InputError` with how to join one."""
+        if read_membership(self.folder) is None:
+            raise InputError("this project has joined no server; `sevenfold team join URL` does that")
+        joined = find_joined(self.folder, self.home)
+        assert joined is not None
+        return TeamMemory(joined, self.desk.memory, self.folder, self.settings, emit=self.desk.warn)
+
+    def find_key(self, team: TeamMemory, name: str) -> TeamKey:
+        """The shared memory that is meant by a name or a file."""
+        bare = name.removeprefix("team/").removesuffix(".md")
+        key = TeamKey(f"{bare}.md")
+        if key not in team.files.read_all():
+            raise InputError(
+                f"there is no {key!r} among the shared memories; `sevenfold memory list` shows all"
+            )
+        return key
+
+
+def find_conflicts(team: TeamMemory) -> list[Conflict]:
+    """Copies that were kept and not resolved yet, with the memory that each lies beside."""
+    return [Conflict(original_of(key), key) for key in sorted(team.files.read_all()) if is_copy(key)]
+
+
+@contextmanager
+def open_team_desk(options: Namespace, screen: Screen) -> Generator[TeamDesk]:
+    settings = read_agreed(cast("Path", options.project), os.environ)
+    place = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
+    with (
+        open_desk(options, screen) as desk,
+        desk.project.control.subfolder(FOLDER) as folder,
+        Folder.open(place, create=True) as home,
+    ):
+        yield TeamDesk(desk, folder, home, settings.of(SyncSettings))

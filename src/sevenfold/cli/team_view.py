@@ -1,0 +1,117 @@
+"""What `sevenfold team` shows."""
+
+from __future__ import annotations
+
+from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.team_desk import TeamDesk, find_conflicts
+from sevenfold.sync.membership import Tokens, read_membership
+from sevenfold.sync.report import Report
+from sevenfold.sync.team_memory import DELETED, TeamMemory
+
+
+def show_status(desk: TeamDesk) -> None:
+    """What is joined, what waits and what is in the way; no server is asked."""
+    place = read_membership(desk.folder)
+    if place is None:
+        if desk.desk.is_json:
+            desk.screen.show_json({"joined": None})
+        else:
+            desk.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
+        return
+    if not Tokens(desk.home).find(place.url):
+        desk.screen.note(f"note: there is no token for {place.url}; join again")
+        return
+    team = desk.open_team()
+    if desk.desk.is_json:
+        desk.screen.show_json(_described(team))
+        return
+    rows = [
+        ("server", place.url),
+        ("repository", place.repo_name),
+        ("member", f"{place.member} of {place.org}"),
+        ("shared", _count(len(team.files.read_all()))),
+    ]
+    desk.screen.show_table([[Cell(name, "faint"), Cell(text)] for name, text in rows])
+    _show_open(team, desk.screen)
+
+
+def _show_open(team: TeamMemory, screen: Screen) -> None:
+    for key, what in sorted(team.read_unsent().items()):
+        screen.show_line(f"to send: {key}{' (delete)' if what == DELETED else ''}")
+    for key, reason in _held(team).items():
+        screen.show_line(f"held back: {key}: {reason}", "warning")
+    for one in find_conflicts(team):
+        screen.show_line(f"conflict: {one.key} and {one.copy}", "warning")
+    refusal = team.ledger.read_pace().refusal
+    if refusal:
+        screen.show_line(f"refused by the server: {refusal}", "warning")
+
+
+def show_report(report: Report, screen: Screen) -> None:
+    """What an exchange did; warnings of it were told as they came."""
+    said = [
+        f"{_count(len(keys))} {what}"
+        for keys, what in (
+            (report.taken, "came"),
+            (report.dropped, "deleted by others"),
+            (report.merged, "merged"),
+            (report.sent, "sent"),
+            (report.deleted, "deleted for all"),
+        )
+        if keys
+    ]
+    screen.show_line(", ".join(said) if said else "nothing new", "plain" if said else "faint")
+    for one in report.conflicts:
+        screen.show_line(
+            f"conflict: {one.key} and {one.copy}; `sevenfold team conflicts` shows both", "warning"
+        )
+    if not report.is_settled:
+        screen.show_line("others are changing the same memories; run it again", "warning")
+
+
+def describe_report(report: Report) -> dict[str, object]:
+    return {
+        "taken": report.taken,
+        "dropped": report.dropped,
+        "merged": report.merged,
+        "sent": report.sent,
+        "deleted": report.deleted,
+        "conflicts": [{"memory": one.key, "copy": one.copy} for one in report.conflicts],
+        "kept": report.kept,
+        "held": report.held,
+        "is_settled": report.is_settled,
+    }
+
+
+def _described(team: TeamMemory) -> dict[str, object]:
+    place = team.joined.membership
+    return {
+        "joined": {
+            "url": place.url,
+            "repo": place.repo,
+            "repo_name": place.repo_name,
+            "org": place.org,
+            "member": place.member,
+        },
+        "shared": sorted(team.files.read_all()),
+        "unsent": sorted(team.read_unsent()),
+        "held": _held(team),
+        "conflicts": [{"memory": one.key, "copy": one.copy} for one in find_conflicts(team)],
+        "refusal": team.ledger.read_pace().refusal,
+    }
+
+
+def _held(team: TeamMemory) -> dict[str, str]:
+    """What would not be sent, and why, as far as can be told here."""
+    files, state = team.files.read_all(), team.ledger.read_state()
+    held = {str(key): local.hold for key, local in files.items() if local.hold}
+    for key, refused in state.refused.items():
+        if key in files and files[key].checksum == refused.checksum:
+            held[key] = refused.reason
+    unsent = [key for key in team.read_unsent() if key in files and key not in held]
+    blocked = team.screen.inspect({key: files[key].text for key in unsent})
+    return held | {str(key): reason for key, reason in blocked.items()}
+
+
+def _count(memories: int) -> str:
+    return "1 memory" if memories == 1 else f"{memories:,} memories"

@@ -1,0 +1,132 @@
+"""How `sevenfold team` is asked for."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sevenfold.cli.usages.shared import add_json, add_project
+
+HELP = "share memories with a team: join a server, pull, push, settle conflicts"
+
+DESCRIPTION = """\
+Memories under `team/` are shared with everybody who has joined the same
+repository on a server of `sevenfold serve`. Sessions pull before they begin and
+send what is new; these commands do it by hand. Nothing is overwritten that
+somebody else has not seen, and nothing with a secret in it leaves the machine.
+`sevenfold team ACTION --help` says more; without an action, the state is shown.
+"""
+
+EXAMPLES = """\
+examples:
+  sevenfold team join https://memory.example.org     asks for a token, or signs in with a code
+  sevenfold team                                     joined what, and what waits to be sent
+  sevenfold team push
+  sevenfold team conflicts                           two texts of one memory, side by side
+  sevenfold team resolve deploy --take copy          keep the text of the copy, for all
+  sevenfold team delete old-plan                     delete a memory for everybody
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    name: str
+    help: str
+    more: str
+    add: Callable[[ArgumentParser], None]
+
+
+def add_options(parser: ArgumentParser) -> None:
+    add_project(parser)
+    add_json(parser)
+    parser.set_defaults(action="status")
+    actions = parser.add_subparsers(metavar="ACTION", title="actions")
+    for action in ACTIONS:
+        below = actions.add_parser(
+            action.name,
+            help=action.help,
+            description=action.more,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        below.set_defaults(action=action.name)
+        action.add(below)
+        # Without defaults: what was said before the action would be forgotten for them.
+        below.add_argument("--project", type=Path, default=SUPPRESS, metavar="DIR", help=SUPPRESS)
+        below.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
+
+
+def _nothing(_: ArgumentParser) -> None: ...
+
+
+def _join(parser: ArgumentParser) -> None:
+    parser.add_argument("url", metavar="URL", help="the server: https://memory.example.org")
+    parser.add_argument("--repo", default="", metavar="NAME", help="which repository, by name or id")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--token-stdin", action="store_true", help="read the token from standard input")
+    how.add_argument("--code", action="store_true", help="sign in with a code that an admin approves")
+
+
+def _resolve(parser: ArgumentParser) -> None:
+    parser.add_argument("memory", metavar="MEMORY", help="the memory, or the conflict copy beside it")
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--take", choices=("original", "copy"), help="whose text stays under the memory's name")
+    how.add_argument("--text", type=Path, metavar="FILE", help="a file with the text that both become")
+
+
+def _delete(parser: ArgumentParser) -> None:
+    parser.add_argument("memories", nargs="+", metavar="MEMORY", help="its name in the team's folder")
+
+
+def _allow(parser: ArgumentParser) -> None:
+    parser.add_argument("fingerprint", metavar="FINGERPRINT", help="as told with the finding")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="why it may be shared")
+
+
+def _leave(parser: ArgumentParser) -> None:
+    parser.add_argument("--forget-token", action="store_true", help="and remove the server's token from here")
+
+
+ACTIONS = (
+    Action(
+        "join",
+        "join a repository on a server",
+        "Joins this project to a repository on a server. The token is pasted, read\n"
+        "from standard input, or had by a code; it is kept for you alone in\n"
+        "Sevenfold's home, and never in the repository. Ends with a first exchange.",
+        _join,
+    ),
+    Action("status", "joined what, and what waits (the default)", "Asks no server.", _nothing),
+    Action("pull", "take what is new there", "Takes what is new on the server; sends nothing.", _nothing),
+    Action(
+        "push", "send what is new here", "Sends what is new here, having taken what is new there.", _nothing
+    ),
+    Action("conflicts", "memories that two people changed", "Both texts of each, as a difference.", _nothing),
+    Action(
+        "resolve",
+        "settle a conflict, for all",
+        "Keeps one of the two texts, or a third, under the memory's name, and deletes\n"
+        "the copy for everybody.",
+        _resolve,
+    ),
+    Action(
+        "delete",
+        "delete a memory for everybody",
+        "Deletes a shared memory here, and for everybody at the next exchange. A\n"
+        "change that somebody makes at the same time survives, and that is said.",
+        _delete,
+    ),
+    Action(
+        "allow",
+        "let a finding pass that is no secret",
+        "Says that something which looks like a secret may be shared, with a reason.\n"
+        "The server has its own list: an admin allows it there.",
+        _allow,
+    ),
+    Action(
+        "leave", "leave the server; files stay", "Forgets the server. The files stay as they are.", _leave
+    ),
+)
+"""In the order in which `--help` lists them."""
