@@ -9,7 +9,7 @@ import pytest
 
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import InputError, PromptTooLong
-from sevenfold.core.events import Event, HistoryCompacted
+from sevenfold.core.events import Event, HistoryCompacted, WindowLearned, WordsCut
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
@@ -44,7 +44,7 @@ def test_every_refusal_is_answered_by_a_view_that_the_provider_takes(tmp_path: P
 
     with Simulator(lambda _: say("I see."), catalog=SMALLER) as simulator:
         shown = asyncio.run(talk(AnthropicProvider(simulator.client(max_retries=0))))
-    assert recovered > 1
+    assert recovered
     assert all(f"Number {number}: " in shown for number in range(24))
 
 
@@ -88,6 +88,52 @@ def test_a_compaction_by_hand_that_gains_nothing_leaves_the_view_as_it_is() -> N
             assert (await session.prepare()).request == before.request
 
     asyncio.run(ask())
+
+
+def test_what_a_provider_takes_is_learned_at_the_first_refusal_and_after_a_resume(tmp_path: Path) -> None:
+    events: list[Event] = []
+
+    async def talk(provider: AnthropicProvider, session: str | None, rounds: range) -> tuple[str, int]:
+        refused, home = 0, {"HOME": str(tmp_path)}
+        opening = Session.open(
+            FRAME, project=tmp_path, session=session, provider=provider, environ=home, emit=events.append
+        )
+        async with await opening as found:
+            for number in rounds:
+                found.history.append(Message("user", f"Number {number}: " + "word " * 1_500))
+                try:
+                    reply = await provider.send((await found.prepare()).request)
+                except PromptTooLong as error:
+                    refused += 1
+                    shorter = await found.recover(error)
+                    assert shorter is not None
+                    reply = await provider.send(shorter.request)
+                await found.record(reply)
+            return found.id, refused
+
+    with Simulator(lambda _: say("I see."), catalog=SMALLER) as simulator:
+        provider = AnthropicProvider(simulator.client(max_retries=0))
+        name, refused = asyncio.run(talk(provider, None, range(30)))
+        assert refused == 1
+        assert asyncio.run(talk(provider, name, range(30, 50))) == (name, 0)
+    (learned,) = (event for event in events if isinstance(event, WindowLearned))
+    assert learned.assumed_tokens > 10 * learned.limit_tokens
+    assert 25_000 < learned.limit_tokens <= 30_000
+
+
+def test_words_that_nothing_holds_any_more_are_told() -> None:
+    events: list[Event] = []
+
+    async def ask() -> None:
+        async with await Session.open(FRAME, project=None, emit=events.append) as session:
+            session.history.append(Message("user", "a long line of mine\n" * 4_000))
+            session.history.append(Message("assistant", "I see."))
+            session.history.append(Message("user", "Go on."))
+            await session.prepare()
+            await session.compact()
+
+    asyncio.run(ask())
+    assert [event for event in events if isinstance(event, WordsCut)] == [WordsCut(80_000)]
 
 
 def test_a_view_that_was_refused_twice_is_helped_again_once_something_new_was_said() -> None:

@@ -156,3 +156,22 @@ class RungSkipped:
 
     rung: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLearned:
+    """A provider refused a prompt and said what it takes, which is less than was assumed: from now on views
+    are cut down before that."""
+
+    model: str
+    limit_tokens: int
+    """As they are counted here."""
+    assumed_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class WordsCut:
+    """Of something that the user said only the beginning is in view after a compaction, and nothing holds the
+    rest: the session is not on disk, or the disk did not take it."""
+
+    size_chars: int

@@ -49,6 +49,8 @@ from sevenfold.core.compact_events import (
     RestoreSkipped,
     RungFailed,
     RungSkipped,
+    WindowLearned,
+    WordsCut,
 )
 from sevenfold.core.dream_events import (
     DreamEnded,
@@ -241,6 +243,8 @@ Event: TypeAlias = (
     | UntrustedEntered
     | UsesLost
     | VectorsUnused
+    | WindowLearned
+    | WordsCut
     | WorktreeDisowned
     | WorktreeKept
     | WriterFailed

@@ -17,6 +17,10 @@ LONG_BETA = "context-1m-"
 """How the header that grants a window of 1M begins; its date changes."""
 
 
+LEARNED_PCT = 90
+"""Of what a provider has said it takes: there a view is cut down before it is refused again."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowSettings:
     SECTION: ClassVar[str] = "window"
@@ -111,4 +115,16 @@ def plan_thresholds(facts: WindowFacts, settings: WindowSettings) -> Thresholds:
         max(0, effective - settings.warning_margin_tokens),
         max(0, effective - settings.blocking_margin_tokens),
         facts.is_automatic,
+    )
+
+
+def narrow_thresholds(found: Thresholds, limit_tokens: int) -> Thresholds:
+    """The same for a provider that takes no longer prompts than this: no reserve is needed below it."""
+    due = limit_tokens * LEARNED_PCT // 100
+    return Thresholds(
+        min(found.effective, limit_tokens),
+        min(found.auto_compact, due),
+        min(found.warning, due),
+        min(found.blocking, limit_tokens),
+        found.is_automatic,
     )

@@ -88,6 +88,8 @@ class Session:
             emit=emit,
         )
         self._compacting = Compacting(self._path, overflow, opened.start)
+        if overflow.state.limit_tokens is not None:
+            self._path.learn_window(overflow.state.limit_model, overflow.state.limit_tokens)
         self._hooks = HookCalls(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
         self._clearing = Clearing(self._path)
         self._remembered = Remembered(opened, memory)
@@ -256,6 +258,7 @@ class Session:
             if isinstance(error, ThinkingRefused):
                 self._path.forget_thinking("the provider refused thinking that was sent back")
             elif self._around.settings.compact.enabled:
+                await self._compacting.learn(error)
                 words = await self._hooks.ask_before("reactive", is_full=True)
                 await self._compact("reactive", words or "", error=error)
             else:

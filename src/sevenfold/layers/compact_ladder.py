@@ -190,6 +190,9 @@ class BreakerState:
     """Automatic compactions that left the view too large, or were due again at once."""
     last_length: int | None = None
     """How many messages the last compaction left in view; None: there was none yet."""
+    limit_model: str = ""
+    limit_tokens: int | None = None
+    """What the provider of that model has said it takes; None: it has refused nothing yet."""
 
     def is_thrashing(self, settings: CompactSettings) -> bool:
         return self.futile_in_row >= settings.thrash_limit
@@ -222,13 +225,20 @@ class BreakerState:
                 "failures_in_row": self.failures_in_row,
                 "futile_in_row": self.futile_in_row,
                 "last_length": self.last_length,
+                "limit_model": self.limit_model,
+                "limit_tokens": self.limit_tokens,
             }
         )
 
     @classmethod
     def from_json(cls, wire: JsonObject) -> BreakerState:
-        last = None if wire.get("last_length") is None else _count(wire, "last_length")
-        return cls(_count(wire, "failures_in_row"), _count(wire, "futile_in_row"), last)
+        last, limit = (
+            None if wire.get(key) is None else _count(wire, key) for key in ("last_length", "limit_tokens")
+        )
+        model = wire.get("limit_model", "")
+        if not isinstance(model, str):
+            raise WireError(f"limit_model must be a name, not {model!r}")
+        return cls(_count(wire, "failures_in_row"), _count(wire, "futile_in_row"), last, model, limit)
 
 
 @dataclass(frozen=True, slots=True)

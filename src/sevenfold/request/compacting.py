@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Literal
 
 from sevenfold.core.errors import PromptTooLong
+from sevenfold.core.events import WindowLearned
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.core.tokens import SAFETY
@@ -75,6 +76,16 @@ class Compacting:
             and not self.overflow.is_stopped
         )
 
+    async def learn(self, error: PromptTooLong) -> None:
+        """Remember what a provider takes that refused the view, so that the next one is cut down in time."""
+        path, name = self.path, self.path.frame.model
+        limit = _own_limit(path.view().tokens, error)
+        if limit is None or limit >= path.thresholds.auto_compact:
+            return
+        path.around.emit(WindowLearned(name, limit, path.window_tokens))
+        path.learn_window(name, limit)
+        await self.overflow.remember(name, limit)
+
     async def run(self, wishes: Wishes, noted: Noted, context: FreshContext) -> Compacted:
         """Cut the view down and show what came of it from now on, with this context in its head."""
         job = self._job(wishes, noted)
@@ -95,7 +106,7 @@ class Compacting:
         return CompactJob(
             request=view.request,
             tokens_before=view.tokens,
-            target=_target(path.thresholds.auto_compact, view.tokens, error),
+            target=self._target(view.tokens, error),
             counts=self._counts(),
             capabilities=path.capabilities,
             trigger=wishes.trigger,
@@ -113,6 +124,15 @@ class Compacting:
             folder=self.folder,
             extras=noted.extras,
         )
+
+    def _target(self, tokens: int, error: PromptTooLong | None) -> int:
+        """What the new view must stay below. A provider that refused the old one knows its window better than
+        our catalogue does, and counts in tokens of its own."""
+        path, usual = self.path, self.path.thresholds.auto_compact
+        known = path.learned.get(path.frame.model)
+        if error is not None:
+            known = _own_limit(tokens, error) or tokens
+        return usual if known is None else min(usual, int(known * REFUSED_SHARE))
 
     def _counts(self) -> list[int]:
         """Tokens of each message, by the same measure as the whole: before a first bill, with its margin."""
@@ -200,13 +220,11 @@ class Compacting:
                 self.path.around.journal.add(MessageRecord(message), self.path.entries[item.entry].id)
 
 
-def _target(usual: int, tokens: int, error: PromptTooLong | None) -> int:
-    """What the new view must stay below. A provider that refused the old one knows its window better than our
-    catalogue does, and counts in tokens of its own."""
-    if error is None:
-        return usual
-    ratio = 1.0 if not error.tokens or error.limit is None else min(1.0, error.limit / error.tokens)
-    return min(usual, int(tokens * ratio * REFUSED_SHARE))
+def _own_limit(tokens: int, error: PromptTooLong) -> int | None:
+    """What a provider takes, as we count, who made it so many tokens; None where it did not say."""
+    if not error.tokens or error.limit is None:
+        return None
+    return int(tokens * min(1.0, error.limit / error.tokens))
 
 
 def _with_context(job: CompactJob, context: FreshContext) -> CompactJob:

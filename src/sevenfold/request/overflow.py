@@ -93,6 +93,10 @@ class Overflow:
         """Automatic compaction has helped nothing too often: only by hand, or when the provider insists."""
         return self._state.is_thrashing(self._settings)
 
+    async def remember(self, model: str, limit_tokens: int) -> None:
+        """Keep what a provider has said it takes, for whoever takes the session up again."""
+        await self._keep(replace(self._state, limit_model=model, limit_tokens=limit_tokens))
+
     async def compact(self, job: CompactJob) -> Compacted:
         """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
         or `InputError` for a job that makes no sense."""

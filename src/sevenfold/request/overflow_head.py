@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sevenfold.core.canonical import digest
-from sevenfold.core.events import Event, ExtraRestored, FileRestored, RestoreSkipped
+from sevenfold.core.events import Event, ExtraRestored, FileRestored, RestoreSkipped, WordsCut
 from sevenfold.core.messages import Message, Text
 from sevenfold.layers.compact_ladder import Rung
 from sevenfold.layers.compact_restore import RestoreFacts, files_read
@@ -86,7 +86,7 @@ async def _compose(draft: Draft, climb: Climb) -> Composed:
     kept = _kept(draft, climb)
     before = _without_trailing_system(climb.messages[: draft.before])
     events: list[Event] = []
-    said = await _said(draft, climb)
+    said = await _said(draft, climb, events)
     restored: tuple[Text, ...] = ()
     if draft.restores != "nothing":
         restored = await _restored(kept, climb, events, has_files=draft.restores == "all")
@@ -127,7 +127,7 @@ def _without_trailing_system(messages: Sequence[Message]) -> tuple[Message, ...]
     return tuple(messages[:end])
 
 
-async def _said(draft: Draft, climb: Climb) -> tuple[Said, ...]:
+async def _said(draft: Draft, climb: Climb, events: list[Event]) -> tuple[Said, ...]:
     """The user's words of the part that goes out of view, those too long as preview and spill."""
     job = climb.job
     start, stop = draft.before, draft.kept_from
@@ -143,7 +143,8 @@ async def _said(draft: Draft, climb: Climb) -> tuple[Said, ...]:
     )
     shown = list(said)
     for at in plan.long:
-        pointer = said[at].pointer or await _spill(said[at].text, "only its beginning is shown", climb)
+        known, text = said[at].pointer, said[at].text
+        pointer = known or await _spill(text, "only its beginning is shown", climb, events)
         shown[at] = shorten(said[at], plan.max_tokens, climb.sizer.text, pointer)
     fold = plan.fold
     # Their pointers count as well: of many short messages they are the larger part.
@@ -151,16 +152,19 @@ async def _said(draft: Draft, climb: Climb) -> tuple[Said, ...]:
     while draft.folds_said and fold < len(said) and climb.sizer.text(render_said(shown[fold:])) > room:
         fold += max(1, (len(said) - fold) // 10)
     if fold:
-        pointer = await _spill(render_said(said[:fold]), "they are not shown", climb)
+        pointer = await _spill(render_said(said[:fold]), "they are not shown", climb, events)
         shown[:fold] = [Said(f"[{fold} earlier messages]", pointer)]
     return tuple(shown)
 
 
-async def _spill(text: str, what: str, climb: Climb) -> str:
+async def _spill(text: str, what: str, climb: Climb, events: list[Event]) -> str:
     name = f"said-{digest(text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
     path = await durably(lambda: climb.job.spill(name, text))
     where = path or climb.job.transcript
-    return f"{what}; all of it is in {where}" if where else f"{what}; the rest is no longer at hand"
+    if where:
+        return f"{what}; all of it is in {where}"
+    events.append(WordsCut(len(text)))
+    return f"{what}; the rest is no longer at hand"
 
 
 async def _restored(

@@ -22,7 +22,7 @@ from sevenfold.core.messages import Message, ToolUse, ToolUseId, is_markable
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.usage import Usage
-from sevenfold.core.window import Thresholds, WindowFacts, choose_window, plan_thresholds
+from sevenfold.core.window import Thresholds, WindowFacts, choose_window, narrow_thresholds, plan_thresholds
 from sevenfold.layers.clearable import is_clearable
 from sevenfold.layers.microcompact import CachePrices, cache_prices
 from sevenfold.providers.provider import UNREADABLE
@@ -76,9 +76,11 @@ class RequestPath:
 
     def __init__(self, frame: Frame, capabilities: Capabilities, around: Surroundings) -> None:
         self.around = around
-        self.frame, self.capabilities = frame, capabilities
-        self.binding = binding_of(frame)
+        self.frame = self._framed = frame
+        self.capabilities, self.binding = capabilities, binding_of(frame)
         self.model = around.catalog.find(frame.model, around.emit)
+        # What providers have said they take at most, by model, in tokens as they are counted here.
+        self.learned: dict[str, int] = {}
         self.entries: list[Entry] = []
         self.earlier = 0
         """Messages of the history before the first entry: those that a resumed session did not read."""
@@ -103,7 +105,6 @@ class RequestPath:
         """When the last answer came: after a time-to-live, what it left in the cache is gone."""
         self.betas: tuple[str, ...] = ()
         """Headers that what stands in the view needs, such as a compaction block."""
-        self._framed = frame
         self.marks: tuple[Mark, ...] = ()
         """The caller's own cache markers, by message of the history."""
         self._marking = Marking(around.settings.cache)
@@ -441,6 +442,11 @@ class RequestPath:
         at = next((index for index in range(len(blocks) - 1, -1, -1) if is_markable(blocks[index])), None)
         return None if at is None else Breakpoint("messages", place - 1, at)
 
+    def learn_window(self, model: str, limit_tokens: int) -> None:
+        """The provider of this model takes no longer prompts than this, whatever the catalogue says."""
+        self.learned[model] = limit_tokens
+        self.thresholds = self._plan_thresholds()
+
     def _plan_thresholds(self) -> Thresholds:
         settings = self.around.settings
         self.window_tokens = choose_window(self.frame.model, self.model, self.frame.betas, settings.window)
@@ -450,7 +456,11 @@ class RequestPath:
             settings.compact.is_automatic,
             settings.compact.auto_compact_pct,
         )
-        return plan_thresholds(facts, settings.window)
+        found, learned = plan_thresholds(facts, settings.window), self.learned.get(self.frame.model)
+        if learned is None:
+            return found
+        self.window_tokens = min(self.window_tokens, learned)
+        return narrow_thresholds(found, learned)
 
 
 def _ignore(_: Entry) -> None: ...
