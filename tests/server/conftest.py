@@ -24,7 +24,7 @@ def postgres() -> Generator[LocalPostgres]:
         yield cluster
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.story)])
 def database_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

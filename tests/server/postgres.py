@@ -61,6 +61,11 @@ class LocalPostgres:
             assert time.monotonic() < ends, (self.place / "log").read_text(encoding="utf-8")
             time.sleep(0.05)
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def make_database(self, name: str) -> str:
         self._run("createdb", "-h", str(self.place), "-U", "postgres", name)
         return self.url(name)

@@ -40,8 +40,9 @@ class Tx(Protocol):
 class Database(Protocol):
     """Threads that run transactions. What is handed back was made durable before."""
 
-    def read(self, org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:
-        """Run on one unchanging state of the database."""
+    def read(self, org: OrgId | None, work: Callable[[Tx], T], /, *, quick: bool = False) -> Future[T]:
+        """Run on one unchanging state of the database. Quick: some rows by their keys, which may well be
+        read before this returns."""
         ...
 
     def write(self, org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:

@@ -70,15 +70,18 @@ class Desk:
         """Transactions under way or in line."""
         return self._waiting
 
-    async def read(self, org: OrgId | None, work: Callable[[Tx], T], *, turn: str | None = None) -> T:
-        """`turn`: in whose line to wait, if not the organisation's own."""
-        return await self._take_turn(turn or org or "", lambda: self._database.read(org, work))
+    async def read(self, org: OrgId | None, work: Callable[[Tx], T]) -> T:
+        return await self._take_turn(org or "", lambda: self._database.read(org, work))
+
+    async def look(self, org: OrgId, work: Callable[[Tx], T], *, turn: str | None = None) -> T:
+        """Read some rows by their keys. `turn`: in whose line to wait, if not the organisation's own."""
+        return await self._take_turn(turn or org, lambda: self._database.read(org, work, quick=True))
 
     async def write(self, org: OrgId | None, work: Callable[[Tx], T]) -> T:
         return await self._take_turn(org or "", lambda: self._database.write(org, work))
 
     async def check_secrets(self, org: OrgId, texts: Mapping[str, str]) -> None:
-        allowances = await self.read(org, lambda tx: read_allowances(tx, org))
+        allowances = await self.look(org, lambda tx: read_allowances(tx, org))
         key = key_of_org(self._key, org)
         async with self._scans:
             await asyncio.to_thread(check_secrets, texts, key, allowances)
@@ -100,7 +103,8 @@ class Desk:
         self._waiting += 1
         try:
             async with turns:
-                return await wrap_future(start())
+                future = start()
+                return future.result() if future.done() else await wrap_future(future)
         finally:
             self._waiting -= 1
 

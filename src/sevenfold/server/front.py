@@ -11,6 +11,7 @@ import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sevenfold.core.errors import DatabaseFailed, InputError
@@ -80,6 +81,7 @@ class Front:
     def __init__(self, desk: Desk, meters: Meters) -> None:
         self._desk, self._meters = desk, meters
         self._gate = Gate(desk)
+        self._prefix, self._numbers = secrets.token_hex(4), count()
 
     def make_app(self) -> Starlette:
         from starlette.applications import Starlette
@@ -106,7 +108,7 @@ class Front:
         return route
 
     async def _serve(self, operation: Operation, request: Request) -> Response:
-        seen = _Seen(time.perf_counter(), secrets.token_hex(8))
+        seen = _Seen(time.perf_counter(), f"{self._prefix}{next(self._numbers):08x}")
         try:
             response = _respond(await self._perform(operation, request, seen))
         except Refusal as refusal:
@@ -186,7 +188,7 @@ class Front:
         return Answer(wire.HealthTold("ok"))
 
     async def _missing(self, request: Request, error: Exception) -> Response:
-        seen = _Seen(time.perf_counter(), secrets.token_hex(8))
+        seen = _Seen(time.perf_counter(), f"{self._prefix}{next(self._numbers):08x}")
         if getattr(error, "status_code", 404) == 405:
             refusal = Refusal(
                 405, "method", f"{request.method[:20]} is not for this path", "see docs/openapi.json"

@@ -70,7 +70,7 @@ class Gate:
             return known.principal if expires is None or now_ms < expires else None
         # Of an address that has guessed too often, what is not known is not even looked for.
         _check_rate(self._strangers.look(address, now), "your address with tokens that are none")
-        principal = await self._desk.read(
+        principal = await self._desk.look(
             org, lambda tx: find_principal(tx, org, hash_, now_ms), turn="sign in"
         )
         self._known.pop(hash_, None)

@@ -41,7 +41,7 @@ async def read_memory(desk: Desk, call: Call) -> Answer:
         )
     seen = _tags(call.headers.get("if-none-match"))
     if seen is not None:
-        seq = await desk.read(who.org, lambda tx: read_seq(tx, who, repo))
+        seq = await desk.look(who.org, lambda tx: read_seq(tx, who, repo))
         if {f'"{seq}"', f'W/"{seq}"', "*"} & seen:
             return Answer(None, 304, seq)
     with_bodies = view != "hashes"

@@ -44,7 +44,7 @@ class PostgresDatabase:
             connection.close()
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="postgresql")
 
-    def read(self, org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:
+    def read(self, org: OrgId | None, work: Callable[[Tx], T], /, *, quick: bool = False) -> Future[T]:  # noqa: ARG002
         return self._threads.submit(self._run, _READ, org, work)
 
     def write(self, org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:
@@ -108,7 +108,10 @@ class _PostgresTx:
         return cursor.fetchall() if cursor.description else ()
 
     def run_each(self, sql: str, values: Sequence[Row]) -> None:
-        self.connection.cursor().executemany(_spelled(sql), values)
+        if len(values) == 1:  # as most commits are; setting up a batch costs more than it saves
+            self.rows(sql, *values[0])
+        elif values:
+            self.connection.cursor().executemany(_spelled(sql), values)
 
 
 @lru_cache(maxsize=500)
