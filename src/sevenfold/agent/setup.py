@@ -177,6 +177,7 @@ class _Opener:
             hooks=compaction.calls(),
             governs=not setup.is_child,
             trusts_local=self.trusts_local,
+            memory=self.ground.memory,
             clock=setup.clock,
             emit=self.relay,
             environ=setup.environ,

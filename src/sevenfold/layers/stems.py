@@ -116,7 +116,8 @@ def make_slug(text: str, words: int = 6) -> str:
         lower = "".join(mark for mark in match.group().casefold() if mark.isascii() and mark.isalnum())
         if lower and lower not in _IDLE and lower not in found:
             found.append(lower[:20])
-    return "-".join(found[:words])[:70].strip("-") or "memory"
+    # Never one word alone: some of those are names that files cannot have.
+    return "-".join([*found[:words], "noted"] if len(found) < 2 else found[:words])[:70].strip("-")
 
 
 def _stems(text: str) -> Iterator[str]:
