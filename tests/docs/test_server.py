@@ -1,0 +1,44 @@
+"""The page of the team server says of rights what the code says."""
+
+from __future__ import annotations
+
+import re
+
+from sevenfold.server.limits import Limits
+from sevenfold.server.rights import ROLES, RULES
+from tests.contracts.house import ROOT
+
+PAGE = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
+
+
+def test_every_right_stands_in_the_page_with_its_scope_and_roles() -> None:
+    told = re.findall(r"^\| `([\w.]+)` \| (.+) \| (.+) \|$", PAGE, re.MULTILINE)
+    expected = [
+        (
+            verb,
+            f"`{rule.scope}`" if rule.scope else "any",
+            ", ".join(role for role in ROLES if role in rule.roles),
+        )
+        for verb, rule in RULES.items()
+    ]
+    assert told == expected
+
+
+def test_limits_stand_in_the_page_as_they_are() -> None:
+    limits = Limits()
+    for said in (
+        f"| memories of a repository | {limits.entries} ",
+        f"| all texts of a repository | {limits.total_bytes // 10**6} MB |",
+        f"| a repository with its history | {limits.kept_bytes // 10**9} GB |",
+        f"| {limits.waiting_bytes // 10**6} MB, {limits.body_hours} hours |",
+        f"| one text | {limits.file_bytes:,} bytes |",
+        f"| a request of several texts | {limits.body_bytes:,} bytes",
+        f"| requests of a token | {limits.token_rate} a second, {limits.token_rate * limits.burst_seconds}",
+        f"in each process | {limits.org_rate} a second",
+        f"without a good token | {limits.stranger_rate} a second",
+        f"at once | {limits.at_once};",
+        f"wait for the database | {limits.waiting:,} |",
+        f"| tombstones | {limits.tombstone_days} days",
+        f"| {limits.replay_days} days | a conflict",
+    ):
+        assert said in PAGE
