@@ -15,7 +15,7 @@ from sevenfold.agent.face.telling import tell
 from sevenfold.agent.local_file import read_agreed
 from sevenfold.cli.render import Screen
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.errors import FileMissing
+from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.events import Emit, Event
 from sevenfold.core.memories import ARCHIVE
 from sevenfold.core.provenance import Origin
@@ -80,6 +80,8 @@ class Desk:
 @contextmanager
 def open_desk(options: Namespace, screen: Screen) -> Generator[Desk]:
     start = cast("Path", options.project)
+    if not start.is_dir():
+        raise InputError(f"--project {str(start)!r} is no folder; name the project's folder, or one in it")
     settings = read_agreed(start, os.environ)
 
     def warn(event: Event) -> None:

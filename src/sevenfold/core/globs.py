@@ -22,6 +22,11 @@ def alternatives(pattern: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def matches_name(pattern: str, name: str) -> bool:
+    """Whether a pattern names this, be it one name or a line of words. Case counts."""
+    return fnmatchcase(name, pattern)
+
+
 def matches(pattern: str, path: str) -> bool:
     """Whether a pattern without braces names this path. Case counts; both are separated by `/`."""
     return matches_parts(pattern.split("/"), path.split("/"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+
+from sevenfold.core.globs import matches_name
 
 MAX_CHARS = 100_000
 MAX_DEPTH = 3
@@ -59,11 +60,11 @@ def has_command(commands: Sequence[Sequence[str]], wanted: Sequence[str]) -> boo
 
 
 def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:
-    if not command or not fnmatchcase(command[0], wanted[0]):
+    if not command or not matches_name(wanted[0], command[0]):
         return False
     at, may_be_value = 1, False
     for want in wanted[1:]:
-        while at < len(command) and not fnmatchcase(command[at], want):
+        while at < len(command) and not matches_name(want, command[at]):
             is_option = command[at].startswith("-")
             if not is_option and not may_be_value:
                 return False

@@ -15,10 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import ClassVar, Literal, TypeAlias, cast
 
-from sevenfold.core.globs import alternatives, matches_parts
+from sevenfold.core.globs import alternatives, matches_name, matches_parts
 from sevenfold.core.settings import limit, switch
 from sevenfold.layers.command_words import has_command, split_commands
 
@@ -174,7 +173,7 @@ def _is_met(condition: Condition, action: Action, commands: Sequence[Sequence[st
     pattern = condition.pattern
     match condition.kind:
         case "tool":
-            return any(fnmatchcase(tool, pattern) for tool in action.tools)
+            return any(matches_name(pattern, tool) for tool in action.tools)
         case "path":
             return any(_is_path(one, path) for one in alternatives(pattern) for path in action.paths)
         case "command":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +63,12 @@ def add_options(parser: ArgumentParser) -> None:
         below.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
 
 
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
+        raise ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
 def _memory(parser: ArgumentParser) -> None:
     parser.add_argument("memory", metavar="MEMORY", help="its name or file: release-steps, team/style.md")
 
@@ -102,7 +108,7 @@ def _rm(parser: ArgumentParser) -> None:
 
 def _search(parser: ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY", help="words")
-    parser.add_argument("--limit", type=int, default=10, metavar="N", help="at most so many (10)")
+    parser.add_argument("--limit", type=_count, default=10, metavar="N", help="at most so many (10)")
 
 
 def _check(parser: ArgumentParser) -> None:
@@ -120,7 +126,7 @@ def _review(parser: ArgumentParser) -> None:
 
 def _log(parser: ArgumentParser) -> None:
     parser.add_argument("memory", nargs="?", metavar="MEMORY", help="only changes of this one")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="at most so many (20)")
+    parser.add_argument("--limit", type=_count, default=20, metavar="N", help="at most so many (20)")
 
 
 def _restore(parser: ArgumentParser) -> None:
