@@ -148,6 +148,21 @@ def test_a_hook_that_hands_in_what_is_no_extra_costs_its_own_part(tmp_path: Path
     assert [one.hook for one in heard if isinstance(one, HookFailed)] == ["restoring"]
 
 
+def test_a_hook_is_told_of_what_it_got_wrong_and_not_of_the_clock(tmp_path: Path) -> None:
+    async def before(_: Trigger) -> Any:
+        return None
+
+    async def restoring() -> Sequence[Extra]:
+        raise TimeoutError("the server of mine")
+
+    text, heard = compacted(tmp_path, CompactHooks(before, restoring))
+    assert "This session goes on" in text
+    assert [one for one in heard if isinstance(one, HookFailed)] == [
+        HookFailed("before compaction", "TypeError: a NoneType is no text"),
+        HookFailed("restoring", "TimeoutError: the server of mine"),
+    ]
+
+
 def test_hooks_that_fail_or_hang_cost_what_they_would_have_added_and_nothing_else(tmp_path: Path) -> None:
     async def before(_: Trigger) -> str:
         raise OSError("no shell")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sevenfold.core.catalog import CATALOG, ModelSettings
-from sevenfold.core.errors import InputError, PromptTooLong
+from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import Event, HistoryCompacted, WindowLearned, WordsCut
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Frame
@@ -134,6 +135,30 @@ def test_words_that_nothing_holds_any_more_are_told() -> None:
 
     asyncio.run(ask())
     assert [event for event in events if isinstance(event, WordsCut)] == [WordsCut(80_000)]
+
+
+def test_a_view_that_is_refused_for_another_reason_is_helped_again() -> None:
+    async def insist() -> None:
+        async with await Session.open(FRAME, project=None) as session:
+            session.history.append(Message("user", "word " * 5_000))
+            session.history.append(Message("assistant", "I see."))
+            session.history.append(Message("user", "Go on."))
+            await session.prepare()
+            assert await session.recover(ThinkingRefused("no thoughts")) is not None
+            assert await session.recover(PromptTooLong(tokens=12_000, limit=10_000)) is not None
+            assert await session.recover(ThinkingRefused("no thoughts")) is None
+
+    asyncio.run(insist())
+
+
+@pytest.mark.parametrize("history", [5, iter(()), {"role": "user"}, "hello"])
+def test_what_is_no_history_is_refused(history: Any) -> None:
+    async def ask() -> None:
+        async with await Session.open(FRAME, project=None) as session:
+            with pytest.raises(InputError, match="a history is a list of messages"):
+                await session.prepare(history)
+
+    asyncio.run(ask())
 
 
 def test_a_view_that_was_refused_twice_is_helped_again_once_something_new_was_said() -> None:

@@ -378,6 +378,24 @@ def test_conversations_that_go_on_alike_are_told_apart_by_how_they_began(
     assert listener.events == []
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"max_tokens": "many"}, "max_tokens is 'many'"),
+        ({"tools": ["hammer"]}, r"tools\[0\] is 'hammer'"),
+        ({"system": [{"type": "text", "text": "Hi."}, 5]}, r"system\[1\] is 5"),
+    ],
+)
+def test_what_no_provider_takes_is_named_and_not_dropped(
+    sim: Simulator, given: dict[str, Any], named: str
+) -> None:
+    with attach(sim.client(), project=None) as client:
+        wanted: dict[str, Any] = {"model": MODEL, "max_tokens": 100, "messages": ask(), **given}
+        with pytest.raises(InputError, match=named):
+            client.messages.create(**wanted)
+    assert not sim.ledger.entries
+
+
 def test_the_wrong_colour_is_refused_with_the_right_one_named(sim: Simulator) -> None:
     with pytest.raises(InputError, match="`async with attach"):
         attach(anthropic.AsyncAnthropic(api_key="none"), project=None).__enter__()

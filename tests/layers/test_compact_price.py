@@ -8,8 +8,9 @@ from decimal import Decimal
 import pytest
 
 from sevenfold.core.catalog import CATALOG
+from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUseId
 from sevenfold.core.models import stand_in
-from sevenfold.layers.compact_price import PathFacts, choose_path
+from sevenfold.layers.compact_price import PathFacts, choose_path, count_unread
 
 OPUS, HAIKU, SMALL = (
     CATALOG.find(name) for name in ("claude-opus-5-5", "claude-haiku-5-5", "claude-haiku-4-5")
@@ -59,3 +60,42 @@ def test_without_a_price_the_state_of_the_cache_decides() -> None:
     assert choose_path(facts).is_warm
     assert not choose_path(replace(facts, is_warm=False)).is_warm
     assert choose_path(facts).usd is None
+
+
+def talk(*parts: str) -> list[Message]:
+    """One message each: `say` is a person's, `think` an answer with a thought, `result` a tool's."""
+    made = {
+        "say": Message("user", "Go on."),
+        "think": Message("assistant", (Thinking("Hm."), Text("Yes."))),
+        "result": Message("user", (ToolResult(ToolUseId("t"), "done"),)),
+    }
+    return [made[part] for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("parts", "unread"),
+    [
+        (("say", "think", "result", "think"), 3),
+        (("say", "think", "say", "think", "result"), 2),
+        (("say", "think", "say"), 0),
+        ((), 0),
+    ],
+)
+def test_where_earlier_thinking_is_left_out_a_turn_is_read_up_to_its_first_thought(
+    parts: tuple[str, ...], unread: int
+) -> None:
+    messages = talk(*parts)
+    counts = [1] * len(messages)
+    assert SMALL.drops_thinking
+    assert count_unread(messages, counts, SMALL) == unread
+    assert count_unread(messages, counts, OPUS) == 0
+
+
+def test_what_a_warm_cache_does_not_hold_is_paid_in_full() -> None:
+    facts = replace(FACTS, model=SMALL)
+    assert choose_path(facts).is_warm
+    assert not choose_path(replace(facts, unread_tokens=155_000)).is_warm
+    all_read, none_read = choose_path(facts), choose_path(replace(facts, is_warm=False))
+    assert all_read.usd is not None
+    assert none_read.usd is not None
+    assert all_read.usd < none_read.usd

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
@@ -98,7 +98,8 @@ class Session:
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
         self.history = History()
-        self._is_followed = self._is_recovering = self._is_closed = False
+        self._is_followed = self._is_closed = False
+        self._recovered: set[type[Exception]] = set()
         self._sent: ModelRequest | None = None
         if opened.resumed is not None:
             self.history = History(rebuild(self._path, opened.resumed))
@@ -210,7 +211,7 @@ class Session:
             if frame is not None:
                 self._path.use(frame, self._capabilities(frame))
                 self._refuse_if_cramped()
-            own = self.history if history is None else history
+            own = self.history if history is None else _as_list(history)
             self._is_followed = not isinstance(own, History)
             if own:
                 await self._context.begin()
@@ -224,7 +225,7 @@ class Session:
             await self._context.refresh()
             await self._recalling.append()
             view = await self._hand_out()
-            self._is_recovering = False
+            self._recovered.clear()
             return view
 
     async def add_context(self, *sources: ContextSource | ContextFile) -> None:
@@ -249,11 +250,11 @@ class Session:
     async def recover(self, error: PromptTooLong | ThinkingRefused) -> View | None:
         """The provider refused the last view: a shorter one, or one without thinking; None where none helps.
 
-        Asked twice without an answer or anything new in between, there is none.
+        Asked twice for the same reason without an answer or anything new in between, there is none.
         """
         async with self._one_at_a_time:
             self._refuse_if_closed()
-            if self._is_recovering:
+            if type(error) in self._recovered:
                 return None
             if isinstance(error, ThinkingRefused):
                 self._path.forget_thinking("the provider refused thinking that was sent back")
@@ -264,7 +265,7 @@ class Session:
             else:
                 return None
             await self._context.refresh()
-            self._is_recovering = True
+            self._recovered.add(type(error))
             return await self._hand_out()
 
     async def record(self, reply: Reply) -> None:
@@ -274,7 +275,7 @@ class Session:
             if reply.id and reply.id == self._recorded:
                 return
             self._recorded = reply.id
-            self._is_recovering = False
+            self._recovered.clear()
             if self._sent is not None:
                 self._watch.settle(self._sent, reply, self._around.clock.now())
             self._clearing.read_back(reply)
@@ -394,3 +395,10 @@ class Session:
                 tokens=view.tokens,
                 limit=limit,
             )
+
+
+def _as_list(history: object) -> History | Sequence[object]:
+    """What a caller calls a history; `InputError` where it cannot be one."""
+    if isinstance(history, (History, Sequence)) and not isinstance(history, (str, bytes)):
+        return cast("History | Sequence[object]", history)
+    raise InputError(f"a history is a list of messages, and this is a {type(history).__name__}")

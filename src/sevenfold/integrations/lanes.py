@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from weakref import WeakSet
 
+from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
@@ -123,14 +124,27 @@ def _frame(wire: JsonObject, betas: tuple[str, ...]) -> Frame:
     system, tools = wire.get("system"), wire.get("tools")
     return Frame(
         model if isinstance(model, str) else "",
-        most if isinstance(most, int) else 0,
-        system if isinstance(system, str) else _objects(system),
-        _objects(tools),
+        _whole("max_tokens", most),
+        system if isinstance(system, str) else _objects("system", system),
+        _objects("tools", tools),
         wire.without(*FRAMED),
         betas,
     )
 
 
-def _objects(value: Json) -> tuple[JsonObject, ...]:
-    items = value if isinstance(value, tuple) else ()
-    return tuple(item for item in items if isinstance(item, JsonObject))
+def _whole(name: str, value: Json) -> int:
+    """0 where it was left out: the provider says whether it may be."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value or 0
+    raise InputError(f"{name} is {value!r}; expected a whole number")
+
+
+def _objects(name: str, value: Json) -> tuple[JsonObject, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, tuple):
+        raise InputError(f"{name} is {value!r}; expected a list of objects")
+    for at, item in enumerate(value):
+        if not isinstance(item, JsonObject):
+            raise InputError(f"{name}[{at}] is {item!r}; expected an object")
+    return tuple(item for item in value if isinstance(item, JsonObject))

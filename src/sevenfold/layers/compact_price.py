@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
+from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolResult
 from sevenfold.core.models import Model, Prices
 
 SUMMARY_TOKENS = 4_000
@@ -25,6 +26,8 @@ class PathFacts:
     others: Sequence[Model] = ()
     """Models that may write the summary instead."""
     when: date | None = None
+    unread_tokens: int = 0
+    """Of the view: what the cache does not hold as it would be sent, however warm it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class PathChoice:
 def choose_path(facts: PathFacts) -> PathChoice:
     """The cheapest way whose price is known, on a model whose window takes it; the warm prefix wins a tie."""
     own = _prices(facts.model, facts.whole_tokens, facts)
-    warm = _usd(facts.whole_tokens, own.read if facts.is_warm else own.fresh, own) if own else None
+    warm = _warm_usd(facts, own) if own else None
     choices = [PathChoice(True, facts.model, warm)]
     for model in (facts.model, *facts.others):
         if facts.stripped_tokens + SUMMARY_TOKENS > model.window_tokens:
@@ -54,9 +57,33 @@ def choose_path(facts: PathFacts) -> PathChoice:
     return choices[min(priced)[1]]
 
 
+def count_unread(messages: Sequence[Message], counts: Sequence[int], model: Model) -> int:
+    """Tokens of a view that a question after it has to pay anew: where a model leaves earlier thinking out
+    once a person speaks, that is all from the first thought of this turn on."""
+    if not model.drops_thinking:
+        return 0
+    spoken = (at for at in range(len(messages) - 1, -1, -1) if _is_spoken(messages[at]))
+    turn = next(spoken, 0)
+    thought = next((at for at in range(turn, len(messages)) if _has_thinking(messages[at])), len(messages))
+    return sum(counts[thought:])
+
+
+def _is_spoken(message: Message) -> bool:
+    return message.role == "user" and any(not isinstance(block, ToolResult) for block in message.blocks)
+
+
+def _has_thinking(message: Message) -> bool:
+    return any(isinstance(block, (Thinking, RedactedThinking)) for block in message.blocks)
+
+
 def _prices(model: Model, prompt_tokens: int, facts: PathFacts) -> Prices | None:
     tariff = model.prices_at(facts.when)
     return tariff.for_prompt(prompt_tokens) if tariff else None
+
+
+def _warm_usd(facts: PathFacts, prices: Prices) -> Decimal:
+    read = facts.whole_tokens - facts.unread_tokens if facts.is_warm else 0
+    return _usd(facts.whole_tokens - read, prices.fresh, prices) + read * prices.read / 1_000_000
 
 
 def _usd(tokens: int, price: Decimal, prices: Prices) -> Decimal:

@@ -53,8 +53,12 @@ class HookCalls:
         before = self.hooks.before
         if before is None:
             return ""
+
+        async def asked() -> str:
+            return _checked_text(await before(trigger))
+
         try:
-            return await self._call(BEFORE, lambda: before(trigger), "")
+            return await self._call(BEFORE, asked, "")
         except CompactionStopped as refusal:
             if trigger == "manual":
                 raise
@@ -82,16 +86,22 @@ class HookCalls:
 
     async def _call(self, name: str, hook: Callable[[], Awaitable[T]], otherwise: T) -> T:
         seconds = self.limit.total_seconds()
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with limit:
                 return await hook()
-        except TimeoutError:
-            self.emit(HookFailed(name, f"it took over {seconds:g} s (compact.hook_seconds)"))
         except Exception as error:  # a hook is anybody's code, and a compaction must not die of it
             if name == BEFORE and isinstance(error, CompactionStopped):
                 raise
-            self.emit(HookFailed(name, f"{type(error).__name__}: {error}"))
+            late = f"it took over {seconds:g} s (compact.hook_seconds)"
+            self.emit(HookFailed(name, late if limit.expired() else f"{type(error).__name__}: {error}"))
         return otherwise
+
+
+def _checked_text(said: object) -> str:
+    if not isinstance(said, str):
+        raise TypeError(f"a {type(said).__name__} is no text")
+    return said
 
 
 def _checked(extra: object) -> Extra:

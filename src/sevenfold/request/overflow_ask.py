@@ -17,7 +17,7 @@ from sevenfold.core.models import Model
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_ladder import Rung
-from sevenfold.layers.compact_price import SUMMARY_TOKENS, PathFacts, choose_path
+from sevenfold.layers.compact_price import SUMMARY_TOKENS, PathFacts, choose_path, count_unread
 from sevenfold.layers.compact_rounds import plan_trim
 from sevenfold.layers.compact_said import spoken_text
 from sevenfold.layers.compact_strip import (
@@ -132,7 +132,13 @@ class Asker:
         stripped_tokens = climb.sizer.frame_tokens + climb.sizer.rewritten(stripped, job)
         others = [self.catalog.find(name, self.emit) for name in self.settings.summary_models]
         facts = PathFacts(
-            climb.model, job.is_warm, job.tokens_before, stripped_tokens, others, self.clock.now().date()
+            climb.model,
+            job.is_warm,
+            job.tokens_before,
+            stripped_tokens,
+            others,
+            self.clock.now().date(),
+            count_unread(request.messages, job.counts, climb.model),
         )
         choice = choose_path(facts)
         if choice.is_warm:
