@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import re
 import tempfile
-from pathlib import Path
+from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
 
-from sevenfold.cli import main, tour
+from sevenfold.cli import main, tour, tour_team
+from sevenfold.cli.render import Screen
+from sevenfold.cli.tour_view import TourView
+
+pytestmark = pytest.mark.story
 
 
-@pytest.fixture
-def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setenv("COLUMNS", "200")
-    assert main(["tour", "--fast"]) == 0
-    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
-    shown = capsys.readouterr()
-    assert shown.err == ""
-    return shown.out
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> str:
+    place, said, errors = tmp_path_factory.mktemp("tour"), io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(errors):
+        patch.setattr(tempfile, "tempdir", str(place))
+        patch.setenv("COLUMNS", "200")
+        assert main(["tour", "--fast"]) == 0
+    assert list(place.iterdir()) == [], "nothing is left behind"
+    assert errors.getvalue() == ""
+    return said.getvalue()
 
 
 def test_every_layer_that_there_is_acts_and_is_told(told: str) -> None:
@@ -59,6 +66,30 @@ def test_the_work_is_done_and_the_bill_is_lower_than_without_layers(told: str) -
     assert 0 < here < there
     assert "sevenfold replay" in told
     assert "sevenfold chat" in told
+
+
+def test_a_second_laptop_knows_what_the_first_one_learnt(told: str) -> None:
+    team = told[told.index("A second laptop") :]
+    learnt, came, found = (
+        team.index(part) for part in ("1 memory sent", "1 memory came", "team/deploy-days.md  100%")
+    )
+    assert learnt < came < found
+    assert "conflict: deploy-days.md and deploy-days-conflict-" in team
+    assert "deploy-days.md is settled" in team
+    assert "looks like a secret (AWS access key id)" in team
+    assert team.rindex("The shop is deployed on Mondays.") > team.index("And Ada has what was agreed.")
+
+
+def test_a_tour_without_the_server_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find_some(name: str) -> object:
+        return None if name == "apsw" else tour_team
+
+    monkeypatch.setattr(tour_team, "find_spec", find_some)
+    view = TourView(Screen(), is_fast=True)
+    assert not asyncio.run(view.open_team(tour_team.find_missing()))
+    assert "It needs apsw: pip install 'sevenfold[server,team]'" in capsys.readouterr().out
 
 
 def test_what_is_not_installed_is_named(

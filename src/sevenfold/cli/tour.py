@@ -24,13 +24,18 @@ def run(options: Namespace, screen: Screen) -> int:
 
 
 async def _tour(screen: Screen, *, is_fast: bool) -> None:
-    from sevenfold.cli.tour_run import WITH, WITHOUT, Guide, run_tour
+    from sevenfold.cli.tour_run import WITH, WITHOUT, Guide, run_tour, tour_environ
+    from sevenfold.cli.tour_team import find_missing, play_team
     from sevenfold.cli.tour_view import TourView
 
     view = TourView(screen, is_fast=is_fast)
     view.begin()
     with TemporaryDirectory(prefix="sevenfold-tour-") as folder:
         here = await run_tour(Path(folder) / "with", WITH, view)
+        office = Path(folder) / "office"
+        if await view.open_team(find_missing()):
+            async for done in play_team(office, tour_environ(office)):
+                view.show_step(done)
         there = await run_tour(Path(folder) / "without", WITHOUT, Guide())
     view.show_bill(here, there)
     view.end()

@@ -157,7 +157,7 @@ async def run_tour(folder: Path, layers: Layers, guide: Guide) -> Bill:
     guide.enter(repository)
     is_whole = layers is WITH
     with Simulator(TourBrain((*SCENES, *(MORROW if is_whole else ())))) as simulator:
-        stage = Stage(repository, _environ(home), layers, guide, simulator)
+        stage = Stage(repository, tour_environ(home), layers, guide, simulator)
         async with stage.session() as agent:
             await stage.play(agent, SCENES, may_compact=is_whole)
             await _hear_out(agent, guide)
@@ -190,7 +190,7 @@ def _bill(ledger: Ledger) -> Bill:
     )
 
 
-def _environ(home: Path) -> dict[str, str]:
+def tour_environ(home: Path) -> dict[str, str]:
     """Nothing of the person's own: neither their settings nor their keys."""
     here = str(Path(sys.executable).parent)
     path = f"{here}:{os.environ.get('PATH', os.defpath)}"

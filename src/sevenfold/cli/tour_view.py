@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from sevenfold.agent.face.brush import Brush, Tone
@@ -17,6 +18,7 @@ from sevenfold.cli.render import Cell, Screen
 from sevenfold.cli.tour_morrow import Night
 from sevenfold.cli.tour_run import MODEL, Bill, Guide
 from sevenfold.cli.tour_script import Scene
+from sevenfold.cli.tour_team import EXTRAS, TEAM, Done
 from sevenfold.core import events
 from sevenfold.core.events import Event
 from sevenfold.run.permissions import Answer, Question
@@ -120,6 +122,21 @@ class TourView(Guide):
         self._say(
             f"$ sevenfold dream undo: {night.restored} memories are what they were, byte for byte", "strong"
         )
+
+    async def open_team(self, missing: Sequence[str]) -> bool:
+        """Whether the server's part of the tour can be played; why not, where it cannot."""
+        await self.open_scene(TEAM)
+        if missing:
+            self._say(f"It needs {', '.join(missing)}: pip install '{EXTRAS}' and come back.", "warning")
+        return not missing
+
+    def show_step(self, done: Done) -> None:
+        if done.step.said:
+            self.put("")
+            self._say(done.step.said, "accent")
+        self._say(done.step.shown, "strong")
+        for line in done.output.strip().splitlines():
+            self._say(line, TONES.get(line[:1], "plain"), indent=2)
 
     async def ask(self, question: Question) -> Answer:
         asked = question.need.said.replace(f"{self._root}/", "")
