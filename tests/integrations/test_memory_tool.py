@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from anthropic.lib.tools import ToolError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.provenance import Origin
 from sevenfold.integrations.memory_commands import CommandAnswer, MemoryCommands
-from sevenfold.integrations.memory_tool import MemoryTool
+from sevenfold.integrations.memory_tool import async_memory_tool, memory_tool
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
@@ -245,10 +247,21 @@ def test_the_tool_runner_of_the_sdk_works_with_it(memory: MemoryDir) -> None:
         runner = client.beta.messages.tool_runner(
             model=MODEL,
             max_tokens=500,
-            tools=[MemoryTool(memory)],
+            tools=[memory_tool(memory)],
             messages=[{"role": "user", "content": "Remember how we release."}],
         )
         final = runner.until_done()
     assert final.content[0].type == "text"
     assert final.content[0].text == "Remembered."
     assert memory.read("release.md").memory.text == TEXT
+
+
+def test_an_async_client_goes_the_same_way(memory: MemoryDir) -> None:
+    async def call() -> None:
+        tool = async_memory_tool(memory)
+        await tool.call({"command": "create", "path": "/memories/a.md", "file_text": "x\n"})
+        with pytest.raises(ToolError, match="already exists"):
+            await tool.call({"command": "create", "path": "/memories/a.md", "file_text": "x\n"})
+
+    asyncio.run(call())
+    assert memory.keys() == ("a.md",)

@@ -1,7 +1,7 @@
 """The Anthropic memory tool (`memory_20250818`) served from a project's memories:
 
     with MemoryDir.for_project(".") as memory:
-        runner = client.beta.messages.tool_runner(tools=[MemoryTool(memory)], ...)
+        runner = client.beta.messages.tool_runner(tools=[memory_tool(memory)], ...)
 
 What the model keeps lies in the same folder as everything else that is remembered of the project: with a
 history, without secrets, and for a person to review.
@@ -9,93 +9,64 @@ history, without secrets, and for a person to review.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from anthropic.lib.tools import (
-    BetaAbstractMemoryTool,
-    BetaAsyncAbstractMemoryTool,
-    BetaFunctionToolResultType,
-    ToolError,
-)
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
 
 from sevenfold.integrations.memory_commands import MemoryCommands
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.offload import durably
 
 if TYPE_CHECKING:
-    from anthropic import BaseModel
-    from anthropic.types.beta import (
-        BetaMemoryTool20250818CreateCommand,
-        BetaMemoryTool20250818DeleteCommand,
-        BetaMemoryTool20250818InsertCommand,
-        BetaMemoryTool20250818RenameCommand,
-        BetaMemoryTool20250818StrReplaceCommand,
-        BetaMemoryTool20250818ViewCommand,
-    )
+    from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool
+    from anthropic.types.beta import BetaMemoryTool20250818Param
 
 
-class MemoryTool(BetaAbstractMemoryTool):
-    """For `Anthropic`. It does not close the memories it was given."""
+def memory_tool(memory: MemoryDir, *, session: str = "", is_trusted: bool = False) -> BetaBuiltinFunctionTool:
+    """A tool for `Anthropic`. It does not close the memories it was given.
 
-    def __init__(self, memory: MemoryDir, *, session: str = "", is_trusted: bool = False) -> None:
-        super().__init__()
-        self._commands = MemoryCommands(memory, session, is_trusted)
+    With `is_trusted` the caller vouches that nothing foreign enters its conversations.
+    """
+    # Here, since who does without the SDK does without its libraries.
+    from anthropic.lib.tools import BetaBuiltinFunctionTool
 
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> BetaFunctionToolResultType:
-        return self._run(command)
+    commands = MemoryCommands(memory, session, is_trusted)
 
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> BetaFunctionToolResultType:
-        return self._run(command)
+    class MemoryTool(BetaBuiltinFunctionTool):
+        def to_dict(self) -> BetaMemoryTool20250818Param:
+            return _declared()
 
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> BetaFunctionToolResultType:
-        return self._run(command)
+        def call(self, input: object) -> str:  # noqa: A002 - the SDK's name for it
+            return _answer(commands, input)
 
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> BetaFunctionToolResultType:
-        return self._run(command)
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> BetaFunctionToolResultType:
-        return self._run(command)
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> BetaFunctionToolResultType:
-        return self._run(command)
-
-    def _run(self, command: BaseModel) -> str:
-        return _answer(self._commands, command)
+    return MemoryTool()
 
 
-class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
-    """For `AsyncAnthropic`."""
+def async_memory_tool(
+    memory: MemoryDir, *, session: str = "", is_trusted: bool = False
+) -> BetaAsyncBuiltinFunctionTool:
+    """The same for `AsyncAnthropic`."""
+    from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool
 
-    def __init__(self, memory: MemoryDir, *, session: str = "", is_trusted: bool = False) -> None:
-        super().__init__()
-        self._commands = MemoryCommands(memory, session, is_trusted)
+    commands = MemoryCommands(memory, session, is_trusted)
 
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> BetaFunctionToolResultType:
-        return await self._run(command)
+    class MemoryTool(BetaAsyncBuiltinFunctionTool):
+        def to_dict(self) -> BetaMemoryTool20250818Param:
+            return _declared()
 
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> BetaFunctionToolResultType:
-        return await self._run(command)
+        async def call(self, input: object) -> str:  # noqa: A002 - the SDK's name for it
+            return await durably(lambda: _answer(commands, input))
 
-    async def str_replace(
-        self, command: BetaMemoryTool20250818StrReplaceCommand
-    ) -> BetaFunctionToolResultType:
-        return await self._run(command)
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> BetaFunctionToolResultType:
-        return await self._run(command)
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> BetaFunctionToolResultType:
-        return await self._run(command)
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> BetaFunctionToolResultType:
-        return await self._run(command)
-
-    async def _run(self, command: BaseModel) -> str:
-        return await durably(lambda: _answer(self._commands, command))
+    return MemoryTool()
 
 
-def _answer(commands: MemoryCommands, command: BaseModel) -> str:
-    answer = commands.run(command.to_dict())
+def _declared() -> BetaMemoryTool20250818Param:
+    return {"type": "memory_20250818", "name": "memory"}
+
+
+def _answer(commands: MemoryCommands, given: object) -> str:
+    from anthropic.lib.tools import ToolError
+
+    answer = commands.run(cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {})
     if answer.is_error:
         raise ToolError(answer.text)
     return answer.text
