@@ -11,8 +11,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from sevenfold.server.database import OrgId, Tx, open_database
+from sevenfold.server.database import OrgId, Tx
 from sevenfold.server.limits import Limits
+from sevenfold.server.opening import open_database
 from sevenfold.server.people import add_member, add_org, add_token, new_id
 from sevenfold.server.repos import claim_repo
 from sevenfold.sync.protocol import checksum_of

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.server.database import Database, open_database
+from sevenfold.server.database import Database
+from sevenfold.server.opening import open_database
 from tests.server.live import Live, serving
 from tests.server.postgres import LocalPostgres, programs
 

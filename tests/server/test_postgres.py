@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.server.database import OrgId, open_database
+from sevenfold.server.database import OrgId
+from sevenfold.server.opening import open_database
 from sevenfold.server.postgres import PostgresDatabase
 from sevenfold.server.schema import LASTING, TENANT_TABLES
 from tests.server.conftest import opened

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.server.database import Tx, open_database
+from sevenfold.server.database import Tx
+from sevenfold.server.opening import open_database
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.schema import LASTING, MIGRATIONS
 from sevenfold.server.sqlite import SqliteDatabase

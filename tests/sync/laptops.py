@@ -12,7 +12,8 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.core.provenance import Origin
 from sevenfold.run.sync_settings import SyncSettings
-from sevenfold.server.database import Database, open_database
+from sevenfold.server.database import Database
+from sevenfold.server.opening import open_database
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir

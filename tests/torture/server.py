@@ -13,11 +13,12 @@ from random import Random
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.clock import SystemClock
-from sevenfold.server.database import Database, open_database
+from sevenfold.server.database import Database
 from sevenfold.server.desk import Desk
 from sevenfold.server.front import Front
 from sevenfold.server.limits import Limits
 from sevenfold.server.meters import Meters
+from sevenfold.server.opening import open_database
 from sevenfold.sync.protocol import checksum_of
 from tests.server.fuzz import run_schemathesis
 from tests.server.team import Team

@@ -12,8 +12,9 @@ from sevenfold.cli.render import Screen
 from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.server.database import Database, open_database
+from sevenfold.server.database import Database
 from sevenfold.server.limits import Limits
+from sevenfold.server.opening import open_database
 from sevenfold.server.people import list_orgs
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
