@@ -20,6 +20,7 @@ from tests.torture.dreams import run_dreams
 from tests.torture.faults import run_faults
 from tests.torture.files import run_files
 from tests.torture.kills import run_kills
+from tests.torture.memory import run_memory
 from tests.torture.paths import run_paths
 from tests.torture.post import run_mail
 from tests.torture.power import run_power
@@ -36,6 +37,7 @@ RIGS: Mapping[str, Rig] = {
     "kills": run_kills,
     "mail": run_mail,
     "lock": run_lock,
+    "memory": run_memory,
     "paths": run_paths,
     "races": run_races,
     "power": run_power,
@@ -56,6 +58,7 @@ rigs:
   kills    writers and readers killed at random moments while others go on
   mail     eight agents that write to each other and are killed: each message told exactly once
   lock     sixteen processes stopped, resumed and killed over one lock; sixteen editors of one file
+  memory   memories struck at every operation, cut off the power, and changed by sixteen processes at once
   paths    hostile keys against a folder full of links, FIFOs and devices; roots that look alike
   races    a folder swapped for a link while it is used
   power    power cuts: simulated at every change, and on a loop-mounted file system (needs root)

@@ -86,6 +86,11 @@ def apply_index(
     return "".join(f"{line.text}\n" for line in _folded(lines, ages))
 
 
+def is_group(line: str) -> bool:
+    """Whether a line stands for several memories, as only the engine writes them."""
+    return bool(_GROUP.match(line))
+
+
 def is_same_index(kept: str, found: str, ages: Mapping[str, int], line_of: LineOf) -> bool:
     """Whether somebody's edit of the index says nothing that would not be there anyway.
 
@@ -93,7 +98,7 @@ def is_same_index(kept: str, found: str, ages: Mapping[str, int], line_of: LineO
     """
     before, after = Counter(_split(kept)), Counter(_split(found))
     added = [line for line in after - before if not _is_derived(line, ages, line_of)]
-    dropped = [line for line in before - after if _key_of(line) not in ages and not _GROUP.match(line)]
+    dropped = [line for line in before - after if _key_of(line) not in ages and not is_group(line)]
     shared = before & after
     is_moved = [line for line in _split(kept) if line in shared] != [
         line for line in _split(found) if line in shared
@@ -101,12 +106,18 @@ def is_same_index(kept: str, found: str, ages: Mapping[str, int], line_of: LineO
     return not is_moved and not any(line.strip() for line in (*added, *dropped))
 
 
+def drop_entries(text: str, keys: Collection[str]) -> str:
+    """An index without its lines about these memories, and without those that stand for several."""
+    lines = [line for line in _split(text) if _key_of(line) not in keys and not is_group(line)]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def fit_index(text: str) -> IndexPart:
     """The last guard, for an index that a person's own lines have made too long: whole lines, and a warning.
 
     The memories' lines are kept before any other.
     """
-    lines = [_Line(line, _key_of(line) or ("group" if _GROUP.match(line) else "")) for line in _split(text)]
+    lines = [_Line(line, _key_of(line) or ("group" if is_group(line) else "")) for line in _split(text)]
     if len(lines) <= MAX_LINES and sum(line.cost for line in lines) <= MAX_BYTES:
         return IndexPart(text)
     room_lines, room_bytes = MAX_LINES - 1, MAX_BYTES - len(WARNING) - 20
@@ -130,7 +141,7 @@ def _numbered(lines: Iterable[_Line], count: int) -> list[int]:
 
 def _is_derived(line: str, ages: Mapping[str, int], line_of: LineOf) -> bool:
     key = _key_of(line)
-    return bool(_GROUP.match(line)) or (key in ages and line_of(key) == line)
+    return is_group(line) or (key in ages and line_of(key) == line)
 
 
 def _updated(text: str, ages: Mapping[str, int], line_of: LineOf, touched: Collection[str]) -> list[_Line]:
@@ -142,7 +153,7 @@ def _updated(text: str, ages: Mapping[str, int], line_of: LineOf, touched: Colle
             if key not in met:
                 met.add(key)
                 lines.append(_Line(line_of(key) if key in touched else line, key))
-        elif not (key in touched or _GROUP.match(line)):
+        elif not (key in touched or is_group(line)):
             lines.append(_Line(line))
     return lines
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sevenfold.core.memories import INDEX, is_shown, read_memory
 from sevenfold.core.sound import sound_text
-from sevenfold.layers.memory_index import apply_index, index_line, is_same_index
+from sevenfold.layers.memory_index import apply_index, index_line, is_group, is_same_index
 from sevenfold.store.memory_book import MemoryBook
 
 
@@ -42,6 +42,16 @@ class KeptIndex:
         """Whether an edited index says nothing but what it would say anyway."""
         return is_same_index(self.text(), found, self._ages(), self._line)
 
+    def was_once(self, found: str) -> bool:
+        """Whether every line of it stood in the index once: what a power cut leaves of an older one."""
+        texts = ((item.key, item.text) for item in self._book.changes() if item.text is not None)
+        ever = {
+            line
+            for key, text in texts
+            for line in (text.split("\n") if key == INDEX else [_spelled(key, text)])
+        }
+        return all(line in ever or is_group(line) for line in found.split("\n") if line.strip())
+
     def _ages(self) -> dict[str, int]:
         return {key: item.order for key, item in self._book.state.versions.items() if is_shown(key)}
 
@@ -49,7 +59,11 @@ class KeptIndex:
         version = self._book.state.versions[key]
         known = self._lines.get(key)
         if known is None or known.order != version.order:
-            memory = read_memory(key, sound_text(self._book.text_of(key, version)))
-            known = _Line(index_line(key, memory.name, memory.description), version.order)
+            known = _Line(_spelled(key, self._book.text_of(key, version)), version.order)
             self._lines[key] = known
         return known.text
+
+
+def _spelled(key: str, text: str) -> str:
+    memory = read_memory(key, sound_text(text))
+    return index_line(key, memory.name, memory.description)

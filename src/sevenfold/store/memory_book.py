@@ -7,14 +7,14 @@ control/memory/log.jsonl     the lines
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, StoreError
 from sevenfold.core.events import Emit, MemoryRebuilt
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_log import Found, LogFace, MemoryLog
-from sevenfold.store.memory_records import LogEntry, Logged
+from sevenfold.store.memory_records import LogEntry, Logged, LoggedChange
 from sevenfold.store.memory_state import MemoryState, Version, read_state, write_state
 from sevenfold.store.mutex import mutex
 
@@ -92,6 +92,12 @@ class MemoryBook:
                 f"{'nothing waits' if not found else 'several wait'} as {id_!r}; list what waits"
             )
         return self.log.read_at(self.state.waiting[found[0]].place)
+
+    def changes(self) -> Iterator[LoggedChange]:
+        """Every change there ever was."""
+        for found in self.log.read():
+            if isinstance(found.entry, Logged):
+                yield from found.entry.changes
 
     def keys_since(self, offset: int) -> set[str]:
         """Everything that a transaction after this one speaks of."""

@@ -71,7 +71,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Changes that happened together. Without any, nothing was recorded."""
+    """Changes that happened together. Without an id nothing was recorded, for there was nothing to change."""
 
     id: TransactionId
     at: datetime

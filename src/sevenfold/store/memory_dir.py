@@ -35,6 +35,7 @@ from sevenfold.store.memory_changes import (
     Remove,
     Stored,
     Transaction,
+    TransactionId,
     Waiting,
     Write,
 )
@@ -337,7 +338,8 @@ class MemoryDir:
             entry = found[0].entry if found else None
             if not isinstance(entry, Logged):
                 self._upkeep.settle(self._book.state.end - 1)
-                return self._logged("commit", Origin("user", "nothing to do"), ())
+                nothing = self._logged("commit", Origin("user", "nothing to do"), ())
+                return replace(nothing, id=TransactionId(""))
             self._upkeep.settle(found[0].place.offset)
         if entry.kind != "propose":
             keys = [change.key for change in entry.changes]

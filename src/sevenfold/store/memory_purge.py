@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import write_json
+from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import WHO, Origin
+from sevenfold.layers.memory_index import drop_entries
 from sevenfold.store.memory_book import HISTORY, MemoryBook
 from sevenfold.store.memory_changes import WAITS, Purged
 from sevenfold.store.memory_history import MemoryHistory
@@ -16,8 +19,10 @@ from sevenfold.store.memory_records import (
     UPKEEP,
     Logged,
     LoggedChange,
+    Placement,
     Upkeep,
     begin_log,
+    hash_text,
     new_transaction_id,
     spell,
 )
@@ -26,6 +31,9 @@ from sevenfold.store.mutex import mutex
 ERASED = LoggedChange("", None, None)
 """In place of a change that is gone: it counts, so that the order of all others stays."""
 
+Sync: TypeAlias = Callable[[Iterable[str]], None]
+
+_INDEX = write_json(INDEX)
 _UPKEEP = b'","k":"' + UPKEEP.encode() + b'",'
 
 
@@ -66,10 +74,13 @@ class _Erased:
     keys: set[str]
 
 
-def purge(book: MemoryBook, source: Source, now: datetime) -> Purged:
+def purge(
+    book: MemoryBook, source: Source, now: datetime, placed: Mapping[str, Placement], sync: Sync
+) -> Purged:
     """Take every version of that source out of the history, at once and for good. Files follow.
 
-    The caller holds the mutex of the files, and brings them up to date afterwards.
+    The caller holds the mutex of the files, knows what is `placed` there, and brings them up to date
+    afterwards. They are synced before: what a power cut leaves of them must not look like somebody's edit.
     """
     source.check()
     with mutex(book.folder, HISTORY):
@@ -77,11 +88,12 @@ def purge(book: MemoryBook, source: Source, now: datetime) -> Purged:
         erased = _Erased(set(), 0, set())
         lines = list(_without(book, source, erased))
         holding = _still_holding(book, erased)
-        if erased.versions or erased.transactions:
+        if erased.transactions:
+            sync((*erased.keys, INDEX))
             told = Origin("user", f"{erased.versions} versions erased by {source.said}")
             last = Logged(new_transaction_id(), now, "purge", told, ())
-            placed = Upkeep(0, now, dict(book.state.placed), book.state.boot)
-            book.log.replace([spell(begin_log(now)), *lines, spell(last), spell(placed)])
+            kept = (_without_lines(book, line, erased.keys) for line in lines)
+            book.log.replace([spell(begin_log(now)), *kept, spell(last), *_upkeep(book, now, placed)])
             book.start_anew()
     return Purged(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), holding)
 
@@ -91,9 +103,14 @@ def forget_upkeep(book: MemoryBook, now: datetime) -> None:
     with mutex(book.folder, HISTORY):
         book.refresh()
         lines = [line for line in book.log.read_lines() if not _is_upkeep(line)]
-        placed = Upkeep(0, now, dict(book.state.placed), book.state.boot)
-        book.log.replace([spell(begin_log(now)), *lines, spell(placed)])
+        book.log.replace([spell(begin_log(now)), *lines, *_upkeep(book, now, book.state.placed)])
         book.start_anew()
+
+
+def _upkeep(book: MemoryBook, now: datetime, placed: Mapping[str, Placement]) -> Iterator[bytes]:
+    """What is known of the files, so that nothing of ours is taken for somebody else's."""
+    yield spell(Upkeep(0, now, placed, book.state.boot))
+    yield from (spell(Upkeep(0, now, {}, "", sha256)) for sha256 in sorted(book.state.intended))
 
 
 def _is_upkeep(line: bytes) -> bool:
@@ -112,6 +129,21 @@ def _without(book: MemoryBook, source: Source, erased: _Erased) -> Iterator[byte
         kept = tuple(_kept(entry, change, source, erased) for change in entry.changes)
         if entry.kind not in WAITS or any(change.key for change in kept):
             yield spell(replace(entry, changes=kept, origin=_without_trace(entry, source), reason=""))
+
+
+def _without_lines(book: MemoryBook, line: bytes, keys: Collection[str]) -> bytes:
+    """A line of the history, in whose texts of the index nothing is said of these memories any more."""
+    entry = book.log.parse(line) if _INDEX in line else None
+    if not isinstance(entry, Logged):
+        return line
+    return spell(replace(entry, changes=tuple(_scrubbed(change, keys) for change in entry.changes)))
+
+
+def _scrubbed(change: LoggedChange, keys: Collection[str]) -> LoggedChange:
+    if change.key != INDEX or change.text is None:
+        return change
+    text = drop_entries(change.text, keys)
+    return replace(change, text=text, after=hash_text(text))
 
 
 def _concerns(entry: Logged, source: Source) -> bool:

@@ -100,6 +100,8 @@ class Upkeep:
     files: Mapping[str, Placement]
     boot: str
     """Of the machine: what was put in place before it went down may be lost."""
+    intends: str = ""
+    """SHA-256 of an index that is about to be put in place; nothing else is told then."""
 
 
 LogEntry: TypeAlias = Logged | Upkeep
@@ -138,6 +140,7 @@ def to_record(entry: LogEntry) -> Record:
         "files": {key: write_placement(item) for key, item in entry.files.items()},
         "boot": entry.boot,
     }
+    fields |= {"intends": entry.intends} if entry.intends else {}
     return Record(UnknownRecord(UPKEEP, freeze_object(fields)), entry.at)
 
 
@@ -162,7 +165,8 @@ def read_entry(line: bytes) -> LogEntry | None:
             return None
         files = cast("_Wire", value["files"])
         placed = {key: read_placement(item) for key, item in files.items()}
-        return Upkeep(_whole(value["upto"]), at, placed, _text(value["boot"]))
+        intends = _text(value.get("intends", ""))
+        return Upkeep(_whole(value["upto"]), at, placed, _text(value["boot"]), intends)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise WireError(f"it makes no sense: {error!r}") from error
 

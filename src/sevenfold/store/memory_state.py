@@ -80,6 +80,10 @@ class MemoryState:
     """When each key was first used, counted as versions are; also of those that are gone."""
     since: set[str] = field(default_factory=set[str])
     """Memories that changed since the index was last arranged by a person."""
+    uncovered: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    """Texts recorded since then, by key and hash, and where: any of them may be in the file of who died."""
+    intended: set[str] = field(default_factory=set[str])
+    """The same for the index: hashes of those that were about to be put in place."""
     covered: int = 0
     """Up to where in the history files and index have been put in place."""
     boot: str = ""
@@ -104,7 +108,17 @@ class MemoryState:
         return any(key in pending.keys for pending in self.waiting.values())
 
     def _take_upkeep(self, entry: Upkeep) -> None:
+        if entry.intends:
+            self.intended.add(entry.intends)
+            return
         self.covered, self.boot = entry.upto, entry.boot
+        self.intended.clear()
+        for key in list(self.uncovered):
+            left = {sha256: at for sha256, at in self.uncovered[key].items() if at >= entry.upto}
+            if left:
+                self.uncovered[key] = left
+            else:
+                del self.uncovered[key]
         for key, placement in entry.files.items():
             self._place(key, placement)
 
@@ -142,6 +156,7 @@ class MemoryState:
         else:
             self.versions[key] = version
             self.births.setdefault(key, self.count)
+            self.uncovered.setdefault(key, {})[version.sha256] = place.offset
         if key != INDEX:
             self.since.add(key)
         if change.stamp is not None:
@@ -203,6 +218,8 @@ def write_state(state: MemoryState) -> bytes:
         "stale": sorted(state.stale),
         "births": state.births,
         "since": sorted(state.since),
+        "uncovered": state.uncovered,
+        "intended": sorted(state.intended),
         "covered": state.covered,
         "boot": state.boot,
     }
@@ -245,6 +262,8 @@ class _State:
             stale=self._names("stale"),
             births={key: int(cast("int", item)) for key, item in self._items("births")},
             since=self._names("since"),
+            uncovered=cast("dict[str, dict[str, int]]", self._wire["uncovered"]),
+            intended=self._names("intended"),
             covered=self._whole("covered"),
             boot=str(self._wire["boot"]),
         )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import LockBusy, SevenfoldError
+from sevenfold.core.errors import DiskFault, LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, MemoryBehind, MemoryEdited, MemoryRecovered
 from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import Origin
@@ -31,6 +31,8 @@ from sevenfold.store.memory_records import (
     Placement,
     Upkeep,
     begin_log,
+    decode,
+    encode,
     hash_text,
     new_transaction_id,
 )
@@ -91,12 +93,17 @@ class MemoryUpkeep:
     def purge(self, source: Source) -> Purged:
         """Erase what came from a source, from the history and then from the files."""
         with self._alone():
-            done = purge(self._book, source, self._clock.now())
-            if done.transactions:
-                self._placed.clear()
-                self._bring_up_to_date()
-                forget_upkeep(self._book, self._clock.now())
-                self._book.write_checkpoint(least_bytes=0)
+            now, state = self._clock.now(), self._book.state
+            placed = {**state.placed, **self._placed}
+            done = purge(self._book, source, now, placed, self._files.sync)
+            self._bring_up_to_date(is_durable=True)
+            if self._needs_record():
+                raise DiskFault(
+                    "it is erased from the history, and files in the memory folder could not be brought up "
+                    "to date; see the event before this, then purge again"
+                )
+            forget_upkeep(self._book, now)
+            self._book.write_checkpoint(least_bytes=0)
             return done
 
     def notice_some(self, keys: Iterable[str]) -> None:
@@ -154,12 +161,17 @@ class MemoryUpkeep:
         is_behind = bool(self._placed or state.stale) or state.recorded >= state.covered
         return is_behind or state.boot != boot_id()
 
-    def _bring_up_to_date(self) -> None:
-        """Put files and index in place and record it. That they fail is told: what counts is recorded."""
+    def _bring_up_to_date(self, *, is_durable: bool = False) -> None:
+        """Put files and index in place and record it. That it fails is told: what counts is recorded.
+
+        `is_durable`: the files outlast a power cut, for there is no history to put them there again.
+        """
         try:
             for key in sorted(self._book.state.stale):
                 self._look_at(key)
             self._place_index()
+            if is_durable:
+                self._files.sync(self._placed)
             upto, placed = self._book.state.end, dict(self._placed)
             boot, now = boot_id(), self._clock.now()
             self._book.record(lambda _: [Upkeep(upto, now, placed, boot)])
@@ -178,7 +190,7 @@ class MemoryUpkeep:
         wanted = known.sha256 if key in state.held else state.sha_of(key)
         if look.placement.sha256 == wanted:
             self._note(key, look.placement)
-        elif look.placement.sha256 == known.sha256 or self._is_lost(key, look):
+        elif self._is_ours(key, known, look) or self._is_lost(key, look):
             self._put(key)
         else:
             self._record_edit(key, look)
@@ -196,20 +208,21 @@ class MemoryUpkeep:
         else:
             self._placed.pop(key, None)
 
+    def _is_ours(self, key: str, known: Placement, look: Look) -> bool:
+        """Whether the file is as it was when last looked at, or as one of us left it who died right after."""
+        found = look.placement.sha256
+        return found == known.sha256 or found in self._book.state.uncovered.get(key, {})
+
     def _is_lost(self, key: str, look: Look) -> bool:
-        """Whether a power cut took what we put there, for the file is as one that never reached the disk."""
-        state = self._book.state
-        if state.boot == boot_id() and key not in state.stale:
+        """Whether a power cut took what we put there: the machine was started anew since, and the file is
+        the beginning of what it once was, with zeros for the rest."""
+        if self._book.state.boot == boot_id():
             return False
-        if not (look.text or "").strip("\0"):
-            return True
-        entries = (found.entry for found in self._book.log.read())
-        return state.boot != boot_id() and any(
-            change.key == key and change.after == look.placement.sha256
-            for entry in entries
-            if isinstance(entry, Logged)
-            for change in entry.changes
-        )
+        left = encode(look.text or "").rstrip(b"\0")
+        if key == INDEX:
+            return self.index.was_once(decode(left[: left.rfind(b"\n") + 1]))
+        changes = self._book.changes()
+        return any(item.key == key and encode(item.text or "").startswith(left) for item in changes)
 
     def _record_edit(self, key: str, look: Look, origin: Origin = EDIT) -> None:
         """Somebody changed a file: it waits for a person, unless whoever did it may do so."""
@@ -230,11 +243,13 @@ class MemoryUpkeep:
 
     def _look_at_index(self, *, check: bool = False) -> None:
         """The same for the index, of which only what a person says in it counts."""
-        known = self._book.state.holding(INDEX)
+        state = self._book.state
+        known = self._placed.get(INDEX) or state.holding(INDEX)
         look = self._files.look(INDEX, NOWHERE if check else known)
         if look is None or look.placement.sha256 == known.sha256:
             return
-        if look.text is None or self._is_lost(INDEX, look) or self.index.is_same(look.text):
+        is_ours = look.text is None or look.placement.sha256 in state.intended
+        if is_ours or self._is_lost(INDEX, look) or self.index.is_same(look.text or ""):
             self._placed[INDEX] = look.placement  # it is put there again
         else:
             self._record_edit(INDEX, look)
@@ -246,7 +261,10 @@ class MemoryUpkeep:
         wanted = self._edited_index() if INDEX in state.held else self.index.text()
         if not wanted and state.layout is None:
             self._note(INDEX, self._files.remove(INDEX))
-        elif hash_text(wanted) != known.sha256:
+        elif (sha256 := hash_text(wanted)) != known.sha256:
+            # Told before it is done: what lies there after a death is then known to be nobody else's.
+            intent = Upkeep(state.covered, self._clock.now(), {}, state.boot, sha256)
+            self._book.record(lambda _: [intent])
             self._note(INDEX, self._files.put(INDEX, wanted))
 
     def _edited_index(self) -> str:

@@ -1,0 +1,117 @@
+"""Rig: memories struck at every operation, cut off the power, and changed by sixteen processes at once."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from random import Random
+
+from sevenfold.core.errors import MemoryConflict
+from sevenfold.core.memories import INDEX, write_memory
+from sevenfold.core.provenance import Origin
+from sevenfold.store.disk import SYSTEM_DISK, Disk
+from sevenfold.store.memory_changes import Write
+from sevenfold.store.memory_dir import MemoryDir
+from tests.torture.crew import Crew
+from tests.torture.cuts import run_cuts
+from tests.torture.faults import run_faults
+from tests.torture.play_memory import CutMemories, Memories, Opened
+from tests.torture.rig import Orders, Outcome, outcome
+from tests.torture.workers import Pipe
+
+WRITERS = 16
+TOPICS = 150
+KEPT_MARKS = 20
+"""A text keeps this many of the marks that writers left in it, so that it does not grow without end."""
+
+_MARK = re.compile(r"w\d+\.\d+")
+
+
+def run_memory(orders: Orders) -> list[Outcome]:
+    points = orders.pick(tiny=60, short=150, long=4_000)
+    faults = run_faults(orders, (Memories,), points=points)
+    cuts = run_cuts(orders, (CutMemories,))
+    for line in (*faults, *cuts):
+        line.name = f"memory, {line.name}"
+    return [*faults, *cuts, *run_crowd(orders)]
+
+
+def run_crowd(orders: Orders, disk: Disk = SYSTEM_DISK) -> list[Outcome]:
+    """Everybody changes every memory, some are killed: no change may be lost, and the index is complete."""
+    total = orders.pick(tiny=160, short=480, long=100_000)
+    kills = orders.pick(tiny=4, short=8, long=32)
+    with outcome("memory, crowd", "acknowledged writes") as found, orders.scratch("crowd") as place:
+        Opened(place, disk).close()
+        told = _crowd(orders, place, total, kills, disk)
+        found.count = len(told)
+        for wrong in _judge_crowd(place, told):
+            found.wrong(wrong)
+        found.notes.append(f"{WRITERS} processes, {TOPICS} memories, {kills} of the processes killed")
+    return [found]
+
+
+def _crowd(orders: Orders, place: Path, total: int, kills: int, disk: Disk) -> list[str]:
+    random, told, born = orders.random("crowd"), list[str](), 0
+    with closing(Pipe()) as pipe, Crew() as crew:
+        while len(told) < total:
+            while len(crew.pids) < WRITERS:
+                crew.start(lambda who=born: _write(place, who, pipe, disk))
+                born += 1
+            told += pipe.listen(random.uniform(0.05, 0.5))
+            orders.progress("memory, crowd", len(told), total, "writes")
+            if any(ended.code for ended in crew.ended()):
+                raise AssertionError("a writer ended with an error; see its traceback above")
+            if born - WRITERS < kills and len(told) > total * (born - WRITERS) // max(1, kills):
+                crew.kill(random.choice(crew.pids))
+        for pid in crew.pids:
+            crew.kill(pid)
+        told += pipe.listen(0)
+    return told
+
+
+def _write(place: Path, who: int, pipe: Pipe, disk: Disk) -> None:
+    random, count = Random(who), 0
+    with closing(Opened(place, disk)) as opened:
+        while True:
+            mark = f"w{who}.{count}"
+            _leave_mark(opened.memory, f"topic-{random.randrange(TOPICS)}.md", mark)
+            pipe.tell(mark)
+            count += 1
+
+
+def _leave_mark(memory: MemoryDir, key: str, mark: str) -> None:
+    while True:
+        stored = memory.find(key)
+        marks = [*(_MARK.findall(stored.memory.body) if stored else ()), mark][-KEPT_MARKS:]
+        text = write_memory(key, "many hands", "project", "\n".join(marks))
+        with suppress(MemoryConflict):
+            memory.commit([Write(key, text, stored.sha256 if stored else None)], Origin("agent", mark))
+            return
+
+
+def _judge_crowd(place: Path, told: list[str]) -> Iterator[str]:
+    with closing(Opened(place, SYSTEM_DISK)) as opened:
+        memory = opened.memory
+        changes = [item for item in reversed(memory.log(limit=None)) if item.kind == "commit"]
+        left, last = Counter(item.origin.why for item in changes), dict[str, str | None]()
+        lost = [mark for mark in told if left[mark] != 1]
+        if lost:
+            yield f"{len(lost):,} acknowledged changes are not in the history exactly once: {lost[:5]}"
+        for item in changes:
+            [change] = item.changes
+            if change.before != last.get(change.key):
+                yield f"{item.origin.why} went over a change of {change.key} that it had not seen"
+            last[change.key] = change.after
+        if waiting := memory.waiting():
+            yield f"work of our own waits as somebody else's: {waiting[0]}"
+        for stored in memory.scan(limit=None):
+            key = stored.memory.key
+            if stored.sha256 != last[key] or (memory.path / key).read_text() != stored.memory.text:
+                yield f"{key} is not what was last written"
+        index = (memory.path / INDEX).read_text()
+        missing = [key for key in last if f"]({key})" not in index]
+        if missing or len(index.splitlines()) != len(last):
+            yield f"the index misses {missing[:5]}, or has lines too many"

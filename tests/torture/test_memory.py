@@ -1,0 +1,45 @@
+"""Memories in their shortest torture: nothing is lost, and a broken keeper is found out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.torture.cuts import run_cuts
+from tests.torture.faults import run_faults
+from tests.torture.memory import run_crowd
+from tests.torture.play_memory import CutMemories, Memories
+from tests.torture.rig import Orders, Progress
+from tests.torture.test_torture import expect_nothing, expect_something
+
+pytestmark = pytest.mark.torture
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Orders:
+    return Orders("tiny", 1, tmp_path, Progress(quiet=True))
+
+
+def test_an_accident_leaves_memories_wholly_old_or_wholly_new(orders: Orders) -> None:
+    expect_nothing(run_faults(orders, (Memories,), points=60))
+
+
+def test_a_power_cut_leaves_memories_wholly_old_or_wholly_new(orders: Orders) -> None:
+    expect_nothing(run_cuts(orders, (CutMemories,)))
+
+
+def test_a_crowd_loses_no_change_of_a_memory(orders: Orders) -> None:
+    expect_nothing(run_crowd(orders))
+
+
+def test_a_keeper_that_checks_nothing_is_found_out(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sevenfold.store.memory_plan._clashes", lambda *_: False)
+    expect_something(run_crowd(orders), "had not seen")
+
+
+def test_a_keeper_that_places_before_it_records_is_found_out(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sevenfold.store.memory_log.MemoryLog.sync", lambda _: None)
+    expect_something(run_cuts(orders, (CutMemories,)), "memory")
