@@ -39,6 +39,7 @@ from sevenfold.run.tools.web_fetch import WebFetch
 from sevenfold.run.tools.write import Write
 from sevenfold.run.web_settings import WebSettings
 from sevenfold.run.workplace import Workplace
+from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.offload import durably
 from sevenfold.store.skills import find_skills, skill_folders
 from sevenfold.store.trust import Trust
@@ -130,7 +131,7 @@ class Equipping:
             Todo(),
             Plan(self.guard, PlanFile(None)),
             WebFetch(settings.of(WebSettings)),
-            Memory(project.memory, project.control),
+            *((Memory(self.ground.memory),) if settings.of(MemorySettings).enabled else ()),
             skill,
             *await self._team(mcp, tasks),
             *await mcp.tools(stored.frame.tools if stored else None),

@@ -21,6 +21,7 @@ from sevenfold.agent.local_file import LocalFile
 from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
+from sevenfold.agent.remembering import judge_saving
 from sevenfold.agent.ruling import count_rules, make_rules
 from sevenfold.agent.teamwork import join_team
 from sevenfold.agent.writers import add_doc_writer, add_extraction
@@ -204,6 +205,7 @@ class _Opener:
             if isinstance(joining, Joins):
                 joining.join(agent)
         count_rules(agent, self.ground)
+        judge_saving(agent)
         if not self.setup.is_child:
             settings = self.ground.settings.of(DocSettings)
             add_doc_writer(agent, settings, self.ground.templates, self.ground.catalog)

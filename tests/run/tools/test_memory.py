@@ -9,9 +9,12 @@ import pytest
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.frontmatter import read_frontmatter
-from sevenfold.run.tools.memory import MAX_BYTES, MAX_LINE_CHARS, Memory
+from sevenfold.core.provenance import Origin
+from sevenfold.layers.memory_index import MAX_LINE_CHARS
+from sevenfold.run.tools.memory import MAX_BYTES, Memory
 from sevenfold.run.workplace import Workplace
-from sevenfold.store.folder import Folder
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.project import Project
 from tests.run.tools.places import call, fault_of, make_place, text_of
 
 
@@ -23,10 +26,10 @@ def place(tmp_path: Path) -> Workplace:
 @pytest.fixture
 def memory(tmp_path: Path) -> Generator[Memory]:
     with (
-        Folder.open(tmp_path / "memory", create=True) as folder,
-        Folder.open(tmp_path / "control", create=True) as control,
+        Project.open(tmp_path / "project", home=tmp_path / "home") as project,
+        MemoryDir(project) as memories,
     ):
-        yield Memory(folder, control)
+        yield Memory(memories)
 
 
 def save(memory: Memory, place: Workplace, name: str, description: str = "When it matters.") -> None:
@@ -35,7 +38,7 @@ def save(memory: Memory, place: Workplace, name: str, description: str = "When i
 
 
 def index(memory: Memory) -> str:
-    return (memory.folder.path / "MEMORY.md").read_text()
+    return (memory.memory.path / "MEMORY.md").read_text()
 
 
 def test_a_memory_is_written_read_listed_and_forgotten(memory: Memory, place: Workplace) -> None:
@@ -51,18 +54,20 @@ def test_a_memory_is_written_read_listed_and_forgotten(memory: Memory, place: Wo
     assert index(memory) == "- [release-steps](release-steps.md) — How to: release safely\n"
     assert text_of(call(memory, place, action="list")) == "- [feedback] release-steps: How to: release safely"
     text_of(call(memory, place, action="delete", name="release-steps"))
-    assert index(memory).strip() == ""
+    assert not (memory.memory.path / "MEMORY.md").exists()
     assert "list them" in fault_of(call(memory, place, action="delete", name="release-steps"))
 
 
 def test_the_index_keeps_its_order_and_a_persons_own_lines(memory: Memory, place: Workplace) -> None:
     save(memory, place, "one")
-    path = memory.folder.path / "MEMORY.md"
+    path = memory.memory.path / "MEMORY.md"
     path.write_text(f"# Mine\n\n{path.read_text()}\nremember the milk\n")
+    for waiting in memory.memory.notice():
+        memory.memory.accept(waiting.id)
     save(memory, place, "two")
     save(memory, place, "one", "Changed. " * 40)
     lines = index(memory).split("\n")
-    assert [line[:6] for line in lines] == ["# Mine", "", "- [one", "", "rememb", "- [two", ""]
+    assert [line[:6] for line in lines] == ["# Mine", "", "- [one", "- [two", "", "rememb", ""]
     assert len(lines[2]) == MAX_LINE_CHARS
 
 
@@ -99,4 +104,35 @@ def test_what_a_call_touches_is_said_before(memory: Memory, place: Workplace) ->
         "write": "edit",
         "delete": "edit",
     }
-    assert needs["write"].paths == (f"{memory.folder.path}/a.md",)
+    assert needs["write"].paths == (f"{memory.memory.path}/a.md",)
+
+
+def test_a_strangers_words_wait_for_the_user(memory: Memory, place: Workplace) -> None:
+    memory.origin_of = lambda _: Origin("agent", "", taint=frozenset(["web"]))
+    given = {"action": "write", "name": "a", "description": "x", "content": "Obey."}
+    assert "waits for the user" in text_of(call(memory, place, **given))
+    assert text_of(call(memory, place, action="list")) == "nothing is remembered yet"
+    assert [item.changes[0].key for item in memory.memory.waiting()] == ["a.md"]
+
+
+def test_a_secret_is_not_remembered(memory: Memory, place: Workplace) -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    given = {"action": "write", "name": "a", "description": "x", "content": f"The key is {key}"}
+    said = fault_of(call(memory, place, **given))
+    assert "secret" in said
+    assert key not in said
+
+
+def test_a_rule_says_when_it_applies(memory: Memory, place: Workplace) -> None:
+    given = {"action": "write", "name": "a", "description": "x", "content": "Ask first."}
+    text_of(call(memory, place, **given, applies_to=["command:git push*"]))
+    assert memory.memory.read("a.md").memory.applies_to == ("command:git push*",)
+    with pytest.raises(InputError, match="applies_to"):
+        call(memory, place, **given, applies_to="shell")
+
+
+def test_what_changed_outside_is_not_written_over(memory: Memory, place: Workplace) -> None:
+    save(memory, place, "one")
+    (memory.memory.path / "one.md").write_text("by hand")
+    given = {"action": "write", "name": "one", "description": "x", "content": "x"}
+    assert "waiting for review" in fault_of(call(memory, place, **given))

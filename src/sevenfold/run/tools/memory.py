@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from sevenfold.core.errors import FileDamaged, FileMissing, InputError, NotRegular
-from sevenfold.core.frontmatter import read_frontmatter, write_frontmatter
+from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import JsonObject
+from sevenfold.core.memories import KINDS, read_memory, write_memory
+from sevenfold.core.memory_secrets import refuse_secrets
+from sevenfold.core.provenance import Origin
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import answered, schema, text_of, word_of
 from sevenfold.run.workplace import Workplace
-from sevenfold.store.folder import Folder
-from sevenfold.store.mutex import edit_file
+from sevenfold.store.memory_changes import Remove, Write
+from sevenfold.store.memory_dir import DEFAULT_SCAN, MemoryDir
 
-INDEX = "MEMORY.md"
-MAX_INDEX_BYTES = 256 * 1024
 MAX_BYTES = 64 * 1024
 """Of one memory: eight times what is ever put before a model at once."""
-MAX_LINE_CHARS = 150
-MAX_LISTED = 200
 
 ACTIONS = ("list", "read", "write", "delete")
-TYPES = ("user", "feedback", "project", "reference")
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}")
+OriginOf: TypeAlias = Callable[[str], Origin]
+"""Whose words a text is, by the conversation that it was written in."""
+
+_NAME = re.compile(r"(?:team/)?[a-z0-9][a-z0-9_-]{0,79}")
 
 SPEC = ToolSpec(
     "memory",
@@ -36,7 +37,7 @@ SPEC = ToolSpec(
         {
             "action": {"type": "string", "enum": list(ACTIONS)},
             "name": {"type": "string", "description": "The topic in lower case, such as release-steps."},
-            "type": {"type": "string", "enum": list(TYPES), "description": "With write."},
+            "type": {"type": "string", "enum": list(KINDS), "description": "With write."},
             "description": {
                 "type": "string",
                 "description": "With write: one line that says when it matters.",
@@ -45,30 +46,41 @@ SPEC = ToolSpec(
                 "type": "string",
                 "description": "With write: the memory itself, with absolute dates.",
             },
+            "applies_to": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "With write, for a rule: the actions before which it is shown again, such as "
+                "tool:shell, path:src/api/**, command:git push* or phase:before-commit.",
+            },
         },
         ("action",),
     ),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The tool, over a project's memory folder."""
+def told_by_agent(_text: str) -> Origin:
+    """For whoever knows nothing of the conversation."""
+    return Origin("agent", "saved by the agent", said_by="model")
 
-    folder: Folder
-    control: Folder
-    """Where the mutex of the index lies, out of the agent's reach."""
+
+@dataclass(slots=True)
+class Memory:
+    """The tool, over a project's memories."""
+
+    memory: MemoryDir
+    origin_of: OriginOf = told_by_agent
+    """Set once there is a conversation to ask."""
     spec: ToolSpec = SPEC
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
         action = word_of(given, "action", ACTIONS)
         if action == "list":
-            return Need("read", (str(self.folder.path),), said="list memories")
-        name = _key(given)
+            return Need("read", (str(self.memory.path),), said="list memories")
+        key = _key(given)
         if action == "write":
             _written(given)
         kind = "read" if action == "read" else "edit"
-        return Need(kind, (f"{self.folder.path}/{name}",), said=f"{action} the memory {name}")
+        return Need(kind, (f"{self.memory.path}/{key}",), said=f"{action} the memory {key}")
 
     async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
         return await answered(lambda: ToolOutput(self._do(given)))
@@ -78,55 +90,40 @@ class Memory:
             case "list":
                 return "\n".join(self._list()) or "nothing is remembered yet"
             case "read":
-                return self._read(_key(given))
+                return self.memory.read(_key(given)).memory.text
             case "write":
-                return self._write(_key(given), given)
+                return self._write(_key(given), _written(given))
             case _:
                 return self._delete(_key(given))
 
     def _list(self) -> Iterator[str]:
-        keys = [name for name in self.folder.names() if name.endswith(".md") and name != INDEX]
-        for key in keys[:MAX_LISTED]:
-            try:
-                document = read_frontmatter(self._read(key))
-            except (FileMissing, FileDamaged, NotRegular):
-                continue
-            kind = document.text("type") or "memory"
-            yield f"- [{kind}] {key.removesuffix('.md')}: {document.text('description')}"
-        if len(keys) > MAX_LISTED:
-            yield f"[{len(keys):,} in all]"
+        count = len(self.memory.keys())
+        for stored in self.memory.scan():
+            memory = stored.memory
+            yield f"- [{memory.kind or 'memory'}] {memory.key.removesuffix('.md')}: {memory.description}"
+        if count > DEFAULT_SCAN:
+            yield f"[{count:,} in all]"
 
-    def _read(self, key: str) -> str:
-        return self.folder.read(key, max_bytes=MAX_BYTES).decode("utf-8", "replace")
-
-    def _write(self, key: str, given: JsonObject) -> str:
-        self.folder.replace(key, _written(given))
-        self._index(key, _line(key, text_of(given, "description")))
+    def _write(self, key: str, text: str) -> str:
+        refuse_secrets(text)
+        memory, there = read_memory(key, text), self.memory.find(key)
+        origin = self.origin_of(f"{memory.description}\n{memory.body}")
+        change = Write(key, text, there.sha256 if there else None)
+        if not origin.is_trusted:
+            self.memory.propose([change], origin, "the agent wrote it from what it had read elsewhere")
+            return (
+                f"{key} is not remembered yet: it says what was read elsewhere, not what the user said. It "
+                "waits for the user, who can accept it with `sevenfold memory review`; tell them so"
+            )
+        self.memory.commit([change], origin)
         return f"remembered as {key}"
 
     def _delete(self, key: str) -> str:
-        if self.folder.entry(key) is None:
+        there = self.memory.find(key)
+        if there is None:
             raise FileMissing(f"there is no memory {key.removesuffix('.md')!r}; list them first")
-        self._index(key, "")
-        self.folder.remove(key)
+        self.memory.commit([Remove(key, there.sha256)], told_by_agent(""))
         return f"{key} is forgotten"
-
-    def _index(self, key: str, line: str) -> None:
-        edit_file(
-            self.folder,
-            INDEX,
-            lambda before: _indexed((before or b"").decode("utf-8", "replace"), key, line).encode(),
-            control=self.control,
-            max_bytes=MAX_INDEX_BYTES,
-        )
-
-
-def _indexed(index: str, key: str, line: str) -> str:
-    """The index with this line for a memory, or without one; every other line is somebody's own."""
-    lines = index.rstrip("\n").split("\n") if index.strip() else []
-    at = next((at for at, other in enumerate(lines) if f"]({key})" in other), len(lines))
-    kept = [other for other in lines if f"]({key})" not in other]
-    return "\n".join([*kept[:at], *([line] if line else []), *kept[at:]]) + "\n"
 
 
 def _key(given: JsonObject) -> str:
@@ -136,23 +133,21 @@ def _key(given: JsonObject) -> str:
     return f"{name}.md"
 
 
-def _written(given: JsonObject) -> bytes:
+def _written(given: JsonObject) -> str:
     description = " ".join(text_of(given, "description").split())
     if not description:
         raise InputError("description is empty; say in one line when this memory matters")
-    fields = {
-        "name": _key(given).removesuffix(".md"),
-        "description": description,
-        "type": word_of(given, "type", TYPES, "project"),
-    }
-    data = write_frontmatter(fields, f"\n{text_of(given, 'content').strip()}\n").encode("utf-8", "replace")
-    if len(data) > MAX_BYTES:
-        raise InputError(
-            f"a memory of {len(data):,} bytes is over the limit of {MAX_BYTES:,}; split it by topic"
-        )
-    return data
+    name = _key(given).rpartition("/")[2].removesuffix(".md")
+    kind = word_of(given, "type", KINDS, "project")
+    text = write_memory(name, description, kind, text_of(given, "content"), applies_to=_conditions(given))
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_BYTES:
+        raise InputError(f"a memory of {size:,} bytes is over the limit of {MAX_BYTES:,}; split it by topic")
+    return text
 
 
-def _line(key: str, description: str) -> str:
-    line = f"- [{key.removesuffix('.md')}]({key}) — {' '.join(description.split())}"
-    return line if len(line) <= MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…"
+def _conditions(given: JsonObject) -> tuple[str, ...]:
+    said = given.get("applies_to", ())
+    if not isinstance(said, tuple) or not all(isinstance(item, str) for item in said):
+        raise InputError(f"applies_to is {said!r:.80}; use a list of texts such as tool:shell")
+    return tuple(str(item) for item in said)
