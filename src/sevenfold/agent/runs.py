@@ -26,7 +26,7 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.events import MailSkipped
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.core.usage import add_up, read_openai_usage, read_usage
+from sevenfold.core.usage import add_up, read_billed
 from sevenfold.layers.forks import ForkBrief, Permit
 from sevenfold.run.permissions import Answer, Ask, Guard, Mode, Question, nobody
 from sevenfold.run.reach import Reach
@@ -259,8 +259,8 @@ class Runs:
             process.answer(asked.id, await self._ask(member)(asked.question))
 
     def _book(self, paid: Paid) -> None:
-        usage = (read_usage if paid.dialect == "anthropic" else read_openai_usage)(paid.wire)
-        self.lead.crew.add_usage(paid.who, paid.model, usage, self.lead.place.clock.now().date())
+        today = self.lead.place.clock.now().date()
+        self.lead.crew.add_usage(paid.who, paid.model, read_billed(paid.wire, paid.dialect), today)
 
     async def _tell(self, member: Member, on_progress: OnProgress, every: timedelta) -> None:
         def say(line: str) -> None:

@@ -23,7 +23,7 @@ from sevenfold.core.messages import Message
 from sevenfold.core.requests import Breakpoint, Frame, Reply
 from sevenfold.core.token_shape import shape_tokens
 from sevenfold.core.tokens import Breakdown
-from sevenfold.core.usage import read_openai_usage, read_usage
+from sevenfold.core.usage import read_billed
 from sevenfold.core.window import Thresholds
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_ladder import MODEL_RUNGS, BreakerState, LadderFacts, Skip, next_rung
@@ -151,9 +151,8 @@ class _Scanned:
     def _book(self, record: Record, body: UsageRecord) -> None:
         if body.who == MAIN:
             self.model, self.frame = body.model, body.frame
-        reader = read_usage if body.dialect == "anthropic" else read_openai_usage
         try:
-            usage = reader(body.wire)
+            usage = read_billed(body.wire, body.dialect)
         except WireError:
             self.bad += 1
             return

@@ -14,7 +14,7 @@ from sevenfold.core.events import RuleAnswered, RuleShown
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import Reply
 from sevenfold.core.settings import Settings
-from sevenfold.core.usage import read_openai_usage, read_usage
+from sevenfold.core.usage import read_billed
 from sevenfold.replay.cut_fidelity import CutFidelity, measure_cuts
 from sevenfold.request.bill_book import BillBook, Spent
 from sevenfold.store.event_log import Told, read_events
@@ -89,7 +89,7 @@ class _Tally:
 
     def _bill(self, bill: UsageRecord, at: datetime) -> None:
         try:
-            usage = read_usage(bill.wire) if bill.dialect == "anthropic" else read_openai_usage(bill.wire)
+            usage = read_billed(bill.wire, bill.dialect)
         except WireError:
             self.unread += 1
             return

@@ -147,6 +147,11 @@ def read_usage(wire: object) -> Usage:
     )
 
 
+def read_billed(wire: object, dialect: str) -> Usage:
+    """Usage from a bill as it was kept: in the words of the provider that sent it."""
+    return read_openai_usage(wire) if dialect == "openai" else read_usage(wire)
+
+
 def read_openai_usage(wire: object) -> Usage:
     """Usage from chat completions (`prompt_tokens`), responses (`input_tokens`) or a Codex log.
 

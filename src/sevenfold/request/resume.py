@@ -10,7 +10,7 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Message, ToolUseId
 from sevenfold.core.tokens import Origin
-from sevenfold.core.usage import Usage, read_openai_usage, read_usage
+from sevenfold.core.usage import Usage, read_billed
 from sevenfold.request.adapting import without_thought
 from sevenfold.request.local_clearing import Stake
 from sevenfold.request.pipeline import CLEARED, DELETED, DEPTH, FORGOTTEN, REWRITTEN, SAVED, RequestPath
@@ -132,7 +132,7 @@ class _Taking:
 
     def _usage(self, body: UsageRecord) -> Usage | None:
         try:
-            return read_usage(body.wire) if body.dialect == "anthropic" else read_openai_usage(body.wire)
+            return read_billed(body.wire, body.dialect)
         except WireError as error:
             # It is no ground to count from; the estimate stands.
             self.path.miss_bill(body.model, str(error))

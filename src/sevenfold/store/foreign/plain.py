@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.messages import Block, Text, ToolUseId
-from sevenfold.core.usage import Usage, read_openai_usage, read_usage
+from sevenfold.core.usage import Usage, read_billed
 from sevenfold.store.foreign.entries import (
     MAIN,
     Answered,
@@ -127,7 +127,7 @@ def _moment(line: Fields, meta: Fields) -> datetime | None:
 def _read_usage(wire: Fields, dialect: Dialect) -> Usage | None:
     """None where no call was made: some programs log an answer of their own, with a bill of nothing."""
     try:
-        usage = (read_openai_usage(wire) if dialect == "openai" else read_usage(wire)) if wire else None
+        usage = read_billed(wire, dialect) if wire else None
     except WireError:
         return None
     return usage if usage and (usage.prompt or usage.iterations) else None
