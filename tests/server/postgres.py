@@ -70,6 +70,9 @@ class LocalPostgres:
         self._run("createdb", "-h", str(self.place), "-U", "postgres", name)
         return self.url(name)
 
+    def run_sql(self, database: str, statements: str) -> None:
+        self._run("psql", "-h", str(self.place), "-U", "postgres", "-d", database, "-c", statements)
+
     def kill(self) -> None:
         """As a power cut would, all of it at once: no process of it is left to answer."""
         process = self._process

@@ -126,3 +126,15 @@ def test_history_and_audit_only_grow(url: str, table: str) -> None:
         for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET at = 0"):
             with pytest.raises(DatabaseFailed, match="never changed"):
                 team.write(lambda tx, statement=statement: tx.rows(statement))
+
+
+def test_a_role_that_may_make_no_tables_serves_once_they_are_there(postgres: LocalPostgres) -> None:
+    place = postgres.make_database("limited")
+    open_database(place).close()
+    postgres.run_sql("limited", "CREATE ROLE clerk LOGIN; GRANT sevenfold_app TO clerk")
+    with opened(postgres.url("limited", user="clerk")) as database:
+        team = Team(database)
+        assert team.put({"a.md": "one"}).seq == 1
+        [[name]] = team.read(lambda tx: tx.rows("SELECT current_user::text"))
+        assert name == "clerk"
+        assert database.read(None, lambda tx: tx.rows("SELECT key FROM entry")).result() == []

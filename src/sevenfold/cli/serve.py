@@ -16,10 +16,9 @@ from sevenfold.server.database import Database
 from sevenfold.server.limits import Limits
 from sevenfold.server.opening import open_database
 from sevenfold.server.people import list_orgs
+from sevenfold.server.sqlite import EXTRA
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
-
-EXTRA = "the server needs starlette, uvicorn, msgspec and more: install sevenfold[server]"
 
 
 def run(options: Namespace, screen: Screen) -> int:

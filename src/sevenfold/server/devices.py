@@ -8,7 +8,15 @@ from datetime import timedelta
 
 from sevenfold.server.audit import record
 from sevenfold.server.database import OrgId, Tx, number_of, text_of
-from sevenfold.server.people import Member, NewToken, add_token, check_scopes, find_member, hash_token
+from sevenfold.server.people import (
+    Member,
+    NewToken,
+    add_token,
+    check_above,
+    check_scopes,
+    find_member,
+    hash_token,
+)
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.rights import Principal, Scope
 
@@ -70,8 +78,7 @@ def approve_device(tx: Tx, who: Principal | OrgId, user_code: str, member: str, 
             404, "not found", "no device waits with that code", "start again: sevenfold team join URL"
         )
     chosen = find_member(tx, org, member)
-    if chosen.role == "owner" and isinstance(who, Principal) and who.role != "owner":
-        raise Refusal(403, "forbidden", "only an owner signs an owner's device in", "ask an owner")
+    check_above(who, chosen)
     tx.rows(
         "UPDATE device SET org = ?, member = ?, scopes = ? WHERE user_code = ?",
         *(org, chosen.id, " ".join(SCOPES), f"{spelled[:4]}-{spelled[4:]}"),

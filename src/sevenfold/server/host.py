@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
-import socket
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.core.errors import DatabaseFailed, InputError
+from sevenfold.core.errors import DatabaseFailed
+from sevenfold.core.listening import listen, spell_url
 from sevenfold.server.desk import Desk
 from sevenfold.server.front import Front
 from sevenfold.server.meters import Meters
 from sevenfold.server.people import list_orgs
+from sevenfold.server.refusals import Refusal
 from sevenfold.server.repos import collect, list_repos
 
 if TYPE_CHECKING:
@@ -32,14 +34,9 @@ class Host:
     def __init__(self, desk: Desk, meters: Meters, *, address: str, port: int) -> None:
         self._desk, self._meters = desk, meters
         self._front = Front(desk, meters)
-        self._listener = _listen(address, port)
-        self._address = address
         self._server = self._make_server()
-
-    @property
-    def url(self) -> str:
-        host = f"[{self._address}]" if ":" in self._address else self._address
-        return f"http://{host}:{self._listener.getsockname()[1]}"
+        self._listener = listen(address, port, backlog=BACKLOG)
+        self.url = spell_url(address, self._listener)
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT, or `stop` from another thread. What was begun is finished first."""
@@ -60,10 +57,12 @@ class Host:
         self._meters.tell("ended")
 
     async def _collect_on(self) -> None:
+        # Processes that were started together do not collect together.
+        await asyncio.sleep(random.random() * COLLECT_EVERY.total_seconds())
         while True:
             try:
                 await self._collect()
-            except DatabaseFailed as error:
+            except (DatabaseFailed, Refusal) as error:
                 self._meters.tell("collection failed", error=str(error)[:500])
             await asyncio.sleep(COLLECT_EVERY.total_seconds())
 
@@ -114,17 +113,3 @@ def _signals_only_heard() -> Generator[None]:
     finally:
         for one, action in before.items():
             signal.signal(one, action)
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-        listener.listen(BACKLOG)
-        listener.setblocking(False)
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise InputError(f"cannot listen on {address} port {port}: {error}; try another --port") from error
-    return listener

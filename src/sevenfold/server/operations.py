@@ -16,7 +16,6 @@ API = "/api/v1"
 MEMORY = f"{API}/memory"
 
 Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
-Status: TypeAlias = int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,9 @@ class Operation:
     verb: Verb | None = None
     """None: it takes no token."""
     takes: type | None = None
-    refuses: tuple[Status, ...] = ()
+    refuses: tuple[int, ...] = ()
     """Beside 400, 429, 500 and 503, and 401 and 403 where a token is needed."""
-    status: Status = 200
+    status: int = 200
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name and what it means. `repo` alone is required."""
     or_gives: type | None = None

@@ -104,8 +104,9 @@ def list_members(tx: Tx, org: OrgId) -> list[Member]:
 def find_member(tx: Tx, org: OrgId, name: str) -> Member:
     """By name or by id."""
     found = tx.rows(
-        "SELECT id, name, role FROM member WHERE org = ? AND (name = ? OR id = ?) AND removed IS NULL",
-        *(org, name, name),
+        "SELECT id, name, role FROM member WHERE org = ? AND (name = ? OR id = ?) AND removed IS NULL"
+        " ORDER BY CASE WHEN id = ? THEN 0 ELSE 1 END",  # somebody may be called like another's id
+        *(org, name, name, name),
     )
     if not found:
         raise Refusal(404, "not found", f"there is no member {name[:80]!r}", "list them: GET /api/v1/members")
@@ -116,7 +117,7 @@ def change_role(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: in
     org = _org_of(who)
     member = find_member(tx, org, name)
     chosen = _check_role(who, role)
-    _check_above(who, member)
+    check_above(who, member)
     if chosen != "owner":
         _check_owner_left(tx, org, member)
     tx.rows("UPDATE member SET role = ? WHERE org = ? AND id = ?", chosen, org, member.id)
@@ -128,7 +129,7 @@ def remove_member(tx: Tx, who: Principal | OrgId, name: str, now_ms: int) -> Mem
     """The member's tokens end at once. What was written stays, with the name of who wrote it."""
     org = _org_of(who)
     member = find_member(tx, org, name)
-    _check_above(who, member)
+    check_above(who, member)
     _check_owner_left(tx, org, member)
     tx.rows("UPDATE member SET removed = ? WHERE org = ? AND id = ?", now_ms, org, member.id)
     tx.rows(
@@ -153,7 +154,7 @@ def add_token(
     """A token of a member; `lasts` None: until it is revoked."""
     org = _org_of(who)
     member = find_member(tx, org, name)
-    _check_above(who, member)
+    check_above(who, member)
     chosen = check_scopes(scopes)
     id_ = TokenId(new_id())
     text = f"sfm_{org}_{secrets.token_urlsafe(32)}"
@@ -190,7 +191,7 @@ def revoke_token(tx: Tx, who: Principal | OrgId, id_: str, now_ms: int) -> None:
     if not found:
         raise Refusal(404, "not found", f"there is no token {id_[:80]!r}", "list them: GET /api/v1/tokens")
     owner = tx.rows("SELECT id, name, role FROM member WHERE org = ? AND id = ?", org, found[0][0])
-    _check_above(who, _member(owner[0]))
+    check_above(who, _member(owner[0]))
     tx.rows("UPDATE token SET revoked = ? WHERE org = ? AND id = ? AND revoked IS NULL", now_ms, org, id_)
     record(tx, who, "token.revoke", now_ms, detail=id_)
 
@@ -279,7 +280,7 @@ def _check_role(who: Principal | OrgId, role: str) -> Role:
     return role
 
 
-def _check_above(who: Principal | OrgId, member: Member) -> None:
+def check_above(who: Principal | OrgId, member: Member) -> None:
     """An admin who could have a token of an owner would be one."""
     if member.role == "owner" and isinstance(who, Principal) and who.role != "owner":
         raise _owners_alone("touches an owner, or an owner's tokens")

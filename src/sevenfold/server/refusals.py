@@ -32,7 +32,7 @@ Kind: TypeAlias = Literal[
 Extra: TypeAlias = "int | list[str] | Mapping[str, object]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)  # not frozen: Python itself writes the traceback into it
 class Refusal(Exception):
     """Raised where it is found, answered in one place. It never holds a body, a token or a secret."""
 

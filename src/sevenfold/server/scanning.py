@@ -59,11 +59,11 @@ def check_secrets(texts: Mapping[str, str], key: bytes, allowances: Iterable[All
     Some tenths of a second of work for the largest request: run it in a thread.
     """
     allowed = tuple(allowances)
-    found = {name: _inspect(text, key, allowed) for name, text in texts.items()}
+    found = {name: find_secrets(text, key=key, allowances=allowed) for name, text in texts.items()}
     joined = "".join(texts.values())
     if len(texts) > 1 and len(joined) <= MAX_CHARS and all(one.is_clean for one in found.values()):
         # Half a key at the end of one file and half at the beginning of the next.
-        found["all together"] = _inspect(joined, key, allowed)
+        found["all together"] = find_secrets(joined, key=key, allowances=allowed)
     blocked = {name: one for name, one in found.items() if not one.is_clean}
     if not blocked:
         return
@@ -74,10 +74,6 @@ def check_secrets(texts: Mapping[str, str], key: bytes, allowances: Iterable[All
         "take it out, or have an admin allow its fingerprint with a reason",
         extras={"secrets": {name: _told(one) for name, one in blocked.items()}},
     )
-
-
-def _inspect(text: str, key: bytes, allowed: tuple[Allowance, ...]) -> Inspection:
-    return find_secrets(text, key=key, allowances=allowed)
 
 
 def _told(inspection: Inspection) -> list[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -111,9 +111,17 @@ MIGRATIONS = (
 )
 
 
+_IS_THERE: Mapping[Dialect, str] = {
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'migration'",
+    "postgresql": "SELECT 1 FROM pg_tables WHERE schemaname = 'public' AND tablename = 'migration'",
+}
+
+
 def migrate(tx: Tx, dialect: Dialect) -> None:
-    """Bring the tables to this version; the caller holds off everybody else."""
-    tx.rows("CREATE TABLE IF NOT EXISTS migration (number BIGINT PRIMARY KEY, date TEXT NOT NULL)")
+    """Bring the tables to this version; the caller holds off everybody else. With nothing to do, it asks
+    for no right to make tables."""
+    if not tx.rows(_IS_THERE[dialect]):
+        tx.rows("CREATE TABLE migration (number BIGINT PRIMARY KEY, date TEXT NOT NULL)")
     done = {number_of(row[0]) for row in tx.rows("SELECT number FROM migration")}
     newer = done - {one.number for one in MIGRATIONS}
     if newer:

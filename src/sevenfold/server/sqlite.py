@@ -24,7 +24,7 @@ MOST_AT_ONCE = 64
 READERS = 4
 BUSY_MS = 10_000
 """How long to wait for another process, such as an admin command beside the server."""
-EXTRA = "the server needs starlette, msgspec, uvicorn and apsw: install sevenfold[server]"
+EXTRA = "the server needs apsw, msgspec, prometheus-client, starlette and uvicorn: install sevenfold[server]"
 
 
 class Cursor(Protocol):
@@ -127,11 +127,14 @@ class _Work(Generic[T]):
 
     work: Callable[[Tx], T]
     future: Future[T]
+    is_wanted: bool | None = None
+    """None until its turn comes; from then on it cannot be cancelled."""
     results: list[T] = field(default_factory=list[T])
     error: BaseException | None = None
 
     def run(self, tx: Tx) -> None:
-        if not self.future.set_running_or_notify_cancel():
+        self.is_wanted = self.future.set_running_or_notify_cancel()
+        if not self.is_wanted:
             return
         tx.rows("SAVEPOINT work")
         try:
@@ -143,7 +146,9 @@ class _Work(Generic[T]):
 
     def settle(self, failure: DatabaseFailed | None) -> None:
         error = self.error or failure
-        if self.future.cancelled():
+        if self.is_wanted is None:  # the others' transaction failed before its turn
+            self.is_wanted = self.future.set_running_or_notify_cancel()
+        if not self.is_wanted:
             return
         if error is not None:
             self.future.set_exception(error)

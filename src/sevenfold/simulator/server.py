@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.core.errors import InputError, SimulatorError
+from sevenfold.core.errors import SimulatorError
+from sevenfold.core.listening import listen, spell_url
 from sevenfold.simulator.app import FindWorld, make_app
 
 if TYPE_CHECKING:
@@ -27,26 +27,25 @@ class Host:
         self._find_world, self._address, self._wanted = find_world, address, port
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
-        self._port: int | None = None
+        self._url: str | None = None
 
     @property
     def url(self) -> str:
         """What `ANTHROPIC_BASE_URL` has to be."""
-        if self._port is None:
+        if self._url is None:
             raise SimulatorError("the simulator is not running; start it, or use it as a context manager")
-        host = f"[{self._address}]" if ":" in self._address else self._address
-        return f"http://{host}:{self._port}"
+        return self._url
 
     def start(self) -> None:
         if self._thread is not None:
             raise SimulatorError("the simulator is running already; stop it before it is started again")
-        listener = _listen(self._address, self._wanted)
+        listener = listen(self._address, self._wanted)
         try:
             self._server = server = _make_server(self._find_world)
         except BaseException:
             listener.close()
             raise
-        self._port = listener.getsockname()[1]
+        self._url = spell_url(self._address, listener)
         # The socket is bound and listening, so a client may connect before the loop runs.
         self._thread = threading.Thread(
             target=lambda: server.run(sockets=[listener]), name="sevenfold-simulator", daemon=True
@@ -56,7 +55,7 @@ class Host:
     def stop(self) -> None:
         """Stop listening and wait for the thread. Again does nothing."""
         thread, server = self._thread, self._server
-        self._thread = self._server = self._port = None
+        self._thread = self._server = self._url = None
         if thread is None or server is None:
             return
         server.should_exit = True
@@ -65,21 +64,6 @@ class Host:
             raise SimulatorError(
                 f"the simulator did not stop within {STOP_SECONDS} seconds: a brain is stuck"
             )
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    # The protocol is named because asyncio turns Nagle's delay, 40 ms an answer, off only where it is.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
-        listener.listen(2048)
-        listener.setblocking(False)
-    except (OSError, OverflowError) as error:
-        listener.close()
-        raise InputError(f"cannot listen on {address} port {port}: {error}; try --port 0") from error
-    return listener
 
 
 def _make_server(find_world: FindWorld) -> Server:
