@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
+from sevenfold.server.opening import open_database
 from tests.sync.sim_broken import DEVICES, SERVERS, Broken
+from tests.sync.sim_stored import stored_on
 from tests.sync.sim_world import World, play
 
 SCHEDULES = 400
@@ -12,6 +16,13 @@ SCHEDULES = 400
 
 def test_nothing_is_lost_nothing_is_back_and_all_agree() -> None:
     wrong = {seed: found for seed in range(SCHEDULES) if (found := play(seed))}
+    assert wrong == {}
+
+
+def test_the_servers_own_transactions_hold_to_it_too() -> None:
+    with closing(open_database("sqlite:///:memory:")) as database:
+        server = stored_on(database)
+        wrong = {seed: found for seed in range(30) if (found := play(seed, server=server))}
     assert wrong == {}
 
 

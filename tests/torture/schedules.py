@@ -6,13 +6,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 
+from sevenfold.server.opening import open_database
 from tests.sync.sim_broken import DEVICES, SERVERS, Broken
-from tests.sync.sim_world import World
+from tests.sync.sim_stored import stored_on
+from tests.sync.sim_world import World, play
 from tests.torture.rig import Orders, Outcome, outcome
 
 BATCH = 500
+REPOSITORIES = 100
+"""Of one organisation: each schedule has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +61,28 @@ def run_sync(orders: Orders) -> list[Outcome]:
             f"{sum(tally.deletions for tally in tallies):,} deletions, "
             f"{sum(tally.conflicts for tally in tallies):,} conflicts kept beside the other text"
         )
-    return [found, _planted(orders)]
+    return [found, _stored(orders), _planted()]
 
 
-def _planted(orders: Orders) -> Outcome:
+def _stored(orders: Orders) -> Outcome:
+    """The same against the server's own transactions, on SQLite in memory."""
+    count = orders.pick(tiny=10, short=60, long=10_000)
+    with (
+        outcome("sync on SQLite", "schedules") as found,
+        closing(open_database("sqlite:///:memory:")) as base,
+    ):
+        first, server = orders.seed * 20_000_000, stored_on(base)
+        for seed in range(first, first + count):
+            found.count += 1
+            if found.count % REPOSITORIES == 0:
+                server = stored_on(base)
+            for what in play(seed, server=server):
+                found.wrong(f"schedule {seed}: {what}")
+            orders.progress("sync on SQLite", found.count, count, "schedules")
+    return found
+
+
+def _planted() -> Outcome:
     """Each rule of the protocol left out once: the schedules have to show it."""
     with outcome("sync without a rule", "rules left out") as found:
         for broken in (*SERVERS, *DEVICES):

@@ -1,0 +1,78 @@
+"""The simulated network in front of what `sevenfold serve` runs in its transactions, on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import cast
+
+from sevenfold.server.committing import Writer
+from sevenfold.server.database import Database
+from sevenfold.server.memory import commit as apply
+from sevenfold.server.memory import read_contents, store_bodies
+from sevenfold.server.refusals import Refusal
+from sevenfold.sync.ports import Listing, Missing
+from sevenfold.sync.protocol import Checksum, Commit, Conflicts, Entry, Outcome, RepoId, TeamKey
+from tests.server.team import Team
+from tests.sync.sim_server import SimServer
+
+_NUMBERS = count()
+
+
+class StoredServer(SimServer):
+    """One repository of a team. `team` is set before it is made: a schedule makes its own server."""
+
+    team: Team
+
+    def __init__(self) -> None:
+        SimServer.__init__(self)
+        self.repo: RepoId = self.team.claim(f"acme/repo{next(_NUMBERS)}")
+
+    @property
+    def writer(self) -> Writer:
+        return Writer(self.team.owner, self.repo, self.team.now_ms, self.team.limits)
+
+    def list(self, etag: str) -> Listing | None:
+        found = self.team.read(lambda tx: read_contents(tx, self.team.owner, self.repo, bodies=True))
+        self.seq = found.seq
+        living = {key: Entry(one.version, one.checksum) for key, one in found.entries.items()}
+        self.bodies |= {one.checksum: one.content or "" for one in found.entries.values()}
+        deleted = {key: Entry(version, None) for key, version in found.deleted.items()}
+        self.entries = {**living, **deleted}
+        return None if etag == str(found.seq) else Listing(str(found.seq), found.seq, self.entries)
+
+    def store(self, texts: Sequence[str]) -> None:
+        self.team.write(lambda tx: store_bodies(tx, self.writer, texts))
+
+    def commit(self, commit: Commit) -> Outcome | Missing:
+        try:
+            return self.team.write(lambda tx: apply(tx, self.writer, commit))
+        except Refusal as refusal:
+            return _answer(refusal)
+
+    def texts(self) -> dict[TeamKey, str]:
+        self.list("")
+        return SimServer.texts(self)
+
+
+def _answer(refusal: Refusal) -> Conflicts | Missing:
+    if refusal.status == 409:
+        told = cast("Mapping[str, Mapping[str, object]]", refusal.extras["conflicts"])
+        return Conflicts(
+            {
+                TeamKey(key): Entry(cast("int", one["version"]), cast("Checksum | None", one["checksum"]))
+                for key, one in told.items()
+            }
+        )
+    if refusal.kind == "missing":
+        return Missing(tuple(Checksum(one) for one in cast("list[str]", refusal.extras["missing"])))
+    raise refusal
+
+
+def stored_on(database: Database) -> type[StoredServer]:
+    """Servers on this database, for schedules to make, as one organisation's."""
+
+    class OnDatabase(StoredServer):
+        team = Team(database)
+
+    return OnDatabase
