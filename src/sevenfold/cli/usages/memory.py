@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
-from collections.abc import Callable
-from dataclasses import dataclass
+from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
-from sevenfold.cli.usages.shared import add_json, add_project
+from sevenfold.cli.usages.shared import Action, add_actions, add_nothing
 
 HELP = "look at what is remembered, change it, review it, take it back"
 
@@ -33,34 +31,9 @@ KINDS = ("user", "feedback", "project", "reference")
 WHO = ("user", "agent", "fork", "dream", "sync", "outside edit")
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    name: str
-    help: str
-    more: str
-    examples: tuple[str, ...]
-    add: Callable[[ArgumentParser], None]
-
-
 def add_options(parser: ArgumentParser) -> None:
-    add_project(parser)
-    add_json(parser)
     parser.set_defaults(action="list", type=None, archived=False)
-    actions = parser.add_subparsers(metavar="ACTION", title="actions")
-    for action in ACTIONS:
-        below = actions.add_parser(
-            action.name,
-            help=action.help,
-            description=action.more,
-            epilog="\n".join(("examples:", *(f"  sevenfold memory {line}" for line in action.examples))),
-            formatter_class=RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        below.set_defaults(action=action.name)
-        action.add(below)
-        # Without defaults: what was said before the action would be forgotten for them.
-        below.add_argument("--project", type=Path, default=SUPPRESS, metavar="DIR", help=SUPPRESS)
-        below.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
+    add_actions(parser, ACTIONS)
 
 
 def _count(text: str) -> int:
@@ -151,130 +124,130 @@ def _export(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; made if need be")
 
 
-def _nothing(_parser: ArgumentParser) -> None:
-    """For an action that takes nothing."""
-
-
 ACTIONS = (
     Action(
         "list",
         "what is remembered, newest first",
         "Memories with their type, age, uses and what is wrong with them. A rule shows how often it was\n"
         "put before an action and what became of that.",
-        ("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
         _list,
+        ("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
     ),
     Action(
         "show",
         "one memory: text, origin, uses",
         "A memory as it was last accepted, where it came from and what became of it. With --json, or\n"
         "when piped, nothing is lost: the text is the file's.",
-        ("show release-steps", "show release-steps --at 18f3"),
         _show,
+        ("show release-steps", "show release-steps --at 18f3"),
     ),
     Action(
         "add",
         "remember something",
         "Writes a new memory in your name. Its text comes from -m, from standard input, or from $EDITOR.\n"
         "With --applies-to it is a rule: put before every action that meets the condition.",
+        _add,
         (
             "add style -m 'Tabs, never spaces.' --type feedback",
             "add db --applies-to 'path:migrations/**' < note.md",
         ),
-        _add,
     ),
     Action(
         "edit",
         "change a memory in $EDITOR",
         "Opens a copy in $VISUAL or $EDITOR. What you save is committed in your name; if somebody changed\n"
         "the memory meanwhile, nothing is overwritten and your text is kept beside.",
-        ("edit release-steps",),
         _memory,
+        ("edit release-steps",),
     ),
     Action(
         "rm",
         "forget memories; undo brings them back",
         "Removes memories from sight. Their history stays: `sevenfold memory undo` brings them back, and\n"
         "`purge` erases for good.",
-        ("rm release-steps old-plan",),
         _rm,
+        ("rm release-steps old-plan",),
     ),
     Action(
         "search",
         "find memories by words",
         "Memories that hold the words, best first, however they are inflected.",
-        ("search 'how do we release'",),
         _search,
+        ("search 'how do we release'",),
     ),
     Action(
         "check",
         "do memories still hold?",
         "Looks whether the paths, symbols and commands that memories name are still there, and whether\n"
         "their conditions can be read. What could not be confirmed is marked. Exit code 1 if there is any.",
-        ("check", "check release-steps --online", "check --json"),
         _check,
+        ("check", "check release-steps --online", "check --json"),
     ),
     Action(
         "review",
         "accept or reject what waits",
         "Text that came from tools, the web or others, and edits made past Sevenfold, wait until you accept\n"
         "them: until then nobody is shown them. At a terminal they come one by one.",
-        ("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
         _review,
+        ("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
     ),
     Action(
         "log",
         "every change, newest first",
         "Who changed what, when and why.",
-        ("log", "log release-steps --limit 5"),
         _log,
+        ("log", "log release-steps --limit 5"),
     ),
-    Action("diff", "what a change did", "A change as a unified diff.", ("diff 18f3",), _id),
+    Action("diff", "what a change did", "A change as a unified diff.", _id, ("diff 18f3",)),
     Action(
         "blame",
         "where each line came from",
         "Each line of a memory with the change that brought it.",
-        ("blame release-steps",),
         _memory,
+        ("blame release-steps",),
     ),
     Action(
         "revert",
         "take one change back",
         "Puts back what a change replaced. If its memories were changed again since, nothing is done.",
-        ("revert 18f3",),
         _id,
+        ("revert 18f3",),
     ),
     Action(
-        "undo", "take the last change back", "Takes the last change back, byte for byte.", ("undo",), _nothing
+        "undo",
+        "take the last change back",
+        "Takes the last change back, byte for byte.",
+        add_nothing,
+        ("undo",),
     ),
     Action(
         "restore",
         "bring an old version back",
         "Brings a memory back as it was after a change.",
-        ("restore release-steps 18f3",),
         _restore,
+        ("restore release-steps 18f3",),
     ),
     Action(
         "purge",
         "erase by source, history included",
         "Erases what came from a session, a memory or a kind of writer, every version of it. This cannot be\n"
         "undone: it says what will go, and asks.",
-        ("purge --session 3f2a", "purge --memory address --yes", "purge --who 'outside edit'"),
         _purge,
+        ("purge --session 3f2a", "purge --memory address --yes", "purge --who 'outside edit'"),
     ),
     Action(
         "import",
         "take in a folder of markdown",
         "Takes in a folder of markdown files, one topic a file. What has a name that is taken is left out,\n"
         "and so is what cannot be a memory; both are said.",
-        ("import ~/notes/app", "import --claude"),
         _import,
+        ("import ~/notes/app", "import --claude"),
     ),
     Action(
         "export",
         "write all memories to a folder",
         "Writes every memory as a file, and the index beside them.",
-        ("export ~/backup/app-memory",),
         _export,
+        ("export ~/backup/app-memory",),
     ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 MAX_PORT = 65_535
@@ -26,3 +28,40 @@ def read_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_PORT):
         raise ArgumentTypeError(f"{text!r} is no port; expected 0 (any free one) to {MAX_PORT}")
     return int(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One of the things that a command does, with a help of its own."""
+
+    name: str
+    help: str
+    more: str
+    add: Callable[[ArgumentParser], None]
+    examples: tuple[str, ...] = ()
+
+
+def add_actions(parser: ArgumentParser, actions: Iterable[Action]) -> None:
+    """What a command does. `--project` and `--json` may stand before or behind one."""
+    add_project(parser)
+    add_json(parser)
+    below = parser.add_subparsers(metavar="ACTION", title="actions")
+    for action in actions:
+        lines = (f"  {parser.prog} {line}" for line in action.examples)
+        one = below.add_parser(
+            action.name,
+            help=action.help,
+            description=action.more,
+            epilog="\n".join(("examples:", *lines)) if action.examples else None,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        one.set_defaults(action=action.name)
+        action.add(one)
+        # Without defaults: what was said before the action would be forgotten for them.
+        one.add_argument("--project", type=Path, default=SUPPRESS, metavar="DIR", help=SUPPRESS)
+        one.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
+
+
+def add_nothing(_parser: ArgumentParser) -> None:
+    """For an action that takes nothing."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable
-from dataclasses import dataclass
+from argparse import ArgumentParser
 from pathlib import Path
 
-from sevenfold.cli.usages.shared import add_json, add_project
+from sevenfold.cli.usages.shared import Action, add_actions, add_nothing
 
 HELP = "share memories with a team: join a server, pull, push, settle conflicts"
 
@@ -30,35 +28,9 @@ examples:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    name: str
-    help: str
-    more: str
-    add: Callable[[ArgumentParser], None]
-
-
 def add_options(parser: ArgumentParser) -> None:
-    add_project(parser)
-    add_json(parser)
     parser.set_defaults(action="status")
-    actions = parser.add_subparsers(metavar="ACTION", title="actions")
-    for action in ACTIONS:
-        below = actions.add_parser(
-            action.name,
-            help=action.help,
-            description=action.more,
-            formatter_class=RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        below.set_defaults(action=action.name)
-        action.add(below)
-        # Without defaults: what was said before the action would be forgotten for them.
-        below.add_argument("--project", type=Path, default=SUPPRESS, metavar="DIR", help=SUPPRESS)
-        below.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
-
-
-def _nothing(_: ArgumentParser) -> None: ...
+    add_actions(parser, ACTIONS)
 
 
 def _join(parser: ArgumentParser) -> None:
@@ -98,12 +70,17 @@ ACTIONS = (
         "Sevenfold's home, and never in the repository. Ends with a first exchange.",
         _join,
     ),
-    Action("status", "joined what, and what waits (the default)", "Asks no server.", _nothing),
-    Action("pull", "take what is new there", "Takes what is new on the server; sends nothing.", _nothing),
+    Action("status", "joined what, and what waits (the default)", "Asks no server.", add_nothing),
+    Action("pull", "take what is new there", "Takes what is new on the server; sends nothing.", add_nothing),
     Action(
-        "push", "send what is new here", "Sends what is new here, having taken what is new there.", _nothing
+        "push",
+        "send what is new here",
+        "Sends what is new here, having taken what is new there.",
+        add_nothing,
     ),
-    Action("conflicts", "memories that two people changed", "Both texts of each, as a difference.", _nothing),
+    Action(
+        "conflicts", "memories that two people changed", "Both texts of each, as a difference.", add_nothing
+    ),
     Action(
         "resolve",
         "settle a conflict, for all",
