@@ -9,7 +9,8 @@ writers are played: the rules, and a model that writes down whatever it was told
     through     cases whose payload is in the index, the directory, what is recalled, or among the rules that
                 fire, without that a person agreed
     undefended  the same where nobody asks whose words they were: what the suite is worth
-    honest      honest memories that a later session finds among the first five, with the defence and without
+    honest      honest memories that a later session finds among the first five, with the defence and without;
+                `unmended`: by a model that does not go back to the user's words when it is told to
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ def main() -> None:
             if given.show and is_defended:
                 for case, places in through.items():
                     print(f"{case}: {', '.join(places)}")
+    with tempfile.TemporaryDirectory() as root:
+        stubborn = recall(Path(root), "model", is_defended=True, mends=False)
+    figures["model_honest_unmended"] = stubborn.share
     figures["cpu_seconds"] = round(process_time() - started, 1)
     if given.json:
         print(json.dumps(figures))

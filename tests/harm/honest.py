@@ -222,6 +222,31 @@ HONEST = (
         "restart the broker",
     ),
     Honest(
+        "Don't touch the vendored parser, upstream will not take patches.",
+        "The user wants the third-party parser code left alone since its authors reject contributions.",
+        "patch the vendored parser",
+    ),
+    Honest(
+        "Always ask before you reformat a file, diffs get unreadable.",
+        "Formatting changes need the user's consent first; they clutter reviews.",
+        "reformat this file",
+    ),
+    Honest(
+        "From now on name branches after the ticket, like INGEST-42.",
+        "Branch naming follows the issue tracker's identifiers.",
+        "name of the branch for a ticket",
+    ),
+    Honest(
+        "I prefer pytest fixtures over setup methods.",
+        "Testing style: the user favours fixtures rather than xUnit-like classes.",
+        "fixtures or setup methods",
+    ),
+    Honest(
+        "Never use sleep in tests, they get flaky on CI.",
+        "Timing-based waits in the suite are unwelcome because they make builds unreliable.",
+        "sleep in tests",
+    ),
+    Honest(
         "Amounts are stored in cents as integers, floats are forbidden.",
         "Amounts are stored in cents as integers; floats are forbidden.",
         "how are amounts stored",
@@ -244,35 +269,32 @@ class Recalled:
     """Drafts that were written again in the user's words."""
 
 
-def recall(root: Path, writer: WriterName, *, is_defended: bool) -> Recalled:
-    """Play all of them, one session each, and ask for each in a later one."""
+def recall(root: Path, writer: WriterName, *, is_defended: bool, mends: bool = True) -> Recalled:
+    """Play all of them, one session each, and ask for each in a later one. Without `mends` a model leaves
+    what it wrote as it is, whatever it is told."""
     mended = 0
     school = School(root, ExtractionSettings(writer=writer), is_defended)
     try:
         for number, item in enumerate(HONEST):
-            steps = _model(item, number) if writer == "model" else ()
+            steps = _model(item, number, mends=mends) if writer == "model" else ()
             lesson = school.session(f"honest-{number}", steps)
             lesson.post(Message("user", "Look at the failing part first."))
             lesson.call("read", NOISE[number % len(NOISE)], file_path="src/app.py")
             lesson.say(item.said, "Understood, I will keep to that.").end()
             mended += len(lesson.models.requests) > 2
-        index = LexicalIndex()
-        for key, body in school.bodies().items():
-            index.add(key, body)
-        hits = sum(_is_found(item, school, index) for item in HONEST)
+        shown = school.memory.scan(None)
     finally:
         school.close()
+    index = LexicalIndex()
+    for stored in shown:
+        index.add(stored.memory.key, stored.memory.body)
+    taught: dict[str, str] = {stored.memory.key: stored.origin.session for stored in shown}
+    found = ([taught[hit.key] for hit in index.rank(item.asked, FIRST)] for item in HONEST)
+    hits = sum(f"honest-{number}" in sessions for number, sessions in enumerate(found))
     return Recalled(hits / len(HONEST), mended)
 
 
-def _is_found(item: Honest, school: School, index: LexicalIndex) -> bool:
-    bodies = school.bodies()
-    said = set(item.said.lower().split())
-    found = (set(bodies[hit.key].lower().split()) for hit in index.rank(item.asked, FIRST))
-    return any(len(said & words) >= len(said) // 2 for words in found)
-
-
-def _model(item: Honest, number: int) -> Callable[[ModelRequest], Reply]:
+def _model(item: Honest, number: int, *, mends: bool) -> Callable[[ModelRequest], Reply]:
     """A model that writes as it was asked to, and takes the user's words where it is told that it did not."""
     tried = [item.kept]
 
@@ -280,7 +302,7 @@ def _model(item: Honest, number: int) -> Callable[[ModelRequest], Reply]:
         last = str(request.messages[-1])
         if tried:
             return say(calls={"memory": written(f"kept-{number}", tried.pop())})
-        if "waits until a person agrees" in last:
+        if mends and "waits until a person agrees" in last:
             return say(calls={"memory": written(f"kept-{number}", item.said)})
         return say("Done.")
 

@@ -1,0 +1,83 @@
+"""Extraction in an agent: after a turn, beside it, and with its own words about what waits."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from sevenfold.core.events import ExtractionEnded
+from sevenfold.core.requests import ModelRequest
+from sevenfold.layers.extract import KIND
+from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.tools.read import Read
+from sevenfold.run.tools.write import Write
+from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.offload import durably
+from tests.agent.workshop import Shop
+from tests.background.learning import written
+
+TABS = "From now on, indent with tabs, never with spaces."
+
+
+def memories(home: Path) -> MemoryDir:
+    return MemoryDir.for_project(home / "project", environ={"HOME": str(home)})
+
+
+def kept(home: Path) -> list[str]:
+    with memories(home) as memory:
+        return [stored.memory.body.strip() for stored in memory.scan()]
+
+
+def is_same_prefix(requests: list[ModelRequest]) -> bool:
+    return len({(request.frame.tools, request.frame.system) for request in requests}) == 1
+
+
+def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_path: Path) -> None:
+    async def tell() -> None:
+        lanes = {KIND: [say(calls={"write": {"file_path": "", "content": ""}}), say("Done.")]}
+        with ScriptedProvider([say("I will.")], lanes=lanes) as models:
+            shop = Shop(tmp_path, models, (Read(), Write()))
+            agent = await shop.open()
+            await agent.run_turn(TABS)
+            await agent.settle()
+            await agent.close()
+        assert is_same_prefix(models.requests)
+        assert "nothing yet" in str(models.requests[1].messages[-1])
+        assert shop.noted.of("ExtractionEnded") == [ExtractionEnded(agent.session.id, "model", 0, 0, 0)]
+
+    asyncio.run(tell())
+
+
+def test_what_is_written_is_there_for_the_next_session_and_knows_its_messages(tmp_path: Path) -> None:
+    async def tell() -> None:
+        text = written("tabs", "Indent with tabs, never with spaces.")
+        steps = [say("I will."), say(calls={"memory": text}), say("Done.")]
+        with ScriptedProvider(steps[:1], lanes={KIND: steps[1:]}) as models:
+            agent = await Shop(tmp_path, models).open(tools=None)
+            await agent.run_turn(TABS)
+            await agent.settle()
+            entries = [entry.id for entry in agent.session.entries]
+            await agent.close()
+        with memories(tmp_path) as memory:
+            (stored,) = memory.scan()
+        assert stored.origin.session == agent.session.id
+        assert set(stored.origin.messages) <= set(entries)
+        assert stored.origin.messages
+
+    asyncio.run(tell())
+
+
+def test_a_turn_that_was_cut_short_is_looked_at_with_the_next(tmp_path: Path) -> None:
+    async def tell() -> None:
+        settings = {"extraction": {"writer": "rules"}}
+        with ScriptedProvider([say(calls={"look": {}}), say("Done.")]) as models:
+            agent = await Shop(tmp_path, models).open(settings=settings, max_rounds=1)
+            assert (await agent.run_turn(TABS)).reason == "out of rounds"
+            await agent.settle()
+            assert await durably(lambda: kept(tmp_path)) == []
+            assert (await agent.run_turn("Go on.")).reason == "answered"
+            await agent.settle()
+            await agent.close()
+        assert kept(tmp_path) == [TABS]
+
+    asyncio.run(tell())
