@@ -162,7 +162,7 @@ class Overflow:
             draft = await self._try(step.rung, climb, notes)
             if isinstance(draft, Draft):
                 composed = await compose(draft, climb)
-                if composed.tokens < climb.limit or (draft.rung == "clip" and job.trigger != "manual"):
+                if composed.tokens < climb.limit or (draft.rung == "clip" and _is_worth(composed, climb)):
                     return await self._finish(draft, composed, climb, started)
                 draft = Trouble("too large", f"the view would have {composed.tokens:,} tokens")
             climb.attempts.append(Attempt(step.rung, draft.failure))
@@ -259,6 +259,14 @@ class Overflow:
         if state != self._state:
             self._state = state
             await durably(lambda: self._file.write(state))
+
+
+def _is_worth(composed: Composed, climb: Climb) -> bool:
+    """Whether the last rung's view is taken however long it is; one by hand has to gain something, by the
+    same estimate for both."""
+    sizer, job = climb.sizer, climb.job
+    before = max(job.tokens_before, sizer.frame_tokens + sizer.messages(climb.messages))
+    return job.trigger != "manual" or composed.tokens < before
 
 
 def _has_block(messages: Sequence[Message]) -> bool:
