@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.store import memory_plan
+from sevenfold.store.memory_log import MemoryLog
 from tests.torture.cuts import run_cuts
 from tests.torture.faults import run_faults
 from tests.torture.memory import run_crowd
@@ -34,12 +36,18 @@ def test_a_crowd_loses_no_change_of_a_memory(orders: Orders) -> None:
 
 
 def test_a_keeper_that_checks_nothing_is_found_out(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sevenfold.store.memory_plan._clashes", lambda *_: False)
+    def never(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(memory_plan, "_clashes", never)
     expect_something(run_crowd(orders), "had not seen")
 
 
 def test_a_keeper_that_places_before_it_records_is_found_out(
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sevenfold.store.memory_log.MemoryLog.sync", lambda _: None)
+    def forget(_: MemoryLog) -> None:
+        """Say that it is durable, and do nothing."""
+
+    monkeypatch.setattr(MemoryLog, "sync", forget)
     expect_something(run_cuts(orders, (CutMemories,)), "memory")

@@ -11,7 +11,7 @@ import heapq
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -53,7 +53,8 @@ from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
 FOLDER = "memory"
-"""In a project's control folder."""
+SEARCH = "recall"
+"""In a project's control folder: the history, and what the search for memories keeps."""
 
 _TOLD_KEYS = 10
 """Named in an event; the history has all of them."""
@@ -80,7 +81,7 @@ class MemoryDir:
         self._clock, self._emit = clock or SystemClock(), emit
         self._thread = threading.RLock()
         with ExitStack() as exits:
-            self.path = project.memory.path
+            self.path, self._control = project.memory.path, project.control
             control = exits.enter_context(project.control.subfolder(FOLDER))
             self._book = MemoryBook(control, emit)
             exits.callback(self._book.close)
@@ -292,9 +293,16 @@ class MemoryDir:
         source = Source(session, key, who)
         with self._thread:
             done = self._upkeep.purge(source)
+            self._forget_words()
         if done.transactions:
             self._emit(MemoryPurged(source.said, done.versions))
         return done
+
+    def _forget_words(self) -> None:
+        """Drop what a search keeps of all memories: it holds words of what was erased, and is made again."""
+        with suppress(FileMissing), self._control.subfolder(SEARCH, create=False) as kept:
+            for name in kept.names():
+                kept.remove(name)
 
     @contextmanager
     def _fresh(self) -> Generator[MemoryState]:

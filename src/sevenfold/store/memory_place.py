@@ -6,6 +6,7 @@ that holds keys or other programs' settings, no link, and not another project's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def open_own(path: Path, root: Path, projects: Path, disk: Disk, patience: Patie
 
     `projects` is where projects have their own folders, which are nobody else's memory.
     """
-    _refuse_place(path, projects)
+    # Hidden, as all of that agent's files are, and meant for memories all the same.
+    if path != claude_memory(root, path.parents[3] if len(path.parts) > 4 else path):
+        _refuse_place(path, projects)
     return _claimed(Folder.open(path, create=True, disk=disk, own=OWN, patience=patience), root)
 
 
@@ -58,6 +61,14 @@ def open_among(
                 "choose another folder for all"
             )
         return _claimed(shared.subfolder(named), root)
+
+
+def claude_memory(root: Path, user_home: Path) -> Path:
+    """Where Claude Code keeps the memories of a project: by its path, with `-` for `/` and `.`.
+
+    That name is not one project's alone, so the folder is claimed as any other is.
+    """
+    return user_home / ".claude" / "projects" / re.sub(r"[/.]", "-", str(root)) / "memory"
 
 
 def _claimed(folder: Folder, root: Path) -> Folder:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from sevenfold.core.settings import Source, amount, place
+from sevenfold.core.settings import Source, amount, place, switch
 
 HOME = ".sevenfold"
 """In the user's own folder."""
@@ -28,6 +28,10 @@ class PlaceSettings:
     memory_dir: PurePath | None = place(None, alias="SEVENFOLD_MEMORY_DIR")
     """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
     holds it."""
+
+    claude_memory: bool = switch(False)
+    """Off: another agent's folder is its own. On keeps a project's memories where Claude Code does, so that
+    both have the same; a `memory_dir` goes before it."""
 
     sweep_hours: int = amount(24, at_most=8_760)
     """Half-made files of dead writers cost nothing but room; looking for them goes through every folder."""

@@ -26,7 +26,7 @@ from sevenfold.store.identity import IDENTITY, ProjectId, claim, identify
 from sevenfold.store.keys import MAX_PARTS
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.lock_face import FACE, LockFace
-from sevenfold.store.memory_place import open_among, open_own
+from sevenfold.store.memory_place import claude_memory, open_among, open_own
 from sevenfold.store.patience import PATIENCE, Patience
 from sevenfold.store.places import PlaceSettings
 
@@ -139,6 +139,8 @@ def open_project(
     places = settings.of(PlaceSettings)
     chosen = Path(places.memory_dir) if places.memory_dir else None
     is_own = settings.origin("places.memory_dir").source is Source.LOCAL
+    if chosen is None and places.claude_memory:
+        chosen, is_own = claude_memory(find_root(start, emit=emit), user_home), True
     return Project.open(
         start,
         home=places.home_folder(user_home),
