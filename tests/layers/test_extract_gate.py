@@ -114,6 +114,24 @@ def test_a_contradiction_has_to_take_the_old_ones_place(old: str, new: str) -> N
     assert read_memory("other.md", named.text).supersedes == ("policy.md",)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "Backups of the ledger service are kept for 23 days.",
+            "Backups of the quota service stay 59 days.",
+        ),
+        ("Then run the full test suite of the parser.", "Never run the full test suite on a Friday."),
+        (
+            "The staging cluster has 4 nodes.",
+            "The staging cluster has a dashboard for its 12 tenants.",
+        ),
+    ],
+)
+def test_another_subject_in_the_same_words_contradicts_nothing(old: str, new: str) -> None:
+    assert admitted(replace(DRAFT, key="other.md", body=new), ground(known("policy.md", old))).base is None
+
+
 def test_a_name_that_is_taken_by_something_else_is_refused() -> None:
     assert (
         refused(DRAFT, ground(known("tabs.md", "Browser sessions close after an hour."))).rule

@@ -204,6 +204,9 @@ def _clash(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
 
 def _is_same_subject(fact: Fact, said: Fact) -> bool:
     mine, theirs = frozenset(fact.words), frozenset(said.words)
+    if not (mine <= theirs or theirs <= mine):
+        # "Backups of the quota service" and "backups of the ledger service".
+        return False
     shared = len(mine & theirs)
     return shared >= LEAST_SUBJECT and shared >= SAME_SUBJECT * max(len(mine), len(theirs))
 
