@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.errors import FileDamaged
+from sevenfold.core.errors import FileDamaged, LockBusy
+from sevenfold.core.events import Event, IndexRebuilt
 from sevenfold.search.disk_index import DiskIndex
+from sevenfold.search.large_index import LargeIndex
 from sevenfold.search.lexical import index_all
+from sevenfold.store.folder import Folder
+from tests.search.memories import stored
 
 pytest.importorskip("tantivy")
 
@@ -41,7 +45,7 @@ def test_disk_and_memory_agree(question: str, tmp_path: Path) -> None:
     on_disk, in_memory = filled(tmp_path), index_all(TEXTS.items())
     found = on_disk.rank(question, 3)
     assert [hit.key for hit in found] == [hit.key for hit in in_memory.rank(question, 3)]
-    assert on_disk.overlap(question, TEXTS[found[0].key]) == in_memory.overlap(question, found[0].key)
+    assert on_disk.weigh(question) == in_memory.weigh(question)
     on_disk.close()
 
 
@@ -79,3 +83,45 @@ def test_what_cannot_be_read_says_so_and_can_be_made_anew(tmp_path: Path) -> Non
         DiskIndex.open(tmp_path)
     DiskIndex.discard(tmp_path)
     assert len(filled(tmp_path)) == len(TEXTS)
+
+
+def test_a_second_writer_is_told_to_wait(tmp_path: Path) -> None:
+    first, second = filled(tmp_path), DiskIndex.open(tmp_path)
+    first.add("one.md", "one")
+    with pytest.raises(LockBusy):
+        second.add("two.md", "two")
+    first.commit()
+    second.add("two.md", "two")
+    second.commit()
+    assert [hit.key for hit in second.rank("two", 5)] == ["two.md"]
+    first.close()
+    second.close()
+
+
+def test_a_large_directory_is_followed_by_hash(tmp_path: Path) -> None:
+    memories = {key: stored(key, text) for key, text in TEXTS.items()}
+    with Folder.open(tmp_path / "control", create=True) as control:
+        index = LargeIndex.open(control, memories.get)
+        index.update(memories.values())
+        del memories["tests.md"]
+        memories["colours.md"] = stored("colours.md", "Charts are drawn by the page.")
+        index.update(memories.values())
+        assert index.rank("commit") == ()
+        assert index.rank("palette") == ()
+        found = index.rank("which page draws the charts?")
+        assert (found[0].key, found[0].meaning) == ("colours.md", None)
+        assert set(found[0].overlap.words) == {"chart", "page"}
+        index.close()
+
+
+def test_a_large_index_that_is_damaged_is_made_anew_and_told(tmp_path: Path) -> None:
+    events: list[Event] = []
+    memories = {key: stored(key, text) for key, text in TEXTS.items()}
+    with Folder.open(tmp_path / "control", create=True) as control:
+        filled(tmp_path / "control/recall/words").close()
+        (tmp_path / "control/recall/words/meta.json").write_text("{")
+        index = LargeIndex.open(control, memories.get, emit=events.append)
+        index.update(memories.values())
+        assert index.rank("palette")[0].key == "colours.md"
+        index.close()
+    assert [type(event) for event in events] == [IndexRebuilt]

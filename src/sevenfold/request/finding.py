@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.events import Emit
+from sevenfold.core.events import Emit, VectorsUnused
 from sevenfold.core.memory_uses import NO_USES, Use
 from sevenfold.layers.recall import Candidate
 from sevenfold.layers.recall_side import Listed
 from sevenfold.layers.recall_text import Recalled
 from sevenfold.run.verify import Verifier, describe_broken
 from sevenfold.search.encoders import find_encoder
+from sevenfold.search.large_index import FROM_MEMORIES, LargeIndex, is_large
 from sevenfold.search.memory_index import Found, MemoryIndex
 from sevenfold.store.memory_changes import Stored
 from sevenfold.store.memory_dir import MemoryDir
@@ -43,11 +44,11 @@ class Finder:
 
     def __init__(self, library: Library, clock: Clock, emit: Emit) -> None:
         self._library, self._clock, self._emit = library, clock, emit
+        self._stored: dict[str, Stored] = {}
         control = library.project.control
-        self._index = MemoryIndex.open(control, emit=emit)
+        self._index = self._open_index()
         self._uses, self._marks = UseBook(control, emit=emit), MarkBook(control, emit=emit)
         self._verifier = Verifier(library.root)
-        self._stored: Mapping[str, Stored] = {}
         self._generation: int | None = None
 
     def close(self) -> None:
@@ -56,18 +57,22 @@ class Finder:
     def load_encoder(self) -> bool:
         """From now on find by meaning as well, if that was set up. Takes up to a second."""
         encoder = find_encoder(self._library.home, emit=self._emit)
-        if encoder is not None:
-            self._follow()
-            self._index.use(encoder, self._stored.values())
-        return encoder is not None
+        if encoder is None:
+            return False
+        if isinstance(self._index, LargeIndex):
+            self._emit(VectorsUnused(f"more than {FROM_MEMORIES:,} memories are searched on disk, by words"))
+            return False
+        self._follow()
+        self._index.use(encoder, self._stored.values())
+        return True
 
     @property
     def has_meanings(self) -> bool:
-        return self._index.has_meanings
+        return isinstance(self._index, MemoryIndex) and self._index.has_meanings
 
     def embed(self) -> int:
         """Compute some of the vectors that are missing; how many are left. For any thread."""
-        return self._index.embed()
+        return self._index.embed() if isinstance(self._index, MemoryIndex) else 0
 
     def find(self, prompt: str, limit: int) -> tuple[Candidate, ...]:
         """What the prompt may be about, the best first."""
@@ -103,11 +108,18 @@ class Finder:
         """They were put before the model."""
         self._uses.add([Use(key, "recalled") for key in keys], now)
 
+    def _open_index(self) -> MemoryIndex | LargeIndex:
+        control, memory = self._library.project.control, self._library.memory
+        if is_large(len(memory.keys())):
+            return LargeIndex.open(control, self._stored.get, emit=self._emit)
+        return MemoryIndex.open(control, emit=self._emit)
+
     def _follow(self) -> None:
         generation = self._library.memory.generation()
         if generation != self._generation:
             stored = self._library.memory.scan(limit=None)
-            self._stored = {one.memory.key: one for one in stored}
+            self._stored.clear()
+            self._stored.update((one.memory.key, one) for one in stored)
             self._index.update(stored)
             self._generation = generation
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Self
 
-from sevenfold.core.errors import FileDamaged
-from sevenfold.search.lexical import MOST_REPEATS, Hit, Overlap, overlap
+from sevenfold.core.errors import FileDamaged, LockBusy
+from sevenfold.search.lexical import MOST_REPEATS, Asked, Hit, weigh
 from sevenfold.search.words import split_words
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ class DiskIndex:
             database.executemany("DELETE FROM versions WHERE key = ?", gone)
         self._changed.clear()
         self._index.reload()
+        # So that other processes can write.
+        self._writer = None
 
     def rank(self, question: str, limit: int) -> list[Hit]:
         """The best, best first."""
@@ -126,14 +128,10 @@ class DiskIndex:
         hits = [Hit(str(searcher.doc(at)[_KEY][0]), float(score)) for score, at in found.hits]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 
-    def overlap(self, question: str, text: str) -> Overlap:
-        """How much of a question a text answers, its words being as rare as they are here."""
+    def weigh(self, question: str) -> Asked:
+        """The words of a question, as rare as they are here."""
         searcher = self._index.searcher()
-
-        def held_by(word: str) -> int:
-            return searcher.doc_freq(_WORDS, _spelled(word))
-
-        return overlap(question, frozenset(split_words(text)), len(self), held_by)
+        return weigh(question, len(self), lambda word: searcher.doc_freq(_WORDS, _spelled(word)))
 
     def _asked(self, question: str) -> Iterator[str]:
         for word, count in Counter(split_words(question)).items():
@@ -146,7 +144,12 @@ class DiskIndex:
 
     def _writing(self) -> tantivy.IndexWriter:
         if self._writer is None:
-            self._writer = self._index.writer(HEAP_BYTES, num_threads=1)
+            try:
+                self._writer = self._index.writer(HEAP_BYTES, num_threads=1)
+            except ValueError as error:
+                raise LockBusy(
+                    f"another process writes this index: {error}; it is to be tried later"
+                ) from error
         return self._writer
 
 

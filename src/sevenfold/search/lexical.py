@@ -35,7 +35,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What a question and a document have in common, pairs of words aside."""
+    """What a question and a document have in common."""
 
     share: float
     """Of what the question asks, rare words counting more; 1: all of it."""
@@ -43,6 +43,22 @@ class Overlap:
     """The same as a number of words that hardly any document holds."""
     words: tuple[str, ...]
     """The words, rarest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The words of a question, pairs of them aside, each with its weight."""
+
+    words: Mapping[str, float]
+    rarest: float
+    """What a word weighs that no document holds."""
+
+    def overlap(self, held: Container[str]) -> Overlap:
+        shared = sorted(
+            (word for word in self.words if word in held), key=lambda word: (-self.words[word], word)
+        )
+        found = sum(self.words[word] for word in shared)
+        return Overlap(found / (sum(self.words.values()) or 1.0), found / self.rarest, tuple(shared))
 
 
 @dataclass(slots=True)
@@ -94,9 +110,13 @@ class LexicalIndex:
                 scores[key] = scores.get(key, 0.0) + weight * times / (times + held_back)
         return scores
 
-    def overlap(self, question: str, key: str) -> Overlap:
+    def weigh(self, question: str) -> Asked:
+        """The words of a question, for `overlap`."""
+        return weigh(question, len(self), self._held_by)
+
+    def overlap(self, asked: Asked, key: str) -> Overlap:
         """How much of a question a document answers."""
-        return overlap(question, self._documents.get(key, {}), len(self), self._held_by)
+        return asked.overlap(self._documents.get(key, {}))
 
     def rank(self, question: str, limit: int) -> list[Hit]:
         """The best, best first; of equals the first by key, so that the same question has one answer."""
@@ -111,13 +131,11 @@ def rarity(count: int, holders: int) -> float:
     return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
 
 
-def overlap(question: str, held: Container[str], count: int, held_by: Callable[[str], int]) -> Overlap:
-    """What a question shares with the words of one document among so many."""
+def weigh(question: str, count: int, held_by: Callable[[str], int]) -> Asked:
+    """The words of a question among so many documents."""
     count = max(count, LEAST_DOCUMENTS)
-    asked = {word: rarity(count, held_by(word)) for word in split_words(question) if " " not in word}
-    shared = sorted((word for word in asked if word in held), key=lambda word: (-asked[word], word))
-    found = sum(asked[word] for word in shared)
-    return Overlap(found / (sum(asked.values()) or 1.0), found / rarity(count, 0), tuple(shared))
+    words = (word for word in split_words(question) if " " not in word)
+    return Asked({word: rarity(count, held_by(word)) for word in words}, rarity(count, 0))
 
 
 def best(scores: Mapping[str, float], limit: int) -> list[Hit]:

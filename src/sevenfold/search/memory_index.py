@@ -137,9 +137,10 @@ class MemoryIndex:
                 hits = best(lexical, limit)
             else:
                 hits = self._meant.vectors.fuse(vector, lexical, limit)
+            words = self._words.weigh(asked)
             return tuple(
                 Found(
-                    hit.key, hit.score, self._words.overlap(asked, hit.key), self._nearness(hit.key, vector)
+                    hit.key, hit.score, self._words.overlap(words, hit.key), self._nearness(hit.key, vector)
                 )
                 for hit in hits
             )
