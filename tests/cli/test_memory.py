@@ -19,6 +19,7 @@ from sevenfold.core.memory_uses import Use
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_place import claude_memory
 from sevenfold.store.memory_uses import UseBook
 from sevenfold.store.project import Project
 
@@ -268,12 +269,77 @@ def test_a_purge_that_nobody_agrees_to_erases_nothing(
     assert len(parsed()) == 1
 
 
+def test_a_folder_is_taken_in_and_what_is_left_out_is_said(ask: Ask, parsed: Parse, tmp_path: Path) -> None:
+    ask("add", "style", "-m", "Tabs.")
+    notes = tmp_path / "notes"
+    (notes / "sub").mkdir(parents=True)
+    (notes / "style.md").write_text("Spaces.\n")
+    (notes / "sub/goal.md").write_text("---\nmetadata:\n  type: project\n---\nShip in May.\n")
+    (notes / "token.md").write_text("ghp_" + "aZ3kQ9xLm2Vb7Nc4Td8Rf1Ys6Wp0Ju5HgEiO\n")
+    (notes / "link.md").symlink_to("/etc/hostname")
+    told = ask("import", str(notes))
+    assert "1 file taken in" in told
+    assert told.count("left out") == 3
+    assert {item["key"]: item["type"] for item in parsed()} == {
+        "sub/goal.md": "project",
+        "style.md": "project",
+    }
+    assert "Tabs." in ask("show", "style")
+
+
+def test_what_claude_code_remembers_of_the_project_is_taken_in(
+    ask: Ask, parsed: Parse, project: Path
+) -> None:
+    assert "is not there" in ask("import", "--claude", code=1)
+    folder = claude_memory(project.resolve(), project.parent)
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("- [Style](style.md) — tabs\n")
+    (folder / "style.md").write_text("---\nname: style\ntype: feedback\n---\nTabs.\n")
+    ask("import", "--claude")
+    assert [(item["key"], item["type"], item["trusted"]) for item in parsed()] == [
+        ("style.md", "feedback", True)
+    ]
+
+
+def test_everything_is_exported_and_comes_in_again_elsewhere(ask: Ask, parsed: Parse, tmp_path: Path) -> None:
+    ask("add", "style", "-m", "Tabs.")
+    ask("add", "goal", "-m", "Ship in May.")
+    assert parsed("export", str(tmp_path / "out"))["files"] == 2
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"MEMORY.md", "goal.md", "style.md"}
+    (tmp_path / "other").mkdir()
+    ask("import", str(tmp_path / "out"), "--project", str(tmp_path / "other"))
+    assert len(parsed("list", "--project", str(tmp_path / "other"))) == 2
+
+
 @pytest.mark.parametrize("action", [action.name for action in ACTIONS])
 def test_every_action_explains_itself_with_examples(action: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", action, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"sevenfold memory {action}" in text.partition("examples:")[2]
     assert "--json" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("log", "--limit", "-3"),
+        ("log", "--limit", "many"),
+        ("list", "--project", "/nowhere"),
+        ("add", "Bad Name", "-m", "x"),
+        ("add", "MEMORY", "-m", "x"),
+        ("add", "empty", "-m", " "),
+        ("import",),
+        ("diff", "zz"),
+        ("purge",),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_told_without_a_traceback(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["memory", *words]) == 2
+    told = capsys.readouterr().err
+    assert "error:" in told
+    assert "bug" not in told
 
 
 def test_a_chat_gets_the_same_answers_without_a_terminal(ask: Ask, project: Path) -> None:

@@ -20,6 +20,8 @@ from sevenfold.core.memories import change_field, read_memory, write_memory
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.layers.rules import ACKNOWLEDGE, read_conditions
 from sevenfold.store.memory_changes import Remove, Write
+from sevenfold.store.memory_import import read_folder, write_folder
+from sevenfold.store.memory_place import claude_memory
 from sevenfold.store.settings_files import find_user_home
 
 _TEMPLATE = "\n<!-- Write the memory here: what, why, and how to apply it. This line goes. -->\n"
@@ -74,41 +76,43 @@ def remove(options: Namespace, desk: Desk) -> int:
 
 
 def import_all(options: Namespace, desk: Desk) -> int:
-    from sevenfold.store.memory_import import find_claude_memory, read_folder
-
     folder = cast("Path | None", options.folder)
     if (folder is None) != bool(options.claude):
         raise InputError("name one thing to take in: a FOLDER, or --claude")
     if folder is None:
-        folder = find_claude_memory(desk.project.root, find_user_home(os.environ))
-        if folder is None:
-            raise FileMissing("Claude Code remembers nothing of this project; name a FOLDER instead")
-    found = read_folder(folder, desk.warn)
-    known = set(desk.memory.keys())
-    fresh = [write for write in found.writes if write.key not in known]
-    taken = [write.key for write in found.writes if write.key in known]
+        folder = claude_memory(desk.project.root, find_user_home(os.environ))
+        if not folder.is_dir():
+            raise FileMissing(f"Claude Code remembers nothing of this project: {folder} is not there")
+    found = read_folder(folder)
+    left = [f"{one.name}: {one.reason}" for one in found.refused]
+    fresh: list[Write] = []
+    for write in found.writes:
+        reason = _why_not_new(desk, write)
+        if reason:
+            left.append(f"{write.key}: {reason}")
+        else:
+            fresh.append(write)
     done = desk.memory.commit(fresh, by_hand(f"taken in from {folder}"))
     if desk.is_json:
-        desk.screen.show_json(
-            {
-                "id": done.id,
-                "keys": [one.key for one in fresh],
-                "taken": taken,
-                "refused": list(found.refused),
-            }
-        )
+        desk.screen.show_json({"id": done.id, "keys": [one.key for one in fresh], "left_out": left})
         return 0
     desk.screen.show_line(f"{spell_count(len(fresh), 'file')} taken in from {folder}")
-    for key in taken:
-        desk.screen.show_line(f"{key} is left out: there is a memory of that name", "warning")
-    for reason in found.refused:
+    for reason in left:
         desk.screen.show_line(f"left out: {reason}", "warning")
     return 0
 
 
-def export_all(options: Namespace, desk: Desk) -> int:
-    from sevenfold.store.memory_import import write_folder
+def _why_not_new(desk: Desk, write: Write) -> str:
+    if desk.memory.find(write.key) is not None:
+        return "there is a memory of that name"
+    try:
+        refuse_secrets(write.text)
+    except InputError as error:
+        return str(error)
+    return ""
 
+
+def export_all(options: Namespace, desk: Desk) -> int:
     folder = cast("Path", options.folder)
     count = write_folder(desk.memory, folder)
     if desk.is_json:
