@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import TeamError, TeamOffline, TeamRefused
@@ -58,7 +58,8 @@ def test_a_success_forgets_all_but_how_often_it_failed() -> None:
     assert pace == Pace((NOON,))
 
 
-@given(st.lists(st.integers(0, 30), min_size=100, max_size=300))
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 30), min_size=100, max_size=200))
 def test_no_more_than_sixty_attempts_fail_in_an_hour_whatever_changes(gaps: list[int]) -> None:
     pace, now, failures = Pace(), NOON, list[datetime]()
     for number, gap in enumerate(gaps):
