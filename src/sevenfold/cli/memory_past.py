@@ -12,11 +12,8 @@ from sevenfold.cli.memory_desk import Desk
 from sevenfold.cli.render import Cell, Tone
 from sevenfold.core.errors import InputError
 from sevenfold.core.provenance import Origin
-from sevenfold.search.memory_index import FOLDER as INDEX_FOLDER
 from sevenfold.store.memory_changes import Purged, Transaction
 from sevenfold.store.memory_keys import check_memory_key
-
-_ALL = 10**9
 
 
 def log(options: Namespace, desk: Desk) -> int:
@@ -94,7 +91,7 @@ def restore(options: Namespace, desk: Desk) -> int:
 def purge(options: Namespace, desk: Desk) -> int:
     key = _key(cast("str | None", options.memory))
     source = _Source(cast("str | None", options.session), key, cast("str | None", options.who))
-    found = [change for change in desk.memory.log(limit=_ALL) if source.has(change)]
+    found = [change for change in desk.memory.log(limit=None) if source.has(change)]
     if not found:
         raise InputError("nothing came from there; `sevenfold memory log` shows what came from where")
     if not options.yes:
@@ -146,10 +143,6 @@ def _forget(desk: Desk, done: Purged) -> None:
     """What is kept beside the text goes with it."""
     desk.uses.forget(key for key in done.keys if desk.memory.find(key) is None)
     desk.marks.put(dict.fromkeys(done.keys))
-    # Words of all memories lie there, and are computed again when somebody asks.
-    with desk.project.control.subfolder(INDEX_FOLDER) as folder:
-        for name in folder.names():
-            folder.remove(name)
 
 
 def _key(name: str | None) -> str | None:
