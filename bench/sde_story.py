@@ -8,6 +8,7 @@ writer into one memory directory; then each bug report is asked as a question ov
     kept        chats that decide something and left a memory
     noise       chats that decide nothing and left one
     recall@5    reports for which a memory of the right chat is among the first five
+    shown       of those, that are certain enough for a session to show by itself
     amended     of the six decisions that were changed later: the new one is first, its memory holds what the
                 second chat said, and history holds what the first did
 
@@ -31,14 +32,20 @@ from time import process_time
 from sevenfold.background.extraction import ExtractionPlaces, ExtractionWriter, ForkTools
 from sevenfold.background.extraction_rules import Heard, Spoken
 from sevenfold.background.living_docs import RunFork
+from sevenfold.core.clock import SystemClock
+from sevenfold.core.events import ignore
 from sevenfold.core.messages import Message, ToolResult, ToolUse
 from sevenfold.core.requests import Frame, ModelRequest
 from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.layers.forks import ForkBrief
+from sevenfold.layers.recall import FLOOR, certainty
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.request.finding import Finder, Library
+from sevenfold.request.sections import SECTIONS
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
-from sevenfold.search.lexical import LexicalIndex
 from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.project import open_project
+from sevenfold.store.settings_files import read_settings
 
 FIRST = 5
 
@@ -106,17 +113,17 @@ class World:
     """One project's memories, and chats that fill them."""
 
     def __init__(self, root: Path, writer: str) -> None:
-        (root / "project").mkdir(parents=True)
-        self.memory = MemoryDir.for_project(root / "project", environ={"HOME": str(root)})
+        start = root / "project"
+        start.mkdir(parents=True)
+        settings = read_settings(SECTIONS, root=start, environ={"HOME": str(root)})
+        project = open_project(start, settings, user_home=root)
+        self.memory = MemoryDir(project)
         self._writer = writer
-        self.index = LexicalIndex()
+        self._finder = Finder(Library(project, self.memory, root, start), SystemClock(), ignore)
 
     def play(self, chats: Sequence[Chat]) -> None:
         for chat in chats:
             asyncio.run(self._play(chat))
-        for stored in self.memory.scan(None):
-            memory = stored.memory
-            self.index.add(memory.key, f"{memory.name}\n{memory.description}\n{memory.body}")
 
     async def _play(self, chat: Chat) -> None:
         settings = ExtractionSettings(writer="rules" if self._writer == "rules" else "model")
@@ -137,7 +144,13 @@ class World:
         return list(dict.fromkeys(origin.session for origin in origins))
 
     def rank(self, question: str) -> list[str]:
-        return [hit.key for hit in self.index.rank(question, FIRST)]
+        return [found.key for found in self._finder.find(question, FIRST)]
+
+    def is_shown(self, question: str, gold: Sequence[str]) -> bool:
+        """Whether the right one is so certain that a session shows it by itself, without a model's choice."""
+        found = self._finder.find(question, FIRST)
+        sure = [one.key for one in found if certainty(one) >= FLOOR]
+        return any(name in gold for key in sure for name in self.sources(key))
 
 
 def scripted(chat: Chat) -> RunFork:
@@ -196,6 +209,7 @@ def tell_recall(
         "kept": sum(chat.id in left for chat in decided) / len(decided),
         "noise": sum(chat.id in left for chat in idle) / len(idle),
         "recall_at_5": hits / len(asked),
+        "shown_by_itself": sum(world.is_shown(report.text, report.gold) for report in asked) / len(asked),
     }
 
 
