@@ -137,6 +137,16 @@ def test_switched_off_nothing_is_recalled(opened: Open) -> None:
 
 
 @pytest.mark.usefixtures("filled")
+def test_a_view_that_is_full_of_memories_takes_no_more_and_that_is_told(
+    opened: Open, listener: Listener, memory: MemoryDir
+) -> None:
+    write(memory, retries="The retrier makes seven attempts. " * 10)
+    assert ask(opened(session_bytes=200)) == (Message("user", ASKED),)
+    told = [event for event in listener.events if isinstance(event, RecallSkipped)]
+    assert "recall.session_bytes" in told[0].reason
+
+
+@pytest.mark.usefixtures("filled")
 def test_asked_again_the_same_view_is_handed_out(opened: Open) -> None:
     session = opened()
     first = ask(session)

@@ -15,7 +15,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.requests import Frame, ModelRequest
 from sevenfold.layers.context_sources import REMINDER
-from sevenfold.layers.recall import Candidate, RecallFacts, certainty, choose_recalled, fit, offered
+from sevenfold.layers.recall import FLOOR, Candidate, RecallFacts, certainty, choose_recalled, fit, offered
 from sevenfold.layers.recall_side import KIND, MAX_TOKENS, answer_format, read_choice, render_question
 from sevenfold.layers.recall_text import Recalled, find_surfaced, render_recalled
 from sevenfold.providers.provider import Provider
@@ -67,7 +67,7 @@ class Recalling:
 
     def begin(self) -> None:
         """Look for what the user has just asked about, if they asked anything."""
-        if not self._settings.enabled:
+        if not self._settings.enabled or not self._remembered.is_possible:
             return
         # A caller may have taken messages back.
         self._seen = min(self._seen, len(self._path.entries))
@@ -120,6 +120,9 @@ class Recalling:
         sure = choose_recalled(found, facts, settings)
         await self._take(finder, sure, ranked_by)
         open_to = offered(found, facts)
+        if not sure and any(certainty(one) >= FLOOR for one in open_to):
+            held = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
+            self._emit(RecallSkipped(f"{held}, and recall.session_bytes leaves no room for more"))
         if self._side is not None and settings.side_query and open_to:
             chosen = await self._ask(self._side, finder, prompt, open_to)
             more = [one for one in chosen if one not in sure]

@@ -20,6 +20,11 @@ class Remembered:
         self._owned: MemoryDir | None = None
         self._lock = Lock()
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether there may be anything to read at all."""
+        return self._opened.project is not None and self._opened.around.settings.memory.enabled
+
     def library(self) -> Library | None:
         """None where memory is switched off, or nothing was ever remembered."""
         opened, memory = self._opened, self._find()
@@ -45,7 +50,7 @@ class Remembered:
 
     def _find(self) -> MemoryDir | None:
         around, project = self._opened.around, self._opened.project
-        if project is None or not around.settings.memory.enabled:
+        if project is None or not self.is_possible:
             return None
         with self._lock:
             if self._memory is None and project.memory.names():
