@@ -1,0 +1,148 @@
+"""When something goes wrong inside: one shape of answer, nobody's words in it, and the server goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from sevenfold.core.errors import DatabaseFailed
+from sevenfold.server import front
+from sevenfold.server.database import Database, OrgId, Tx
+from sevenfold.server.desk import Answer, Call, Desk
+from sevenfold.server.forge import fetch_over_http
+from sevenfold.server.limits import Limits
+from sevenfold.server.refusals import Refusal
+from tests.server.conftest import opened
+from tests.server.live import MEMORY, Live, serving
+from tests.server.team import Team
+
+T = TypeVar("T")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Generator[Database]:
+    with opened(f"sqlite:///{tmp_path}/team.db") as database:
+        yield database
+
+
+class Flaky:
+    """A database that fails when it is told to."""
+
+    def __init__(self, inner: Database) -> None:
+        self._inner, self.is_down = inner, False
+
+    def read(self, org: OrgId | None, work: Callable[[Tx], T], /, *, quick: bool = False) -> Future[T]:
+        return self._fail(work) if self.is_down else self._inner.read(org, work, quick=quick)
+
+    def write(self, org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:
+        return self._fail(work) if self.is_down else self._inner.write(org, work)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _fail(self, work: Callable[[Tx], T]) -> Future[T]:
+        future = Future[T]()
+        future.set_exception(DatabaseFailed("the disk said: /srv/acme is full"))
+        return future
+
+
+def test_a_database_that_does_not_answer_is_503_and_may_be_asked_again(database: Database) -> None:
+    flaky = Flaky(database)
+    team = Team(flaky, now_ms=int(time.time() * 1000))
+    with serving(flaky) as live:
+        assert live.ask("GET", "/readyz").status_code == 200
+        flaky.is_down = True
+        for method, path in (("GET", f"{MEMORY}?repo={team.repo}"), ("GET", "/readyz")):
+            got = live.ask(method, path, team.token)
+            assert (got.status_code, got.headers["retry-after"], got.json()["error"]["retry"]) == (
+                503,
+                "1",
+                True,
+            )
+            assert "acme" not in got.text
+        assert live.ask("GET", "/healthz").status_code == 200
+        flaky.is_down = False
+        assert live.ask("GET", MEMORY, team.token, repo=team.repo).status_code == 200
+        assert any("database failed" in line for line in live.lines)
+
+
+def test_a_bug_is_500_with_a_number_to_report_and_tells_no_words(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stumble(desk: Desk, call: Call) -> Answer:
+        raise RuntimeError("the words of somebody's memory")
+
+    monkeypatch.setattr(front, "PERFORM", {**front.PERFORM, "whoami": stumble})
+    team = Team(database, now_ms=int(time.time() * 1000))
+    with serving(database) as live:
+        got = live.ask("GET", "/api/v1/whoami", team.token)
+        assert (got.status_code, got.json()["error"]["kind"]) == (500, "server")
+        assert got.headers["x-request-id"] in got.json()["error"]["try"]
+        told = "".join([got.text, *live.lines])
+        assert "RuntimeError" in told
+        assert "test_trouble.py:" in told
+        assert "words of somebody" not in told
+
+
+def test_beyond_what_can_wait_a_request_is_sent_away_at_once(database: Database) -> None:
+    team = Team(database, now_ms=int(time.time() * 1000))
+    with serving(database, limits=Limits(waiting=0)) as live:
+        got = live.ask("GET", MEMORY, team.token, repo=team.repo)
+        assert (got.status_code, got.headers["retry-after"]) == (503, "2")
+
+
+def ask_at_once(live: Live, team: Team, count: int) -> list[int]:
+    def put(number: int) -> int:
+        entries = {"entries": {f"k{number}.md": "x"}}
+        return live.ask("PUT", MEMORY, team.token, json=entries, repo=team.repo).status_code
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(put, range(count)))
+
+
+def test_more_at_once_than_may_run_wait_their_turn_and_all_are_served(database: Database) -> None:
+    team = Team(database, now_ms=int(time.time() * 1000))
+    loose = Limits(at_once=1, token_rate=1000, org_rate=1000)
+    with serving(database, limits=loose) as live:
+        assert ask_at_once(live, team, 12) == [200] * 12
+    assert len(team.contents().entries) == 12
+
+
+def test_a_transaction_that_fails_as_a_whole_fails_all_in_it_and_the_next_succeeds(
+    database: Database,
+) -> None:
+    held, free = threading.Event(), threading.Event()
+
+    def hold(tx: Tx) -> None:
+        held.set()
+        assert free.wait(30)
+
+    def break_off(tx: Tx) -> None:
+        tx.rows("ROLLBACK")
+
+    def insert(tx: Tx) -> None:
+        tx.rows("INSERT INTO meta VALUES ('a', 'b')")
+
+    first = database.write(None, hold)
+    assert held.wait(30)
+    broken, beside, gone = (database.write(None, work) for work in (break_off, insert, insert))
+    assert gone.cancel()
+    free.set()
+    first.result()
+    for future in (broken, beside):
+        assert isinstance(future.exception(), DatabaseFailed)
+    database.write(None, insert).result()
+    assert len(database.read(None, lambda tx: tx.rows("SELECT * FROM meta")).result()) == 1
+
+
+def test_a_forge_that_does_not_answer_may_be_asked_later() -> None:
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(fetch_over_http("http://127.0.0.1:1/repos/a/b", "x"))
+    assert (refused.value.status, refused.value.retry) == (503, True)
