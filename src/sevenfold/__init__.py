@@ -9,10 +9,15 @@ from sevenfold.core.version import __version__
 if TYPE_CHECKING:
     from sevenfold.engine import Session
     from sevenfold.integrations.anthropic_sdk import attach
+    from sevenfold.store.memory_dir import MemoryDir
 
-__all__ = ["Session", "__version__", "attach"]
+__all__ = ["MemoryDir", "Session", "__version__", "attach"]
 
-_FOUND_IN = {"Session": "sevenfold.engine", "attach": "sevenfold.integrations.anthropic_sdk"}
+_FOUND_IN = {
+    "MemoryDir": "sevenfold.store.memory_dir",
+    "Session": "sevenfold.engine",
+    "attach": "sevenfold.integrations.anthropic_sdk",
+}
 """What `from sevenfold import …` offers. Loaded when it is asked for: importing the package stays light."""
 
 
