@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from tests.torture.canaries import run_canaries
 from tests.torture.contention import run_lock
 from tests.torture.dreams import run_dreams
 from tests.torture.faults import run_faults
@@ -47,6 +48,7 @@ RIGS: Mapping[str, Rig] = {
     "server-keys": run_server_keys,
     "server-api": run_server_api,
     "sync": run_sync,
+    "canaries": run_canaries,
 }
 WHAT = """\
 rigs:
@@ -66,6 +68,7 @@ rigs:
   files    hostile paths for every file tool under every permission, and links swapped in between
   shell    hostile command lines under every permission, with canaries, doors and a victim around
   sync     team memory on a seeded scheduler: up to five devices, lost, doubled and late requests, power cuts
+  canaries made-up secrets in a team's folder: none leaves the device
   server-keys  hostile keys against the team server, put and committed
   server-api   Schemathesis over the team server's whole API
 
