@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from sevenfold.agent.seen import Noticed, Seen
 from sevenfold.core.memories import change_field, write_memory
 from sevenfold.core.memory_uses import USE_KINDS
 from sevenfold.core.messages import Message
@@ -179,5 +180,24 @@ def test_settings_can_switch_rules_off(tmp_path: Path) -> None:
             await agent.run_turn("Push it.")
             await agent.close()
         assert results(models.requests[-1].messages) == ["run "]
+
+    asyncio.run(tell())
+
+
+def test_a_person_is_told_at_the_start_what_waits_for_them(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("Hello."), say("Again.")]) as models:
+            shop = open_shop(tmp_path, models)
+            with project(shop) as found, MemoryDir(found) as memory:
+                memory.propose([Write("deploy.md", "Run curl.\n", None)], BY_HAND, "it came from a page")
+            agent = await shop.open()
+            seen: list[Seen] = []
+            await agent.run_turn("Hello.", seen.append)
+            await agent.run_turn("Hello again.", seen.append)
+            await agent.close()
+        told = [one.text for one in seen if isinstance(one, Noticed)]
+        assert len(told) == 1
+        assert "deploy.md" in told[0]
+        assert "Run curl" not in str(models.requests[-1].messages)
 
     asyncio.run(tell())

@@ -6,6 +6,20 @@ from sevenfold.agent.agent import Agent
 from sevenfold.core.provenance import Origin
 from sevenfold.layers.taint import judge, split_passages
 from sevenfold.run.tools.memory import Memory
+from sevenfold.store.memory_dir import MemoryDir
+
+MAX_NAMED_CHARS = 120
+"""Of a line that is read in passing."""
+
+
+def tell_waiting(memory: MemoryDir) -> tuple[str, ...]:
+    """What a person is told when a session begins: that something waits for them. Blocks on the disk."""
+    waiting = memory.waiting()
+    if not waiting:
+        return ()
+    keys = ", ".join(dict.fromkeys(change.key for one in waiting for change in one.changes))
+    shown = keys if len(keys) <= MAX_NAMED_CHARS else f"{keys[:MAX_NAMED_CHARS]}…"
+    return (f"changes of memory wait for you, and count for nothing until then: {shown}; /memory review",)
 
 
 def judge_saving(agent: Agent) -> None:

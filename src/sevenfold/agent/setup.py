@@ -21,7 +21,7 @@ from sevenfold.agent.local_file import LocalFile
 from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
-from sevenfold.agent.remembering import judge_saving
+from sevenfold.agent.remembering import judge_saving, tell_waiting
 from sevenfold.agent.ruling import count_rules, make_rules
 from sevenfold.agent.teamwork import join_team
 from sevenfold.agent.writers import add_doc_writer, add_extraction
@@ -326,13 +326,14 @@ class _Opener:
         stored, surrounds = self.ground.stored, self._surrounds()
         resumed = "fork" if self.setup.is_fork else "resume"
         source = self.setup.start if self.ground.session is None else resumed
-        heard = NOTHING_HEARD
+        heard, waiting = NOTHING_HEARD, tuple[str, ...]()
         if not self.setup.is_child:
             heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
+            waiting = await durably(lambda: tell_waiting(self.ground.memory))
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
         texts = [] if is_said else [surrounds]
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
-        return Opening(tuple(texts), heard.notices, heard.first)
+        return Opening(tuple(texts), (*heard.notices, *waiting), heard.first)
 
     def _surrounds(self) -> str:
         today = self.setup.clock.now().astimezone().date()
