@@ -1,6 +1,6 @@
 """A project as its people speak of it over some months, and a model that writes down what they say.
 
-Facts about two dozen services: said once, said again in other words, changed. The model is no good at names:
+Facts about forty services: said once, said again in other words, changed. The model is no good at names:
 it calls the same thing another name each time, which is how duplicates come about.
 """
 
@@ -21,6 +21,8 @@ SERVICES = (
     *("billing", "search", "checkout", "ledger", "catalogue", "identity", "courier", "pricing", "inventory"),
     *("loyalty", "payout", "refund", "mailer", "scheduler", "gateway", "reporting", "telemetry", "archive"),
     *("onboarding", "translation", "thumbnail", "webhook", "session", "quota", "feature", "audit", "export"),
+    *("voucher", "warehouse", "routing", "consent", "forecast", "ranking", "support", "tax", "settlement"),
+    *("preview", "moderation", "dispatch", "subscription"),
 )
 PEOPLE = ("Ann", "Bob", "Carla", "Dmitri", "Eve", "Farid", "Grace", "Hiro", "Ines", "Jonas", "Kofi", "Lena")
 STORES = ("Postgres", "SQLite", "Redis", "Cassandra", "DynamoDB", "MySQL", "CockroachDB", "MongoDB")

@@ -279,6 +279,17 @@ def test_without_the_model_it_goes_on_and_says_so(tmp_path: Path) -> None:
         assert room.texts().keys() == {"push.md"}
 
 
+def test_the_fork_is_shown_what_is_left_after_what_needs_no_model(tmp_path: Path) -> None:
+    with Bedroom(tmp_path) as room:
+        room.put("push-old", CHECK)
+        room.put("push", CHECK)
+        sleeper = Sleeper(room, [say("Nothing else.")])
+        room.dream(sleeper.model)
+        told = str(sleeper.models.requests[0].messages[-1]).partition("The index as it stands")[0]
+        assert "push.md" in told
+        assert "push-old.md" not in told
+
+
 def test_a_cancelled_dream_lets_go_and_changes_nothing(tmp_path: Path) -> None:
     with Bedroom(tmp_path) as room:
         room.put("push-old", CHECK)

@@ -48,7 +48,7 @@ def test_nothing_dreams_by_itself_unless_that_was_switched_on() -> None:
 
 
 def test_the_fork_may_read_and_write_memories_and_nothing_else() -> None:
-    task = DreamTask(date(2026, 11, 15), "- [user] {index}.md", "index", {"logs/a.md": "it"}, "/s")
+    task = DreamTask(date(2026, 11, 15), "- [user] {index}.md", "index", {"logs/a.md": "it"}, "/s", "/c")
     told = brief(task, "{today} {manifest} {index} {logs} {unknown}", ON)
     assert told.directive.startswith("2026-11-15 <memories ")
     assert told.directive.endswith(" {unknown}")

@@ -11,7 +11,6 @@ from sevenfold.core.memory_uses import NO_USES, Uses
 from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.dream import DreamSettings, Kept
 from sevenfold.layers.dream_merge import UseFacts
-from sevenfold.layers.dream_report import render_manifest
 from sevenfold.run.verify import Verifier
 from sevenfold.store.memory_changes import Stored
 from sevenfold.store.memory_dir import MemoryDir
@@ -39,10 +38,6 @@ class DreamSource:
     def is_waiting(self, key: str) -> bool:
         """Whether somebody has to look at another text for it first."""
         return key in self.stored and self.stored[key].is_waiting
-
-    @property
-    def manifest(self) -> str:
-        return render_manifest((item.memory, item.written) for item in self.kept)
 
     @property
     def trusted_logs(self) -> dict[str, str]:

@@ -27,6 +27,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.memory_keys import check_memory_key
 
 ACTIONS = ("list", "read", "write", "delete")
+MOST_LISTED = 1_000
 MOST_TOLD = 10
 """Facts that are named when a write loses them."""
 
@@ -59,9 +60,16 @@ class Stage:
             case _:
                 return self._delete(_own_key(given), text_of(given, "content", ""))
 
+    def manifest(self, limit: int) -> str:
+        """One line a memory, the newest first, as many as that."""
+        shown = [(read_memory(key, self.texts[key]), self._day(key)) for key in [*self.texts][:limit]]
+        left = len(self.texts) - len(shown)
+        return render_manifest(shown) + (
+            f"\n[and {left:,} older ones: grep the copy for them]" if left else ""
+        )
+
     def _list(self) -> str:
-        memories = ((read_memory(key, text), self._day(key)) for key, text in self.texts.items())
-        return render_manifest(memories) or "nothing is remembered"
+        return self.manifest(MOST_LISTED) or "nothing is remembered"
 
     def _read(self, key: str) -> str:
         found = self.texts.get(key)

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from sevenfold.background.dream_fork import DreamModel, StageRunner
@@ -45,6 +45,8 @@ from sevenfold.store.project import Project
 
 LOCK = "dream"
 PROMPT = "dream.md"
+MOST_SHOWN = 200
+"""Memories that the fork is shown a line of (SPEC F10); it can search for the others."""
 LOOK = timedelta(seconds=1)
 """How often a dream looks whether somebody wants it to stop."""
 
@@ -144,13 +146,11 @@ class Dreamer:
             lambda: read_source(self._project, self._memory, logs.read(), now, self._settings)
         )
         self._emit(DreamStarted(night.id, night.record.writer, len(source.kept)))
-        draft = plan_mechanical(source.kept, source.uses, now, self._settings)
-        distilled = distil_logs(source.trusted_logs, draft.texts, now.date())
-        draft = replace(draft, texts={**draft.texts, **distilled})
+        draft = await durably(lambda: self._plan(source, now))
         if model and (source.kept or source.logs):
             draft = await self._with_model(night, model, source, draft)
         draft = await durably(lambda: self._with_free_names(draft))
-        judged = judge(source, draft, now.date(), self._settings)
+        judged = await durably(lambda: judge(source, draft, now.date(), self._settings))
         night.diff = _diff(source, judged)
         if lease is None:
             return Published(judged)
@@ -163,16 +163,23 @@ class Dreamer:
             await durably(lambda: logs.write(source.logs))
         return published
 
+    def _plan(self, source: DreamSource, now: datetime) -> Draft:
+        """What needs no model. Takes seconds where there are thousands."""
+        draft = plan_mechanical(source.kept, source.uses, now, self._settings)
+        distilled = distil_logs(source.trusted_logs, draft.texts, now.date())
+        return replace(draft, texts={**draft.texts, **distilled})
+
     async def _with_model(self, night: _Night, model: DreamModel, source: DreamSource, draft: Draft) -> Draft:
         """What a fork makes of the copy; what needs no model is done already."""
         prompt = await durably(lambda: read_template(self._templates, PROMPT))
         sessions, today = self._project.sessions.path, self._clock.now().date()
-        task = DreamTask(today, source.manifest, source.index, source.log_texts, str(sessions))
         texts = {key: text for key, text in draft.texts.items() if not key.startswith(ARCHIVE)}
         copy = await durably(lambda: self.records.copy_folder(night.id))
         try:
             stage = Stage(source.before, texts, today, copy, night.progress.touch)
             await durably(stage.lay_out)
+            manifest = stage.manifest(MOST_SHOWN)
+            task = DreamTask(today, manifest, source.index, source.log_texts, str(sessions), str(copy.path))
             runner = StageRunner(model.toolbox, stage, copy.path, sessions, night.progress)
             result = await model.run_fork(brief(task, prompt, self._settings), runner.run)
         except (ProviderError, SpendRefused) as error:

@@ -41,6 +41,8 @@ _RELATIVE = re.compile(
     rf"(?P<span>week|month|year|{'|'.join(_DAYS)})(?!['’]s|-|\ of\b|\ \(said))\b",
     re.IGNORECASE,
 )
+_HINTS = ("yesterday", "today", "tonight", "tomorrow", "ago", "last ", "this ", "next ")
+"""One of them is in each: most memories hold none, and need no closer look."""
 _HABIT = re.compile(r"\b(?:always|never|every|each|whenever|usually|often)\b", re.IGNORECASE)
 _KEPT = re.compile(
     r"(?P<fence>^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\2[^\n]*$|\Z))"
@@ -52,7 +54,8 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?|\n")
 
 def make_absolute(text: str, day: date) -> str:
     """The text as if it had been written with dates, on that day. What is absolute stays as it is."""
-    if not _RELATIVE.search(text):
+    low = text.lower()
+    if not any(hint in low for hint in _HINTS) or not _RELATIVE.search(text):
         return text
     found: list[str] = []
     at = 0

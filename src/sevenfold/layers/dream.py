@@ -158,6 +158,8 @@ class DreamTask:
     """Daily logs that were not distilled yet, by key."""
     transcripts: str
     """Where sessions lie, to be searched narrowly and never read whole."""
+    copy: str
+    """The folder that shows the memories to tools that read files."""
 
 
 def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
@@ -169,6 +171,7 @@ def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
         "index": fenced("index", task.index),
         "logs": logs or "(none)",
         "transcripts": task.transcripts,
+        "copy": task.copy,
         "drop_percent": str(settings.drop_percent),
     }
     # In one go, so that braces in a memory stay as they are.

@@ -7,7 +7,6 @@ not at all, so that leaving one out (it was edited meanwhile, say) never loses w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -277,9 +276,8 @@ def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
 
 
 def _shares(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
-    words = Counter(word for each in known for word in each.words)
-    wanted = Counter(fact.words)
-    return 100 * (wanted & words).total() >= percent * wanted.total()
+    words = frozenset[str]().union(*(each.bag for each in known))
+    return 100 * len(fact.bag & words) >= percent * len(fact.bag)
 
 
 def _groups(keys: Iterable[str], links: Mapping[str, frozenset[str]]) -> dict[str, str]:

@@ -7,9 +7,9 @@ those are compared one by one, and only the words around them may differ a littl
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 SLACK_PERCENT = 15
@@ -71,6 +71,11 @@ class Fact:
     """What it says, in order, without the small words and most endings."""
     hard: frozenset[str]
     """What must be the same to the letter: numbers, paths, names in code, and whether it is negated."""
+    bag: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The words without their order."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bag", frozenset(self.words))
 
     @property
     def says_nothing(self) -> bool:
@@ -83,18 +88,32 @@ def split_facts(body: str) -> tuple[Fact, ...]:
     return tuple(fact for fact in found if not fact.says_nothing)
 
 
+@lru_cache(maxsize=65_536)
 def read_fact(text: str) -> Fact:
+    prose = _CODE.sub(" ", text)
     hard = {span.strip().casefold() for span in _CODE.findall(text)}
-    words: list[str] = []
-    for token in _TOKEN.findall(_CODE.sub(" ", text)):
-        low = token.casefold()
-        if _HARD.search(token) or low in _TURNING:
-            hard.add(low)
-        elif low not in _STOP and not _NOT.fullmatch(low) and not low.endswith(("n't", "n’t")):
-            words.append(_plain(low))
-    if _NOT.search(_CODE.sub(" ", text)):
+    read = [_read_token(token) for token in _TOKEN.findall(prose)]
+    hard.update(token.text for token in read if token.is_hard)
+    words = tuple(token.text for token in read if token.text and not token.is_hard)
+    if _NOT.search(prose):
         hard.add(NEGATION)
-    return Fact(text.strip(), tuple(words), frozenset(hard))
+    return Fact(text.strip(), words, frozenset(hard))
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    """As it counts; empty where it says nothing."""
+    is_hard: bool = False
+
+
+@lru_cache(maxsize=65_536)
+def _read_token(token: str) -> _Token:
+    low = token.casefold()
+    if _HARD.search(token) or low in _TURNING:
+        return _Token(low, is_hard=True)
+    is_small = low in _STOP or _NOT.fullmatch(low) or low.endswith(("n't", "n’t"))
+    return _Token("" if is_small else _plain(low))
 
 
 def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
@@ -105,18 +124,15 @@ def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
         return True
     if len(fact.words) + len(fact.hard) < 2:
         return said.words == fact.words  # a word alone says nothing that a sentence with it would
-    wanted = Counter(fact.words)
-    missed = (wanted - Counter(said.words)).total()
     slack = 0 if is_strict else len(fact.words) * SLACK_PERCENT // 100
-    return missed <= slack and _is_in_order(said, fact)
+    return len(fact.bag - said.bag) <= slack and _is_in_order(said, fact)
 
 
 def likeness(one: Fact, other: Fact) -> float:
     """How many of their words two facts share, from 0 to 1; 0 where what must be the same is not."""
     if one.hard != other.hard:
         return 0.0
-    mine, theirs = Counter(one.words), Counter(other.words)
-    return (mine & theirs).total() / max(1, (mine | theirs).total())
+    return len(one.bag & other.bag) / max(1, len(one.bag | other.bag))
 
 
 def _agree(said: Fact, fact: Fact) -> bool:
@@ -182,7 +198,7 @@ class FactShelf:
         for fact in facts:
             if fact not in self._where:
                 self._where[fact] = []
-                for token in {*fact.words, *fact.hard}:
+                for token in fact.bag | fact.hard:
                     self._held.setdefault(token, []).append(fact)
             self._where[fact].append(key)
 
@@ -204,9 +220,12 @@ class FactShelf:
         return found
 
     def _candidates(self, fact: Fact, missing: int | None = None) -> Iterable[Fact]:
-        if fact.hard:
-            return min((self._held.get(token, []) for token in fact.hard), key=len)
+        """All that could be it, and few others: by the rarest thing that it must hold."""
         # One more than may be missing: whoever holds none of these misses too many.
         few = 1 + (len(fact.words) * SLACK_PERCENT // 100 if missing is None else missing)
-        rare = sorted((self._held.get(word, []) for word in set(fact.words)), key=len)[:few]
+        rare = sorted((self._held.get(word, []) for word in fact.bag), key=len)[:few]
+        if fact.hard:
+            exact = min((self._held.get(token, []) for token in fact.hard), key=len)
+            if len(fact.bag) < few or len(exact) <= sum(map(len, rare)):
+                return exact
         return dict.fromkeys(said for held in rare for said in held)
