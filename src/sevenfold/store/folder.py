@@ -137,7 +137,8 @@ class Folder:
     def replace(self, key: str, data: bytes, *, modified_ns: int | None = None, durable: bool = True) -> None:
         """Put `data` in place of whatever the file held: all of it or nothing, durable on return.
 
-        Without `durable` a power cut may take it, for whoever can make it again.
+        Without `durable` a power cut may take it, and no twin of its name is looked for: for whoever has
+        compared the names, and can put all of it in place again.
         """
         self._put(key, data, fresh=False, modified_ns=modified_ns, durable=durable)
 
@@ -233,7 +234,8 @@ class Folder:
         self, key: str, data: bytes, *, fresh: bool, modified_ns: int | None = None, durable: bool = True
     ) -> None:
         with self._parent(key) as (parent, name), mapped_errors(f"write {self._say(key)}"):
-            self._refuse_twin(parent, name)
+            if durable:
+                self._refuse_twin(parent, name)
             temp = TEMP + secrets.token_hex(8)
             try:
                 self._write_temp(parent, temp, data, modified_ns, durable=durable)

@@ -7,7 +7,7 @@ control/memory/log.jsonl     the lines
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, StoreError
@@ -17,6 +17,7 @@ from sevenfold.store.memory_log import Found, LogFace, MemoryLog
 from sevenfold.store.memory_records import LogEntry, Logged, LoggedChange
 from sevenfold.store.memory_state import MemoryState, Version, read_state, write_state
 from sevenfold.store.mutex import mutex
+from sevenfold.store.transcript import Place
 
 HISTORY = "history"
 STATE = "state.json"
@@ -34,6 +35,8 @@ class MemoryBook:
         self.state = MemoryState()
         self._emit = emit
         self._head = b""
+        self._asked: Logged | None = None
+        self._texts: Mapping[str, str] = {}
         self._written = 0
         """Up to where the state on disk goes."""
 
@@ -76,13 +79,20 @@ class MemoryBook:
 
     def text_of(self, key: str, version: Version) -> str:
         """A text, from where it stands in the history."""
-        entry = self.log.read_at(version.place)
-        found = next((item for item in entry.changes if item.key == key and item.text is not None), None)
-        if found is None or found.text is None:
+        text = self._texts_at(version.place).get(key)
+        if text is None:
             raise FileDamaged(
                 f"the history holds no text for {key} in {version.transaction}; restore a backup"
             )
-        return found.text
+        return text
+
+    def _texts_at(self, place: Place) -> Mapping[str, str]:
+        """All texts of a transaction, kept for the next who asks: some brought a thousand."""
+        entry = self.log.read_at(place)
+        if entry is not self._asked:
+            self._asked = entry
+            self._texts = {item.key: item.text for item in entry.changes if item.text is not None}
+        return self._texts
 
     def waiting(self, id_: str) -> Logged:
         """What waits, by its id or how that begins."""

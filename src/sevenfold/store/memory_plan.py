@@ -85,7 +85,7 @@ def _clashes(state: MemoryState, change: LoggedChange, accepts: str) -> bool:
 def _refuse_twins(state: MemoryState, keys: Sequence[str]) -> None:
     if not keys:
         return
-    known = {key.casefold(): key for key in (*state.versions, INDEX)}
+    known = {key.casefold(): key for key in (*state.versions, *state.placed, INDEX)}
     for key in keys:
         other = known.setdefault(key.casefold(), key)
         if other != key:
