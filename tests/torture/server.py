@@ -57,7 +57,7 @@ def run_server_keys(orders: Orders) -> list[Outcome]:
 
 
 def run_server_api(orders: Orders) -> list[Outcome]:
-    examples = orders.pick(tiny=2, short=12, long=1_100)
+    examples = orders.pick(tiny=2, short=12, long=1_600)
     with outcome("server, API", "requests of Schemathesis") as found, orders.scratch("server-api") as place:
         database = open_database(f"sqlite:///{place}/team.db")
         try:
