@@ -239,10 +239,11 @@ class MemoryDir:
         """
         with self._thread:
             named = [key if key == INDEX else check_memory_key(key) for key in keys]
+            self._book.refresh()
             before = self._book.state.end
             self._upkeep.take_edits(named, origin)
             found = [found.entry for found in self._book.log.read(before)]
-        return tuple(entry.told() for entry in found if isinstance(entry, Logged))
+        return tuple(item.told() for item in found if isinstance(item, Logged) and item.origin == origin)
 
     def log(self, key: str | None = None, limit: int | None = 50) -> tuple[Transaction, ...]:
         """The last transactions, the newest first: what was done, what waited, and what was taken back."""

@@ -62,7 +62,6 @@ class MemoryUpkeep:
         """Return once the line at `offset` is durable, with its files in place if the disk lets us."""
         with self._alone(offset) as is_ours:
             if is_ours:
-                self._book.log.sync()
                 self._bring_up_to_date()
 
     def adopt(self) -> None:
@@ -70,7 +69,6 @@ class MemoryUpkeep:
         with self._alone():
             if not self._book.state.end:
                 self._book.record(lambda _: [begin_log(self._clock.now()), self._adopted()])
-                self._book.log.sync()
                 self._bring_up_to_date()
 
     def notice(self, *, check: bool = False) -> None:
@@ -85,7 +83,6 @@ class MemoryUpkeep:
                 self._look_at(key, check=check)
             self._look_at_index(check=check)
             if self._needs_record():
-                self._book.log.sync()
                 self._bring_up_to_date()
             if behind:
                 self._emit(MemoryRecovered(behind))
@@ -114,21 +111,20 @@ class MemoryUpkeep:
                 for key in odd:
                     self._look_at(key)
 
-    def take_edits(self, keys: Iterable[str], origin: Origin) -> int:
-        """Files that a tool of ours changed: recorded as whose they are; where in the history, or -1."""
+    def take_edits(self, keys: Iterable[str], origin: Origin) -> None:
+        """Files that a tool of ours changed: recorded as whose they are."""
         with self._alone():
-            offset = -1
             for key in keys:
-                known = self._book.state.holding(key)
-                look = self._files.look(key, known)
-                is_new = look is not None and look.placement.sha256 != self._book.state.sha_of(key)
-                if look is not None and is_new and (look.text is not None or look.placement == NOWHERE):
+                look = self._files.look(key)
+                if look is not None and self._is_news(key, look):
                     self._record_edit(key, look, origin)
-                    offset = self._book.state.tail
-            if offset >= 0:
-                self._book.log.sync()
+            if self._needs_record():
                 self._bring_up_to_date()
-            return offset
+
+    def _is_news(self, key: str, look: Look) -> bool:
+        if key == INDEX:
+            return look.text is not None and not self.index.is_same(look.text)
+        return look.placement.sha256 != self._book.state.sha_of(key)
 
     @contextmanager
     def _alone(self, offset: int | None = None) -> Generator[bool]:
@@ -162,23 +158,38 @@ class MemoryUpkeep:
         return is_behind or state.boot != boot_id()
 
     def _bring_up_to_date(self, *, is_durable: bool = False) -> None:
-        """Put files and index in place and record it. That it fails is told: what counts is recorded.
+        """Make the history durable, then put files and index in place and record that.
 
-        `is_durable`: the files outlast a power cut, for there is no history to put them there again.
+        That the files fail is told, and no more: what counts is recorded. `is_durable`: they too outlast a
+        power cut, for there is no history to put them there again.
         """
+        upto = self._sync()
         try:
-            for key in sorted(self._book.state.stale):
-                self._look_at(key)
+            self._place_files()
+            while upto < self._book.state.end:
+                # Edits were found and recorded, and what others recorded was read with that.
+                upto = self._sync()
+                self._place_files()
             self._place_index()
             if is_durable:
                 self._files.sync(self._placed)
-            upto, placed = self._book.state.end, dict(self._placed)
-            boot, now = boot_id(), self._clock.now()
+            placed, boot, now = dict(self._placed), boot_id(), self._clock.now()
             self._book.record(lambda _: [Upkeep(upto, now, placed, boot)])
             self._placed.clear()
             self._book.write_checkpoint()
         except SevenfoldError as error:
             self._emit(MemoryBehind(str(error)))
+
+    def _sync(self) -> int:
+        """Up to where the history is durable now: nothing is put in place that a power cut could undo."""
+        upto = self._book.state.end
+        self._book.log.sync()
+        return upto
+
+    def _place_files(self) -> None:
+        for key in sorted(self._book.state.stale):
+            self._look_at(key)
+        self._look_at_index()
 
     def _look_at(self, key: str, *, check: bool = False) -> None:
         """Bring one file in line with the history, or the history with the file."""
@@ -226,8 +237,8 @@ class MemoryUpkeep:
 
     def _record_edit(self, key: str, look: Look, origin: Origin = EDIT) -> None:
         """Somebody changed a file: it waits for a person, unless whoever did it may do so."""
-        is_trusted = not origin.taint or (origin is EDIT and self._trusts_outside)
-        kind, told = ("commit", replace(origin, is_accepted=True)) if is_trusted else ("outside", origin)
+        told = replace(origin, is_accepted=True) if origin is EDIT and self._trusts_outside else origin
+        kind = "commit" if told.is_trusted else "outside"
 
         def plan(state: MemoryState) -> list[Logged]:
             found = look.placement
@@ -238,7 +249,7 @@ class MemoryUpkeep:
 
         [found] = self._book.record(plan)
         self._placed.pop(key, None)
-        if isinstance(found.entry, Logged) and not is_trusted:
+        if isinstance(found.entry, Logged) and kind == "outside":
             self._emit(MemoryEdited(key, found.entry.id))
 
     def _look_at_index(self, *, check: bool = False) -> None:
@@ -255,7 +266,6 @@ class MemoryUpkeep:
             self._record_edit(INDEX, look)
 
     def _place_index(self) -> None:
-        self._look_at_index()
         state = self._book.state
         known = self._placed.get(INDEX) or state.holding(INDEX)
         wanted = self._edited_index() if INDEX in state.held else self.index.text()
