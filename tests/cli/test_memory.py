@@ -90,6 +90,14 @@ def test_a_list_can_be_asked_for_in_json_without_naming_it(ask: Ask, parsed: Par
     assert [item["key"] for item in parsed("list", "--type", "feedback")] == ["style.md"]
 
 
+def test_what_was_put_aside_is_listed_apart_and_can_be_shown(ask: Ask, parsed: Parse, project: Path) -> None:
+    with opened(project) as found, MemoryDir(found) as memory:
+        memory.commit([Write("archive/old.md", "Old plan.\n", None)], Origin("dream", "stale"))
+    assert parsed() == []
+    assert [item["key"] for item in parsed("list", "--archived")] == ["archive/old.md"]
+    assert "Old plan." in ask("show", "old")
+
+
 def test_a_rule_is_added_with_its_conditions_and_a_wrong_one_is_refused(ask: Ask, parsed: Parse) -> None:
     ask("add", "release", "-m", "Tag.", "--applies-to", "command:git push", "--gate")
     assert parsed("show", "release")["applies_to"] == ["command:git push"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, UsesLost
@@ -37,6 +37,7 @@ def test_uses_come_back_as_they_were_counted(control: Folder) -> None:
     assert read["b.md"].last is None
 
 
+@settings(max_examples=25, deadline=None)
 @given(USES)
 def test_what_is_written_reads_back_the_same(
     tmp_path_factory: pytest.TempPathFactory, uses: list[Use]

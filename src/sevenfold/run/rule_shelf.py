@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sevenfold.core.events import ConditionRefused, Emit, ignore
 from sevenfold.core.provenance import SaidBy
 from sevenfold.layers.rule_texts import Rule, rule_text
 from sevenfold.layers.rules import ACKNOWLEDGE, RefusedCondition, RuleSettings, read_conditions
 from sevenfold.store.memory_changes import Stored
+from sevenfold.store.memory_dir import MemoryDir
 
 GATE = "gate"
 
@@ -19,14 +19,6 @@ _WORDS: dict[SaidBy, str] = {
     "tool output": "from a tool's output",
     "unknown": "whose words is not known",
 }
-
-
-class Memories(Protocol):
-    """A memory folder, as far as rules look at it."""
-
-    def generation(self) -> int: ...
-
-    def scan(self, limit: int | None = ...) -> tuple[Stored, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ def read_rule(stored: Stored, settings: RuleSettings) -> ReadRule:
 class RuleShelf:
     """Every method blocks on the disk."""
 
-    memories: Memories
+    memories: MemoryDir
     settings: RuleSettings
     emit: Emit = ignore
     _generation: int | None = None

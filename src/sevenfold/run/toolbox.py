@@ -129,8 +129,7 @@ class Toolbox:
         return ToolOutput(f"there is no tool called {use.name!r}; there are: {named}", is_error=True)
 
     async def forewarn(self, use: ToolUse, need: Need, beside: Sequence[ToolUse]) -> Foreword:
-        """What to say before a call. One that is denied anyway needs no warning, and keeps a person from
-        being asked about nothing."""
+        """What to say before a call; nothing before one that is denied anyway. No person is asked yet."""
         if self.rules is None:
             return NO_FOREWORD
         guard = self.guard
