@@ -119,7 +119,7 @@ def report_fusion(sets: Sequence[QuestionSet]) -> None:
         rivals = [
             recalls(found, fused(found.plain, found.meanings, 0.5, measure)) for measure in MEASURES.values()
         ]
-        ours = recalls(found, fused(found.words, found.meanings, WORDS_SHARE, standard))
+        ours = recalls(found, fused(found.words, found.meanings, WORDS_SHARE, scaled))
         report_row(found, max(rivals, key=lambda values: float(values.mean())), ours)
 
 
@@ -145,10 +145,10 @@ def report_choice(sets: Sequence[QuestionSet]) -> None:
     for (share, name), values in table.items():
         row = "  ".join(f"{value:12.4f}" for value in values)
         print(f"{share:6} {name:20}   {row}  {np.mean(values):.4f}")
-    print("\nleft out             best on the others    there     with half and half by z-score")
+    print("\nleft out             best on the others    there     with half and half by min-max")
     for at, found in enumerate(sets):
         best = max(table, key=lambda key: sum(table[key]) - table[key][at])
-        usual = table[WORDS_SHARE, "z-score"][at]
+        usual = table[WORDS_SHARE, "min-max"][at]
         print(f"{found.name[:19]:19}  {best[0]} {best[1]:15}  {table[best][at]:8.4f}  {usual:8.4f}")
 
 

@@ -8,7 +8,7 @@ from sevenfold.search.lexical import Hit
 from sevenfold.search.meanings import WIDTH, Numbers
 
 WORDS_SHARE = 0.5
-"""Of the weight; the rest is the meanings'. Between .3 and .6 it makes no difference that holds on every set
+"""Of the weight; the rest is the meanings'. Between .4 and .6 it makes no difference that holds on every set
 of questions: docs/decisions/028-ranking.md."""
 
 _FIRST_ROWS = 64
@@ -63,13 +63,13 @@ class Vectors:
         return float(self._rows[place] @ vector) if self._is_known[place] else None
 
     def fuse(self, vector: Numbers, lexical: Mapping[str, float], limit: int) -> list[Hit]:
-        """The best by words and meaning, each measured in its own spread over all documents."""
+        """The best by words and meaning, each measured between its least and its most over all documents."""
         import numpy as np
 
         words = np.zeros(len(self._keys), np.float32)
         for key, score in lexical.items():
             words[self._places[key]] = score
-        scores = WORDS_SHARE * _standard(words) + (1 - WORDS_SHARE) * _standard(self.compare(vector))
+        scores = WORDS_SHARE * _scaled(words) + (1 - WORDS_SHARE) * _scaled(self.compare(vector))
         if limit < len(scores):
             least = np.partition(scores, -limit)[-limit]
             places = np.flatnonzero(scores >= least)
@@ -85,10 +85,10 @@ class Vectors:
         self._is_known = np.concatenate((self._is_known, np.zeros_like(self._is_known)))
 
 
-def _standard(values: Numbers) -> Numbers:
-    """In spreads from the mean; all 0 where they are all the same."""
-    spread = values.std() if len(values) else 0
-    return (values - values.mean()) / spread if spread else values * 0
+def _scaled(values: Numbers) -> Numbers:
+    """From 0 to 1; all 0 where they are all the same."""
+    reach = values.max() - values.min() if len(values) else 0
+    return (values - values.min()) / reach if reach else values * 0
 
 
 def pack(vector: Numbers) -> bytes:
