@@ -103,6 +103,27 @@ def test_facts_in_other_words_of_what_was_merged_are_not_new() -> None:
     assert found.sources["b.md"] == {"a.md"}
 
 
+def test_a_not_cannot_be_taken_out_as_other_words() -> None:
+    never, always = "Never push to main without a review.", "Push to main without a review."
+    found = check(kept(a=never), after(a=always), Reason("a.md", "reworded", "a.md", never))
+    assert "does not say it" in found.refused["a.md"]
+    assert found.gained == {"a.md": (always,)}
+
+
+def test_what_stands_in_quite_other_words_counts_as_let_go_of() -> None:
+    before = kept(a=PORT, b=VPN)
+    reason = Reason("a.md", "reworded", "b.md")
+    said = "Staging is reached by VPN only, its data at port 5432."
+    assert [loss.key for loss in check(before, after(b=said), reason).losses] == ["a.md"]
+
+
+def test_what_is_put_aside_speaks_for_itself_alone() -> None:
+    before = kept(a=PORT, b=f"{PORT} {TAGS}")
+    aside = {"archive/b.md": before["b.md"].memory.text}
+    assert "would be gone" in check(before, aside).refused["a.md"]
+    assert "b.md" not in check(before, {**after(a=PORT), **aside}).refused
+
+
 def test_dates_made_absolute_lose_and_gain_nothing() -> None:
     found = check(kept(a="We moved to Postgres yesterday."), after(a="We moved to Postgres on 2026-11-14."))
     assert (found.changed, found.refused, found.gained) == (("a.md",), {}, {})

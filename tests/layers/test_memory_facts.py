@@ -52,6 +52,7 @@ def test_a_fact_in_nearly_the_same_words_is_covered(said: str, fact: str) -> Non
         ("The port is 9090.", "The port is 8080."),
         ("Do not use tabs.", "Use tabs."),
         ("Use tabs.", "Never use tabs."),
+        ("Push without a review.", "Never push without a review."),
         ("Deploy to production with helm.", "Deploy to staging with helm."),
         ("Run the linter after the tests.", "Run the linter before the tests."),
         ("See `src/a.py`.", "See `src/b.py`."),

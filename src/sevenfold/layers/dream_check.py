@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias, get_args
 from sevenfold.core.memories import ARCHIVE, INDEX, KINDS, TEAM, Memory, read_memory
 from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.dream import DreamSettings, Kept
-from sevenfold.layers.memory_facts import NEGATION, Fact, FactShelf, covers, read_fact, split_facts
+from sevenfold.layers.memory_facts import Fact, FactShelf, covers, read_fact, split_facts
 
 MOST_BYTES = 64 * 1024
 """Of one memory: eight times what is ever put before a model at once."""
@@ -24,6 +24,8 @@ MOST_DESCRIPTION = 400
 REWORDED_PERCENT, RELATED_PERCENT, MADE_OF_PERCENT = 40, 25, 60
 """Of a fact's words: to be found where it is said to stand in other words; to be found where it is said to be
 contradicted, which is at least on the same matter; to come from what is known, so that it is nothing new."""
+SURE_PERCENT = 70
+"""Of its words, below which a fact in other words counts as let go of: who is to say that it is the same?"""
 
 Why: TypeAlias = Literal["duplicate", "reworded", "contradicted", "stale"]
 WHYS: tuple[Why, ...] = get_args(Why)
@@ -65,7 +67,6 @@ class Checked:
     facts: int
     """Of all memories before."""
     files: int
-
     removed: frozenset[str]
 
     def without(self, keys: Iterable[str]) -> frozenset[str]:
@@ -93,12 +94,12 @@ def check_dream(
     """Compare the memories with what the dream would make of them. `logs` are known too, and no memories."""
     kept = {key: kept.memory.text for key, kept in before.items()}
     changed = tuple(key for key in {**kept, **after} if kept.get(key) != after.get(key))
-    look = _Look(before, after, reasons, today, changed)
+    look = _Look(before, after, reasons, today, frozenset(changed))
     look.shelve(logs)
-    for key in look.changed:
+    for key in changed:
         look.check(key)
     return Checked(
-        look.changed,
+        changed,
         look.refused,
         {key: tuple(facts) for key, facts in look.gained.items()},
         tuple(look.losses),
@@ -130,7 +131,7 @@ class _Look:
     after: Mapping[str, str]
     reasons: Sequence[Reason]
     today: date
-    changed: tuple[str, ...]
+    changed: frozenset[str]
     old: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
     new: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
     was: FactShelf = field(default_factory=FactShelf)
@@ -168,7 +169,7 @@ class _Look:
 
     def _check_old(self, key: str, fact: Fact) -> None:
         """A fact that stood there: still said here, elsewhere, or gone for a reason."""
-        where = self.now.find(fact)
+        where = [other for other in self.now.find(fact) if _is_in_sight(other, key)]
         if key in where:
             return
         if where:
@@ -186,7 +187,10 @@ class _Look:
             return
         if reason.of:
             self._link(key, reason.of)
-        if reason.why in ("contradicted", "stale"):
+        is_sure = reason.why in ("duplicate", "reworded") and _shares(
+            fact, self.new.get(reason.of, ()), SURE_PERCENT
+        )
+        if not is_sure:
             self.losses.append(Loss(key, fact.text, reason))
 
     def _check_new(self, key: str, fact: Fact) -> None:
@@ -269,10 +273,19 @@ def fault_of(key: str, text: str) -> str:
     return ""
 
 
+def _is_in_sight(other: str, key: str) -> bool:
+    """What is put aside says nothing any more, but for the memory that is put aside as a whole."""
+    return not other.startswith(ARCHIVE) or other.startswith(f"{ARCHIVE}{key.removesuffix('.md')}")
+
+
 def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:
-    """Whether what it says to the letter is all known, and most of its words are."""
-    hard = frozenset[str]().union(*(each.hard for each in known)) | {NEGATION}
-    return fact.hard <= hard and _shares(fact, known, percent)
+    """Whether all it says to the letter is known, and most of its words, negated as often as there."""
+    hard = frozenset[str]().union(*(each.hard for each in known))
+    overlaps = {each: len(fact.bag & each.bag) for each in known}
+    most = max(overlaps.values(), default=0)
+    near = [each for each, count in overlaps.items() if 2 * count >= most]
+    agrees = any(each.negations == fact.negations for each in near)
+    return agrees and fact.hard <= hard and _shares(fact, known, percent)
 
 
 def _shares(fact: Fact, known: Sequence[Fact], percent: int) -> bool:

@@ -31,6 +31,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _NOT = re.compile(r"\b(?:not|no|never|none|without|avoid|stop|cannot|nor|neither)\b|n['’]t\b", re.IGNORECASE)
 
 NEGATION = "\N{NOT SIGN}"
+"""In what must be the same where a fact is negated; twice where it is so again ("never … without")."""
 
 _TURNING = frozenset(
     (
@@ -79,7 +80,11 @@ class Fact:
 
     @property
     def says_nothing(self) -> bool:
-        return not self.words and not self.hard - {NEGATION}
+        return not self.words and not self.hard - {NEGATION, NEGATION * 2}
+
+    @property
+    def negations(self) -> int:
+        return (NEGATION in self.hard) + (NEGATION * 2 in self.hard)
 
 
 def split_facts(body: str) -> tuple[Fact, ...]:
@@ -95,8 +100,7 @@ def read_fact(text: str) -> Fact:
     read = [_read_token(token) for token in _TOKEN.findall(prose)]
     hard.update(token.text for token in read if token.is_hard)
     words = tuple(token.text for token in read if token.text and not token.is_hard)
-    if _NOT.search(prose):
-        hard.add(NEGATION)
+    hard.update((NEGATION, NEGATION * 2)[: len(_NOT.findall(prose))])
     return Fact(text.strip(), words, frozenset(hard))
 
 
@@ -136,7 +140,7 @@ def likeness(one: Fact, other: Fact) -> float:
 
 
 def _agree(said: Fact, fact: Fact) -> bool:
-    return fact.hard <= said.hard and (NEGATION in said.hard) == (NEGATION in fact.hard)
+    return fact.hard <= said.hard and said.negations == fact.negations
 
 
 def _is_in_order(said: Fact, fact: Fact) -> bool:
