@@ -16,10 +16,12 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
+from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
 
@@ -252,29 +254,38 @@ def without_structural() -> AbstractContextManager[object]:
     return patch.object(StructuralNotes, "render", return_value="")
 
 
-async def fill_table(failures: Sequence[Failure], starts: Sequence[Start]) -> dict[str, dict[str, Run]]:
-    table: dict[str, dict[str, Run]] = {}
+def fill_row(failure: Failure, starts: Sequence[Start]) -> dict[str, Run]:
+    """In a process of its own: rows have nothing to do with each other."""
+    return asyncio.run(_fill_row(failure, starts))
+
+
+async def _fill_row(failure: Failure, starts: Sequence[Start]) -> dict[str, Run]:
+    row: dict[str, Run] = {}
     with Simulator() as simulator:
-        for failure in failures:
-            row = table.setdefault(failure.name, {})
-            for start in starts:
-                with tempfile.TemporaryDirectory() as folder:
-                    (Path(folder) / "project").mkdir()
-                    drive = Drive(simulator, failure, start, Path(folder))
-                    with nullcontext() if start.has_structural else without_structural():
-                        row[start.rung] = await drive.go()
-                if sys.stderr.isatty():
-                    print(f"{failure.name} / {start.rung}: {row[start.rung]}", file=sys.stderr)
+        for start in starts:
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "project").mkdir()
+                drive = Drive(simulator, failure, start, Path(folder))
+                with nullcontext() if start.has_structural else without_structural():
+                    row[start.rung] = await drive.go()
         simulator.reset()
-    return table
+    return row
 
 
-def show(table: Mapping[str, Mapping[str, Run]]) -> None:
-    for failure, row in table.items():
-        print(failure)
-        for rung, run in row.items():
-            print(f"  {'ok ' if run.is_fine else 'BAD'} {rung:<10} {run}")
-    runs = [run for row in table.values() for run in row.values()]
+def fill_table(failures: Sequence[Failure], starts: Sequence[Start]) -> Iterator[tuple[str, dict[str, Run]]]:
+    """The rows in order, each as soon as it and those before it are done."""
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        rows = pool.map(fill_row, failures, [starts] * len(failures))
+        yield from zip((failure.name for failure in failures), rows, strict=True)
+
+
+def show_row(failure: str, row: Mapping[str, Run]) -> None:
+    print(failure)
+    for rung, run in row.items():
+        print(f"  {'ok ' if run.is_fine else 'BAD'} {rung:<10} {run}", flush=True)
+
+
+def show_sum(runs: Sequence[Run]) -> None:
     worst = max(run.wasted for run in runs)
     print(f"{sum(run.is_fine for run in runs)} of {len(runs)} sessions finished as they should;")
     print(f"at most {worst} calls wasted in one (allowed: {MOST_WASTED}), with five restarts in each")
@@ -291,7 +302,12 @@ def main() -> int:
     if not failures or not starts:
         names = ", ".join([item.name for item in FAILURES] + [item.rung for item in STARTS])
         parser.error(f"no such row or column; there are: {names}")
-    table = asyncio.run(fill_table(failures, starts))
+    table: dict[str, dict[str, Run]] = {}
+    for name, row in fill_table(failures, starts):
+        table[name] = row
+        if not options.json:
+            show_row(name, row)
+    runs = [run for row in table.values() for run in row.values()]
     if options.json:
         plain = {
             failure: {
@@ -302,8 +318,8 @@ def main() -> int:
         }
         print(json.dumps(plain, indent=1))
     else:
-        show(table)
-    return 0 if all(run.is_fine for row in table.values() for run in row.values()) else 1
+        show_sum(runs)
+    return 0 if all(run.is_fine for run in runs) else 1
 
 
 if __name__ == "__main__":
