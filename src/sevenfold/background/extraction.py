@@ -104,7 +104,8 @@ class ExtractionWriter:
             self._emit(ExtractionSkipped(self._places.session, "the agent wrote memory itself in this turn"))
         topic = record.topic
         if step in ("fork", "rules"):
-            topic = await self._look(heard, new, record.topic, is_fork=step == "fork")
+            tools = self._tools if step == "fork" else None
+            topic = await self._look(heard, new, record.topic, tools)
         await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
 
     def _facts(self, record: ExtractionRecord, new: Sequence[Spoken]) -> ExtractionFacts:
@@ -119,7 +120,9 @@ class ExtractionWriter:
             self._tools is not None and any(name in self._tools.names for name in WRITERS),
         )
 
-    async def _look(self, heard: Heard, new: Sequence[Spoken], topic: Topic, *, is_fork: bool) -> Topic:
+    async def _look(
+        self, heard: Heard, new: Sequence[Spoken], topic: Topic, tools: ForkTools | None
+    ) -> Topic:
         await durably(self._shelf.refresh)
         ground = Ground(
             Witnesses(split_passages(heard.view)),
@@ -128,9 +131,9 @@ class ExtractionWriter:
             self._clock.now().astimezone().date(),
             self._secret_key,
         )
-        if is_fork:
+        if tools is not None:
             try:
-                desk = await self._run_fork(ground, len(new))
+                desk = await self._run_fork(tools, ground, len(new))
             except SevenfoldError as error:
                 told = f"{error}; only what was stated in so many words is kept"
                 self._emit(ExtractionSkipped(self._places.session, told))
@@ -144,9 +147,8 @@ class ExtractionWriter:
         await self._publish(run, heard, "rules")
         return run.topic
 
-    async def _run_fork(self, ground: Ground, messages: int) -> DraftDesk:
-        tools, places = self._tools, self._places
-        assert tools is not None
+    async def _run_fork(self, tools: ForkTools, ground: Ground, messages: int) -> DraftDesk:
+        places = self._places
         prompt = await durably(lambda: read_template(places.templates, PROMPT))
         tool = next(name for name in WRITERS if name in tools.names)
         manifest = render_manifest(self._shelf.listed())
@@ -164,23 +166,20 @@ class ExtractionWriter:
             memory, waiting = self._places.memory, 0
             if own:
                 memory.commit(
-                    [self._write(item, self._origin(item, heard.view, ids, writer)) for item in own],
+                    [_write(item, self._origin(item, heard.view, ids, writer)) for item in own],
                     Origin("fork", f"extraction by {writer}", self._places.session),
                 )
             for item in others:
                 if not self._shelf.is_waiting(item.key, item.text):
                     origin = self._origin(item, heard.view, ids, writer)
-                    memory.propose([self._write(item, origin)], origin, _reason(item))
+                    memory.propose([_write(item, origin)], origin, _reason(item))
                     waiting += 1
             return waiting
 
         waiting = await durably(write)
         session = self._places.session
-        self._emit(ExtractionEnded(session, writer, len(own), waiting, run.refused))
-
-    @staticmethod
-    def _write(item: Admitted, origin: Origin) -> Write:
-        return Write(item.key, item.text, item.base, origin)
+        if writer == "model" or own or waiting or run.refused:
+            self._emit(ExtractionEnded(session, writer, len(own), waiting, run.refused))
 
     def _origin(
         self, item: Admitted, view: Sequence[Message], ids: dict[Message, str], writer: str
@@ -210,6 +209,10 @@ class ExtractionWriter:
         kept = self._places.kept
         if kept is not None:
             await durably(lambda: write_record(kept, record))
+
+
+def _write(item: Admitted, origin: Origin) -> Write:
+    return Write(item.key, item.text, item.base, origin)
 
 
 def _reason(item: Admitted) -> str:

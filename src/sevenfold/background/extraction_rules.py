@@ -25,6 +25,7 @@ from sevenfold.layers.stems import content_stems
 from sevenfold.layers.taint import Witnesses
 
 SUBJECT_WEIGHT = 3
+"""How often what an amendment says that it amends is counted, in a search that takes no weights."""
 AMENDED_WORDS = 4
 """Words that an amendment and what it amends have to share: fewer, and it is about something else."""
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sevenfold.core.memories import read_memory
 from sevenfold.layers.extract import Listed
-from sevenfold.layers.extract_gate import Known
-from sevenfold.layers.memory_facts import covers, split_facts
+from sevenfold.layers.extract_gate import Known, is_stated
+from sevenfold.layers.memory_facts import split_facts
 from sevenfold.search.lexical import LexicalIndex
 from sevenfold.store.memory_changes import Stored
 from sevenfold.store.memory_dir import MemoryDir
@@ -65,7 +65,7 @@ class Shelf:
         for waiting in self.memory.waiting():
             for change in waiting.changes:
                 told = split_facts(read_memory(change.key, change.text or "").body)
-                if facts and all(any(covers(said, fact) for said in told) for fact in facts):
+                if facts and is_stated(facts, told):
                     return True
         return False
 

@@ -168,7 +168,7 @@ def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None
     facts = split_facts(draft.body)
     if before is not None:
         old = split_facts(before.memory.body)
-        if facts and _covered(facts, old) and _covered(old, facts):
+        if facts and is_stated(facts, old) and is_stated(old, facts):
             return Refused(draft.key, "unchanged", f"{draft.key} says so already", draft.key)
         if not _is_kin(draft, before.memory):
             reason = f"{draft.key} is about something else; choose another name, or update what is there"
@@ -178,7 +178,7 @@ def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None
         if key == draft.key or key in draft.supersedes:
             continue
         old = split_facts(other.memory.body)
-        if facts and _covered(facts, old):
+        if facts and is_stated(facts, old):
             return Refused(draft.key, "duplicate", f"{key} says so already", key)
         clash = _clash(facts, old)
         if clash:
@@ -187,7 +187,8 @@ def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None
     return None
 
 
-def _covered(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
+def is_stated(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
+    """Whether others say all of these."""
     return all(any(covers(said, fact) for said in by) for fact in facts)
 
 

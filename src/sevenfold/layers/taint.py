@@ -28,7 +28,7 @@ from sevenfold.core.messages import (
 from sevenfold.core.provenance import SaidBy, Taint
 from sevenfold.core.token_portions import PATH_KEYS
 from sevenfold.layers.compact_summary import is_head
-from sevenfold.layers.context_sources import REMINDER
+from sevenfold.layers.context_sources import HEADINGS, REMINDER
 from sevenfold.layers.extract_said import is_reported, own_words
 from sevenfold.layers.forks import FORK_MARK
 from sevenfold.layers.mail import MAIL_MARK
@@ -59,6 +59,7 @@ MAX_LINES = 4_000
 
 _WEB = frozenset({"web_fetch", "web_search", "webfetch", "websearch", "fetch", "browse"})
 _MAIL = frozenset({"send_message", "read_mail", "mail", "inbox"})
+_OTHERS: dict[str, Taint] = {HEADINGS["mcp"]: "mcp", HEADINGS["skills"]: "tool"}
 _TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
 
 
@@ -113,14 +114,16 @@ class Witnesses:
     """A conversation, ready to be asked about one text after another."""
 
     passages: Sequence[Passage]
-    _units: list[_Unit] = field(default_factory=list[_Unit])
-    _exact: set[str] = field(default_factory=set[str])
+    _units: list[_Unit] = field(default_factory=list[_Unit], init=False)
+    _exact: set[str] = field(default_factory=set[str], init=False)
+    _words: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         for passage in self.passages:
             if passage.voice == "user":
                 self._units += _units(passage)
                 self._exact |= exact_words(passage.text)
+                self._words += f"{_squeezed(passage.text)}\n"
 
     @property
     def taints(self) -> frozenset[Taint]:
@@ -166,8 +169,9 @@ class Witnesses:
             return None
         stems, negated = content_stems(sentence), is_negated(sentence)
         if not stems:
-            # Nothing but idle words and exact ones: it needs a place of its own to stand in.
-            return next((unit.at for unit in self._units if unit.is_negated == negated), None)
+            # Nothing but idle words: only as they were said.
+            is_said = _squeezed(sentence).strip(" .!,;:") in self._words
+            return next((unit.at for unit in self._units), None) if is_said else None
         best = max(
             (unit for unit in self._units if unit.is_negated == negated),
             key=lambda unit: len(stems & unit.stems),
@@ -232,7 +236,7 @@ def _passages(message: Message, at: int, calls: Mapping[ToolUseId, ToolUse]) -> 
             case Text() if is_head(message):
                 yield Passage("foreign", block.text, at, "transcript")
             case Text() if message.role == "system":
-                yield _told(block.text, at)
+                yield from _told(block.text, at)
             case Text():
                 yield from _said(block.text, at)
             case ToolResult():
@@ -251,7 +255,7 @@ def _passages(message: Message, at: int, calls: Mapping[ToolUseId, ToolUse]) -> 
 def taint_of(use: ToolUse | None) -> Taint:
     """What a tool's result is tainted with."""
     name = use.name.lower() if use else ""
-    if name.startswith("mcp__") or name.startswith("mcp_"):
+    if name.startswith("mcp_"):
         return "mcp"
     if name in _WEB:
         return "web"
@@ -263,9 +267,17 @@ def taint_of(use: ToolUse | None) -> Taint:
     return "tool"
 
 
-def _told(text: str, at: int) -> Passage:
-    """What the program says holds words of others: of files, of servers, of what was recalled."""
-    return Passage("told", text, at, "tool")
+def _told(text: str, at: int) -> Iterator[Passage]:
+    """What the program says holds words of others: of files, of what was recalled, and of servers and skills,
+    which nobody here wrote."""
+    for part in re.split(r"\n(?=# )", text):
+        heading = next((heading for heading in _OTHERS if part.startswith(f"# {heading}")), None)
+        told = Passage("told", part, at, "tool")
+        yield told if heading is None else Passage("foreign", part, at, _OTHERS[heading])
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(plain(text).casefold().split())
 
 
 def _said(text: str, at: int) -> Iterator[Passage]:
@@ -277,7 +289,7 @@ def _said(text: str, at: int) -> Iterator[Passage]:
         yield Passage("foreign", text, at, "mail")
         return
     if start.startswith(f"<{REMINDER}>"):
-        yield _told(text, at)
+        yield from _told(text, at)
         return
     own = plain(own_words(text))
     if own:
