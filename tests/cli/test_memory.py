@@ -17,6 +17,8 @@ from sevenfold.cli.usages.memory import ACTIONS
 from sevenfold.core.errors import InputError
 from sevenfold.core.memory_uses import Use
 from sevenfold.core.provenance import Origin
+from sevenfold.run.tools.fetching import Page
+from sevenfold.run.web_settings import WebSettings
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.memory_place import claude_memory
@@ -240,6 +242,27 @@ def test_a_condition_that_fires_nothing_is_found_by_check(ask: Ask, parsed: Pars
         memory.commit([Write("x.md", text, None)], Origin("user", "told", said_by="user"))
     checked = parsed("check", code=1)
     assert len(checked[0]["refused"]) == 2
+
+
+def test_urls_are_fetched_only_when_that_is_asked_for(
+    ask: Ask, parsed: Parse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def fetch(url: str, _settings: WebSettings) -> Page:
+        asked.append(url)
+        if "down" in url:
+            raise InputError(f"{url} cannot be fetched: no answer")
+        return Page(url, 404 if "gone" in url else 403, "text/html", "utf-8", b"", is_cut=False)
+
+    monkeypatch.setattr("sevenfold.cli.memory_check.fetch_page", fetch)
+    links = ("https://docs.test/gone", "https://docs.test/private", "https://down.test/x")
+    ask("add", "links", "-m", f"See {links[0]} and {links[1]} and {links[2]}.")
+    assert "all hold" in ask("check")
+    assert asked == []
+    broken = parsed("check", "--online", code=1)[0]["broken"]
+    assert [(one["kind"], one["text"]) for one in broken] == [("url", links[0]), ("url", links[2])]
+    assert sorted(asked) == sorted(links)
 
 
 def test_uses_are_shown(ask: Ask, parsed: Parse, project: Path) -> None:
