@@ -10,15 +10,19 @@ from pathlib import Path
 from random import Random
 
 from sevenfold.core.errors import MemoryConflict
+from sevenfold.core.events import ignore
 from sevenfold.core.memories import INDEX, write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.store.disk import SYSTEM_DISK, Disk
+from sevenfold.store.disk import SYSTEM_DISK
 from sevenfold.store.memory_changes import Write
-from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_dir import FOLDER, MemoryDir
+from sevenfold.store.memory_log import MemoryLog
+from sevenfold.store.memory_records import Logged
+from sevenfold.store.project import Project
 from tests.torture.crew import Crew
 from tests.torture.cuts import run_cuts
 from tests.torture.faults import run_faults
-from tests.torture.play_memory import CutMemories, Memories, Opened
+from tests.torture.play_memory import NOWHERE, CutMemories, Memories, Opened
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.workers import Pipe
 
@@ -39,26 +43,26 @@ def run_memory(orders: Orders) -> list[Outcome]:
     return [*faults, *cuts, *run_crowd(orders)]
 
 
-def run_crowd(orders: Orders, disk: Disk = SYSTEM_DISK) -> list[Outcome]:
+def run_crowd(orders: Orders, topics: int = TOPICS) -> list[Outcome]:
     """Everybody changes every memory, some are killed: no change may be lost, and the index is complete."""
     total = orders.pick(tiny=160, short=480, long=100_000)
     kills = orders.pick(tiny=4, short=8, long=32)
     with outcome("memory, crowd", "acknowledged writes") as found, orders.scratch("crowd") as place:
-        Opened(place, disk).close()
-        told = _crowd(orders, place, total, kills, disk)
+        Opened(place, SYSTEM_DISK).close()
+        told = _crowd(orders, place, total, kills, topics)
         found.count = len(told)
         for wrong in _judge_crowd(place, told):
             found.wrong(wrong)
-        found.notes.append(f"{WRITERS} processes, {TOPICS} memories, {kills} of the processes killed")
+        found.notes.append(f"{WRITERS} processes, {topics} memories, {kills} of the processes killed")
     return [found]
 
 
-def _crowd(orders: Orders, place: Path, total: int, kills: int, disk: Disk) -> list[str]:
+def _crowd(orders: Orders, place: Path, total: int, kills: int, topics: int) -> list[str]:
     random, told, born = orders.random("crowd"), list[str](), 0
     with closing(Pipe()) as pipe, Crew() as crew:
         while len(told) < total:
             while len(crew.pids) < WRITERS:
-                crew.start(lambda who=born: _write(place, who, pipe, disk))
+                crew.start(lambda who=born: _write(place, who, pipe, topics))
                 born += 1
             told += pipe.listen(random.uniform(0.05, 0.5))
             orders.progress("memory, crowd", len(told), total, "writes")
@@ -72,12 +76,12 @@ def _crowd(orders: Orders, place: Path, total: int, kills: int, disk: Disk) -> l
     return told
 
 
-def _write(place: Path, who: int, pipe: Pipe, disk: Disk) -> None:
+def _write(place: Path, who: int, pipe: Pipe, topics: int) -> None:
     random, count = Random(who), 0
-    with closing(Opened(place, disk)) as opened:
+    with closing(Opened(place, SYSTEM_DISK)) as opened:
         while True:
             mark = f"w{who}.{count}"
-            _leave_mark(opened.memory, f"topic-{random.randrange(TOPICS)}.md", mark)
+            _leave_mark(opened.memory, f"topic-{random.randrange(topics)}.md", mark)
             pipe.tell(mark)
             count += 1
 
@@ -85,8 +89,7 @@ def _write(place: Path, who: int, pipe: Pipe, disk: Disk) -> None:
 def _leave_mark(memory: MemoryDir, key: str, mark: str) -> None:
     while True:
         stored = memory.find(key)
-        marks = [*(_MARK.findall(stored.memory.body) if stored else ()), mark][-KEPT_MARKS:]
-        text = write_memory(key, "many hands", "project", "\n".join(marks))
+        text = _marked(key, stored.memory.text if stored else "", mark)
         with suppress(MemoryConflict):
             memory.commit([Write(key, text, stored.sha256 if stored else None)], Origin("agent", mark))
             return
@@ -95,23 +98,38 @@ def _leave_mark(memory: MemoryDir, key: str, mark: str) -> None:
 def _judge_crowd(place: Path, told: list[str]) -> Iterator[str]:
     with closing(Opened(place, SYSTEM_DISK)) as opened:
         memory = opened.memory
-        changes = [item for item in reversed(memory.log(limit=None)) if item.kind == "commit"]
-        left, last = Counter(item.origin.why for item in changes), dict[str, str | None]()
+        last, left = dict[str, str](), Counter[str]()
+        for key, mark, text in _read_changes(place):
+            left[mark] += 1
+            if text != _marked(key, last.get(key, ""), mark):
+                yield f"{mark} went over a change of {key} that it had not seen"
+            last[key] = text
         lost = [mark for mark in told if left[mark] != 1]
         if lost:
             yield f"{len(lost):,} acknowledged changes are not in the history exactly once: {lost[:5]}"
-        for item in changes:
-            [change] = item.changes
-            if change.before != last.get(change.key):
-                yield f"{item.origin.why} went over a change of {change.key} that it had not seen"
-            last[change.key] = change.after
         if waiting := memory.waiting():
             yield f"work of our own waits as somebody else's: {waiting[0]}"
-        for stored in memory.scan(limit=None):
-            key = stored.memory.key
-            if stored.sha256 != last[key] or (memory.path / key).read_text() != stored.memory.text:
-                yield f"{key} is not what was last written"
+        shown = {stored.memory.key: stored.memory.text for stored in memory.scan(limit=None)}
+        if shown != last:
+            yield "what is shown is not what was last written"
+        if shown != {key: (memory.path / key).read_text() for key in shown}:
+            yield "the folder is not what is shown"
         index = (memory.path / INDEX).read_text()
         missing = [key for key in last if f"]({key})" not in index]
         if missing or len(index.splitlines()) != len(last):
             yield f"the index misses {missing[:5]}, or has lines too many"
+
+
+def _read_changes(place: Path) -> Iterator[tuple[str, str, str]]:
+    """Key, mark and text of every change, in order."""
+    with Project.open(NOWHERE, home=place / "home") as project, project.control.subfolder(FOLDER) as folder:
+        for found in MemoryLog(folder, ignore).read():
+            if isinstance(found.entry, Logged) and found.entry.kind == "commit":
+                for change in found.entry.changes:
+                    yield change.key, found.entry.origin.why, change.text or ""
+
+
+def _marked(key: str, before: str, mark: str) -> str:
+    """A text with one mark more."""
+    marks = [*_MARK.findall(before), mark][-KEPT_MARKS:]
+    return write_memory(key.removesuffix(".md"), "many hands", "project", "\n".join(marks))

@@ -40,7 +40,7 @@ def test_a_keeper_that_checks_nothing_is_found_out(orders: Orders, monkeypatch: 
         return False
 
     monkeypatch.setattr(memory_plan, "_clashes", never)
-    expect_something(run_crowd(orders), "had not seen")
+    expect_something(run_crowd(orders, topics=2), "had not seen")
 
 
 def test_a_keeper_that_places_before_it_records_is_found_out(
