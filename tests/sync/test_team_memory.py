@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,7 +22,9 @@ from sevenfold.core.events import (
 from sevenfold.core.memories import TEAM
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.mutex import mutex
+from sevenfold.sync.joining import pull_person, pull_token, start_device
 from sevenfold.sync.protocol import TeamKey
+from sevenfold.sync.server_link import ServerLink
 from tests.sync.laptops import Laptop, Office
 
 KEY = TeamKey("deploy.md")
@@ -31,6 +34,10 @@ SECRET = "AKIA" + "Q3EGRIOZ7XKDWVTB"
 def sync(*laptops: Laptop) -> None:
     for laptop in laptops:
         asyncio.run(laptop.team.exchange())
+
+
+def fingerprint_in(reason: str) -> str:
+    return reason.partition("fingerprint ")[2].partition(")")[0]
 
 
 def test_what_one_learns_the_other_knows_and_it_is_marked_as_the_teams(ada: Laptop, bob: Laptop) -> None:
@@ -115,7 +122,7 @@ def test_a_finding_that_somebody_allowed_is_sent(office: Office, ada: Laptop) ->
     ada.write(KEY, "password = hunter2-but-longer-9F\n")
     blocked = ada.team.screen.inspect({KEY: ada.texts()[KEY]})
     assert KEY in blocked, "the text has to look like a secret for this test"
-    ada.team.screen.allow(blocked[KEY].partition("fingerprint ")[2].partition(")")[0], "an example")
+    ada.team.screen.allow(fingerprint_in(blocked[KEY]), "an example")
     assert ada.team.screen.inspect({KEY: ada.texts()[KEY]}) == {}
 
 
@@ -222,3 +229,68 @@ def test_mirror_takes_the_servers_text_on_a_pull_and_sends_ours_on_a_push(
     assert bob.texts() == {KEY: "from ada again\n"} | {
         key: text for key, text in ada.texts().items() if key != KEY
     }
+
+
+def test_what_the_server_refused_is_sent_again_when_a_person_asks(office: Office, ada: Laptop) -> None:
+    ada.write(KEY, f"{SECRET}\n")
+    blocked = ada.team.screen.inspect({KEY: ada.texts()[KEY]})
+    ada.team.screen.allow(fingerprint_in(blocked[KEY]), "an example")
+    first, again = (asyncio.run(ada.team.exchange()).held for _ in range(2))
+    assert "found by the server" in first[KEY]
+    assert first == again
+    told = office.live.ask(
+        "POST",
+        "/api/v1/allowances",
+        office.people.token,
+        json={"fingerprint": fingerprint_in(first[KEY]), "reason": "an example"},
+    )
+    assert told.status_code == 201
+    assert asyncio.run(ada.team.exchange()).sent == []
+    assert asyncio.run(ada.team.push()).sent == [KEY]
+    assert ada.team.ledger.read_state().refused == {}
+
+
+def test_a_person_who_asks_is_not_held_up_by_an_earlier_refusal_and_ends_it(
+    office: Office, ada: Laptop
+) -> None:
+    good = ada.team.joined.token
+    office.with_token(ada, "sfm_nobody_nothing")
+    ada.write(KEY, "one\n")
+    asyncio.run(ada.team.try_exchange())
+    assert ada.team.ledger.read_pace().refusal
+    office.with_token(ada, good)
+    asyncio.run(ada.team.push())
+    assert not ada.team.ledger.read_pace().refusal
+
+
+def test_a_device_signs_in_with_a_code_that_somebody_approves(office: Office) -> None:
+    async def sign_in() -> str:
+        async with ServerLink(office.live.url) as link:
+            device = await start_device(link, "laptop")
+
+            async def approve(_: float) -> None:
+                told = office.live.ask(
+                    "POST",
+                    "/api/v1/device/approve",
+                    office.people.token,
+                    json={"user_code": device.code, "member": "ada"},
+                )
+                assert told.status_code == 200
+
+            return await pull_token(link, device, approve)
+
+    async def whose(token: str) -> str:
+        async with ServerLink(office.live.url, token) as link:
+            return (await pull_person(link)).member
+
+    assert asyncio.run(whose(asyncio.run(sign_in()))) == "ada"
+
+
+def test_a_code_that_nobody_approves_is_given_up(office: Office) -> None:
+    async def sign_in() -> str:
+        async with ServerLink(office.live.url) as link:
+            device = replace(await start_device(link, "laptop"), polls=2)
+            return await pull_token(link, device, lambda _: asyncio.sleep(0))
+
+    with pytest.raises(TeamRefused, match="nobody approved"):
+        asyncio.run(sign_in())

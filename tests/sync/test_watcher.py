@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.events import TeamSynced
+from sevenfold.core.events import Event, TeamStopped, TeamSynced
 from sevenfold.core.memories import TEAM
 from sevenfold.store.memory_changes import Write
 from sevenfold.sync.watcher import NOTICE_EVERY, Watcher
@@ -91,3 +91,10 @@ def test_a_server_that_is_away_is_asked_less_and_less(office: Office, failures: 
     look(away, watcher, 600)
     tried = len(away.team.ledger.read_pace().failures)
     assert 3 <= tried <= failures
+
+
+def test_a_ledger_that_cannot_be_read_ends_the_watch_and_is_said(ada: Laptop) -> None:
+    (Path(ada.folder.path) / "state.json").write_text("{")
+    heard: list[Event] = []
+    asyncio.run(Watcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append).run())
+    assert [type(event) for event in heard] == [TeamStopped]

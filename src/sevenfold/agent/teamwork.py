@@ -46,7 +46,8 @@ async def join_team(ground: Ground, clock: Clock, emit: Emit, exits: AsyncExitSt
         return ""
     team = TeamMemory(joined, ground.memory, folder, settings, clock=clock, emit=emit)
     await team.pull_news()
-    watching = asyncio.create_task(Watcher(team, ground.memory, clock=clock).run(), name="team memory")
+    watcher = Watcher(team, ground.memory, clock=clock, emit=emit)
+    watching = asyncio.create_task(watcher.run(), name="team memory")
     exits.push_async_callback(_stop, watching)
     return _guidance(ground, joined)
 

@@ -20,7 +20,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_user_home
 from sevenfold.sync.conflicts import is_copy, original_of
-from sevenfold.sync.membership import FOLDER, find_joined, read_membership
+from sevenfold.sync.membership import FOLDER, Joined, find_joined
 from sevenfold.sync.protocol import TeamKey
 from sevenfold.sync.report import Conflict
 from sevenfold.sync.team_memory import TeamMemory
@@ -45,10 +45,12 @@ class TeamDesk:
 
     def open_team(self) -> TeamMemory:
         """The team, or `InputError` with how to join one."""
-        if read_membership(self.folder) is None:
-            raise InputError("this project has joined no server; `sevenfold team join URL` does that")
         joined = find_joined(self.folder, self.home)
-        assert joined is not None
+        if joined is None:
+            raise InputError("this project has joined no server; `sevenfold team join URL` does that")
+        return self.make_team(joined)
+
+    def make_team(self, joined: Joined) -> TeamMemory:
         return TeamMemory(joined, self.desk.memory, self.folder, self.settings, emit=self.desk.warn)
 
     def find_key(self, team: TeamMemory, name: str) -> TeamKey:

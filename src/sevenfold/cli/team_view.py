@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sevenfold.cli.render import Cell, Screen
 from sevenfold.cli.team_desk import TeamDesk, find_conflicts
-from sevenfold.sync.membership import Tokens, read_membership
+from sevenfold.sync.membership import Joined, Tokens, read_membership
 from sevenfold.sync.report import Report
 from sevenfold.sync.team_memory import DELETED, TeamMemory
 
@@ -18,10 +18,12 @@ def show_status(desk: TeamDesk) -> None:
         else:
             desk.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
         return
-    if not Tokens(desk.home).find(place.url):
-        desk.screen.note(f"note: there is no token for {place.url}; join again")
-        return
-    team = desk.open_team()
+    token = Tokens(desk.home).find(place.url)
+    if not token:
+        desk.screen.note(
+            f"note: there is no token for {place.url}; `sevenfold team join {place.url}` asks for one"
+        )
+    team = desk.make_team(Joined(place, token))
     if desk.desk.is_json:
         desk.screen.show_json(_described(team))
         return

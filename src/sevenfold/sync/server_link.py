@@ -52,7 +52,11 @@ class Answer:
 
 def check_server(url: str) -> str:
     """The address of a server, without a slash at its end; in the clear only to this machine."""
-    parts = urlsplit(url.rstrip("/"))
+    try:
+        parts = urlsplit(url.rstrip("/"))
+        parts.port  # noqa: B018 - a wrong one is found when it is asked for
+    except ValueError as error:
+        raise InputError(f"{url!r:.200} is no address of a server: {error}") from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
         raise InputError(
             f"{url!r:.200} is no address of a server; expected one like https://memory.example.org"

@@ -100,6 +100,7 @@ def after_answer(state: SyncState, commit: Commit, applied: Applied | None) -> S
         remote={**state.remote, **applied.entries},
         bases=agreed(state.bases, applied.entries),
         doomed=without(state.doomed, gone),
+        refused=without(state.refused, [one.key for one in commit.changes]),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 
@@ -73,7 +74,7 @@ class TeamMemory:
                 self._emit(TeamUnreachable(why_not))
             return None
         try:
-            report = await self.exchange(sends=sends)
+            return await self.exchange(sends=sends)
         except LockBusy:
             self._emit(TeamUnreachable(BUSY))
             return None
@@ -85,9 +86,6 @@ class TeamMemory:
         except SevenfoldError as error:
             self._emit(TeamStopped(str(error)))
             return None
-        if pace.in_a_row or pace.refusal:
-            await durably(lambda: self.ledger.write_pace(after_success(pace, self._clock.now())))
-        return report
 
     async def exchange(self, *, sends: bool = True, wait: timedelta = timedelta(0)) -> Report:
         """Pull, and send what is new unless `sends` is off; whatever goes wrong is raised."""
@@ -98,11 +96,15 @@ class TeamMemory:
             return await self._run(link, "local wins", sends=True) if sends else pulled
 
     async def push(self, *, wait: timedelta = timedelta(0)) -> Report:
-        """Send what is new here; under the mirror policy it wins over what is there."""
-        if self.settings.policy != "mirror":
-            return await self.exchange(wait=wait)
+        """Send what is new here because somebody asks for it: also what the server has refused before. Under
+        the mirror policy it wins over what is there."""
         async with self._alone(wait), self._link() as link:
-            return await self._run(link, "local wins", sends=True)
+            state = await self.ledger.read()
+            if state.refused:
+                await self.ledger.write(replace(state, refused={}))
+            return await self._run(
+                link, "local wins" if self.settings.policy == "mirror" else "merge", sends=True
+            )
 
     async def delete(self, key: TeamKey, *, wait: timedelta = timedelta(0)) -> None:
         """Delete a memory here, and for all at the next exchange."""
@@ -127,7 +129,14 @@ class TeamMemory:
 
     async def _run(self, link: ServerLink, policy: Policy, *, sends: bool) -> Report:
         exchange = Exchange(link, self.files, self.ledger, policy=policy, screen=self.screen, emit=self._emit)
-        return await exchange.run(sends=sends)
+        report = await exchange.run(sends=sends)
+        await durably(self._forget_failures)
+        return report
+
+    def _forget_failures(self) -> None:
+        pace = self.ledger.read_pace()
+        if pace.in_a_row or pace.refusal:
+            self.ledger.write_pace(after_success(pace, self._clock.now()))
 
     @asynccontextmanager
     async def _link(self) -> AsyncGenerator[ServerLink]:

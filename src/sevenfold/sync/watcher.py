@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.events import Emit, TeamStopped, ignore
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.offload import durably
 from sevenfold.sync.protocol import TeamKey
@@ -25,8 +27,10 @@ NOTICE_EVERY = 10
 class Watcher:
     """Looks now and then, and exchanges when there is something to send."""
 
-    def __init__(self, team: TeamMemory, memory: MemoryDir, *, clock: Clock | None = None) -> None:
-        self._team, self._memory = team, memory
+    def __init__(
+        self, team: TeamMemory, memory: MemoryDir, *, clock: Clock | None = None, emit: Emit = ignore
+    ) -> None:
+        self._team, self._memory, self._emit = team, memory, emit
         self._clock = clock or SystemClock()
         self._looks = 0
         self._generation = -1
@@ -36,10 +40,13 @@ class Watcher:
         """What the last exchange did not take: as it is, the next one will not either."""
 
     async def run(self) -> None:
-        """Until cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+        """Until cancelled, or until there is nothing to look at any more, which is told."""
+        try:
+            while True:
+                await self.look()
+                await asyncio.sleep(LOOK_SECONDS)
+        except SevenfoldError as error:
+            self._emit(TeamStopped(str(error)))
 
     async def look(self) -> None:
         if not await self._has_news():

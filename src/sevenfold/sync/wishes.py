@@ -20,6 +20,8 @@ async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
         mine = (await files.scan()).get(key)
         if mine is None:
             raise InputError(f"there is no {key!r} in the team's folder; `sevenfold team status` lists it")
+        if mine.hold:
+            raise InputError(f"{key!r} is not deleted: {mine.hold}")
         if await files.write([FileChange(key, mine.checksum, None)]):
             state = await ledger.read()
             await ledger.write(replace(state, doomed={**state.doomed, key: mine.checksum}))
