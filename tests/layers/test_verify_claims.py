@@ -19,6 +19,8 @@ from sevenfold.layers.verify_claims import MAX_CLAIMS, Claim, find_claims
         ("Settings are in `deploy/prod.toml` and `.github/workflows/`.",
          [("path", "deploy/prod.toml"), ("path", ".github/workflows")]),
         ("The parser is `grammar.py`.", [("path", "grammar.py")]),
+        ("See src/todo/gone.py and https://docs.test/never.",
+         [("url", "https://docs.test/never"), ("path", "src/todo/gone.py")]),
         ("Call `load_settings()` first.", [("symbol", "load_settings")]),
         ("`UserStore.find_all` is slow.", [("symbol", "UserStore.find_all")]),
         ("The limit is `MAX_OPEN_FILES`.", [("symbol", "MAX_OPEN_FILES")]),

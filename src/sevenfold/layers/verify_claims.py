@@ -78,8 +78,13 @@ def _claims(body: str) -> Iterator[Claim]:
         if block["tongue"].lower() in _SHELLS:
             yield from _in_script(block["text"])
     for sentence in _SENTENCE.split(_FENCED.sub("", body)):
-        if not _UNCLAIMED.search(_SPAN.sub("", sentence)):
+        if not _UNCLAIMED.search(_prose(sentence)):
             yield from _in_sentence(sentence)
+
+
+def _prose(sentence: str) -> str:
+    """The words of a sentence without what it names: `todo/list.py` is no plan."""
+    return _BARE_PATH.sub(" ", _SPAN.sub(" ", _LINK.sub(" ", _URL.sub(" ", sentence))))
 
 
 def _in_script(text: str) -> Iterator[Claim]:
