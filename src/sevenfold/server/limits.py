@@ -29,7 +29,7 @@ class Limits:
     """Requests a second of one organisation, in each server process."""
     stranger_rate: int = 20
     """Requests a second without a token that is known, of one address."""
-    burst_seconds: int = 10
+    burst_seconds: int = 5
     """How much of a rate may be used at once after a rest."""
     at_once: int = 8
     """Transactions of one organisation at the same time; the others' wait is not longer for it."""
