@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -310,6 +311,33 @@ def test_a_cancelled_dream_lets_go_and_changes_nothing(tmp_path: Path) -> None:
         state = room.dreamer.lock.read_state()
         assert (state.holder, state.last_success) == (None, None)
         assert not list((Path(room.project.control.path) / "dreams").glob("*/"))
+
+
+def test_a_dream_that_is_cancelled_while_it_publishes_says_what_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Bedroom(tmp_path) as room:
+        room.put("push-old", CHECK)
+        room.put("push", CHECK)
+
+        async def run() -> None:
+            task, loop = asyncio.create_task(room.dreamer.dream()), asyncio.get_running_loop()
+            propose = dreaming.propose
+
+            def cancel_first(*args: Any, **named: Any) -> tuple[str, ...]:
+                loop.call_soon_threadsafe(task.cancel)
+                return propose(*args, **named)
+
+            monkeypatch.setattr(dreaming, "propose", cancel_first)
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(run())
+        (record,) = room.dreamer.records.list()
+        assert (record.outcome, record.removed) == ("completed", ("push-old.md",))
+        assert room.texts().keys() == {"push.md"}
+        room.memory.revert(record.transaction)
+        assert room.texts().keys() == {"push.md", "push-old.md"}
 
 
 def test_a_dream_stops_when_somebody_asks_it_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

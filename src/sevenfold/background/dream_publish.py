@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from sevenfold.background.dream_source import DreamSource
@@ -48,6 +48,7 @@ class Published:
     transaction: str = ""
     """Empty: there was nothing to change."""
     waiting: tuple[str, ...] = ()
+    """Ids of what a person has to accept."""
 
 
 def judge(
@@ -98,8 +99,24 @@ def publish(
             edited |= {*conflict.keys}
             judged = judge(source, judged.draft, today, settings, edited)
             continue
-        return Published(judged, "".join(done), tuple(writing.propose(memory)))
+        return Published(judged, "".join(done))
     return Published(judged)
+
+
+def propose(memory: MemoryDir, source: DreamSource, judged: Judged, *, dream: str) -> tuple[str, ...]:
+    """Have what says something new wait for a person: it may come from a page that the fork has read. The ids
+    of what waits. Blocks on the disk."""
+    keys, writing = judged.proposes, _Writing(source, judged, dream)
+    if judged.objection or not keys:
+        return ()
+    gained = [text for key in sorted(keys) for text in judged.checked.gained.get(key, ())]
+    reason = f"a dream would add what no memory or log says: {gained[0][:200]!r}"
+    origin = Origin("dream", writing.why, said_by="model", taint=frozenset(["transcript"]))
+    changes = [
+        replace(change, origin=origin) if isinstance(change, Write) else change
+        for change in writing.changes(keys)
+    ]
+    return (memory.propose(changes, origin, reason).id,)
 
 
 def _commit(memory: MemoryDir, changes: list[Write | Remove], why: str) -> list[str]:
@@ -133,20 +150,6 @@ class _Writing:
             if key in stored and not key.startswith(LOGS)
         )
         return made if keys else []
-
-    def propose(self, memory: MemoryDir) -> Iterable[str]:
-        """What says something new waits for a person: it may come from a page that the fork has read."""
-        keys = self.judged.proposes
-        if not keys:
-            return
-        gained = [text for key in keys for text in self.judged.checked.gained.get(key, ())]
-        reason = f"a dream would add what no memory or log says: {gained[0][:200]!r}"
-        origin = Origin("dream", self.why, said_by="model", taint=frozenset(["transcript"]))
-        changes = [
-            Write(change.key, change.text, change.base, origin) if isinstance(change, Write) else change
-            for change in self.changes(keys)
-        ]
-        yield memory.propose(changes, origin, reason).id
 
     def _origin(self, key: str) -> Origin:
         """A file made of several carries on what is foreign in any of them."""

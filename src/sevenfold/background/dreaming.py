@@ -17,7 +17,7 @@ from typing import TypeAlias
 from sevenfold.background.dream_fork import DreamModel, StageRunner
 from sevenfold.background.dream_logs import DistilledLogs
 from sevenfold.background.dream_progress import DreamProgress
-from sevenfold.background.dream_publish import Judged, Published, judge, publish
+from sevenfold.background.dream_publish import Judged, Published, judge, propose, publish
 from sevenfold.background.dream_record import DreamId, DreamRecord, DreamRecords
 from sevenfold.background.dream_source import DreamSource, read_source
 from sevenfold.background.dream_stage import Stage
@@ -72,6 +72,8 @@ class _Night:
     record: DreamRecord
     progress: DreamProgress
     diff: str = ""
+    published: Published | None = None
+    """From the moment of the commit on: whatever comes then, the dream was dreamt."""
 
 
 class Dreamer:
@@ -119,7 +121,7 @@ class Dreamer:
         watch = _Watch(self, lease, night.id)
         try:
             async with watch.kept():
-                published = await self._work(night, model, lease)
+                await self._work(night, model, lease)
         except asyncio.CancelledError:
             await self._end(night, lease, "killed", "somebody stopped it")
             if not watch.is_stopped:
@@ -128,7 +130,7 @@ class Dreamer:
             await self._end(night, lease, "failed", str(error))
             raise
         else:
-            await self._end_well(night, lease, published)
+            await self._end(night, lease, "unchanged", "")
         return Dreamt(night.record, night.diff)
 
     def _begin(self, model: DreamModel | None) -> _Night:
@@ -137,7 +139,7 @@ class Dreamer:
         writer = "model" if model else "mechanical"
         return _Night(dream, DreamRecord(dream, now.isoformat(), writer), DreamProgress(dream, self._emit))
 
-    async def _work(self, night: _Night, model: DreamModel | None, lease: Lease | None) -> Published:
+    async def _work(self, night: _Night, model: DreamModel | None, lease: Lease | None) -> None:
         now = self._clock.now()
         if lease:
             await durably(lambda: self._take_down(night))
@@ -153,15 +155,19 @@ class Dreamer:
         judged = await durably(lambda: judge(source, draft, now.date(), self._settings))
         night.diff = _diff(source, judged)
         if lease is None:
-            return Published(judged)
+            night.published = Published(judged)
+            return
         night.progress.step(f"publish {len(judged.publishes)} changed files")
-        published = await durably(
-            lambda: publish(lease, self._memory, source, judged, now.date(), self._settings, dream=night.id)
-        )
-        night.diff = _diff(source, published.judged)
-        if not published.judged.objection:
+        await durably(lambda: self._publish(night, lease, source, judged))
+        if night.published and not night.published.judged.objection:
             await durably(lambda: logs.write(source.logs))
-        return published
+
+    def _publish(self, night: _Night, lease: Lease, source: DreamSource, judged: Judged) -> None:
+        memory, today = self._memory, self._clock.now().date()
+        published = publish(lease, memory, source, judged, today, self._settings, dream=night.id)
+        night.published, night.diff = published, _diff(source, published.judged)
+        waiting = propose(memory, source, published.judged, dream=night.id)
+        night.published = replace(published, waiting=waiting)
 
     def _plan(self, source: DreamSource, now: datetime) -> Draft:
         """What needs no model. Takes seconds where there are thousands."""
@@ -211,14 +217,15 @@ class Dreamer:
         self.records.tidy(self._settings.keep_records, night.id)
         self.records.write(night.record)
 
-    async def _end_well(self, night: _Night, lease: Lease | None, published: Published) -> None:
+    def _account(self, night: _Night, published: Published, *, is_dry: bool) -> DreamRecord:
+        """What a dream that came to a draft did, or would have done."""
         judged = published.judged
-        for key, reason in judged.spared.items():
-            self._emit(DreamSpared(night.id, key, reason))
-        keys = judged.publishes
-        texts = judged.draft.texts
-        night.record = replace(
+        keys, texts = judged.publishes, judged.draft.texts
+        outcome = "refused" if judged.objection else "unchanged" if not keys else "completed"
+        return replace(
             night.record,
+            outcome="previewed" if is_dry and keys else outcome,
+            reason=judged.objection or night.record.reason,
             transaction=published.transaction,
             changed=tuple(sorted(key for key in keys if key in texts and not key.startswith(ARCHIVE))),
             removed=tuple(sorted(keys - texts.keys())),
@@ -231,21 +238,17 @@ class Dreamer:
                 if loss.key in keys
             ),
         )
-        outcome = "refused" if judged.objection else "completed" if keys else "unchanged"
-        outcome = "previewed" if lease is None and keys else outcome
-        await self._end(night, lease, outcome, judged.objection or night.record.reason)
 
     async def _end(self, night: _Night, lease: Lease | None, outcome: str, reason: str) -> None:
         """Let go, and say how it ended; the lease is let go of already where something was published."""
-        progress = night.progress
-        record = night.record = replace(
-            night.record,
-            ended=self._clock.now().isoformat(),
-            outcome=outcome,
-            reason=reason,
-            steps=tuple(progress.steps),
-            tools=progress.tools,
-        )
+        record, published = replace(night.record, outcome=outcome, reason=reason), night.published
+        if published is not None:
+            # Whatever came after the commit, it counts: nobody is told that nothing was changed.
+            record = self._account(night, published, is_dry=lease is None)
+            for key, why in published.judged.spared.items():
+                self._emit(DreamSpared(night.id, key, why))
+        ended, steps = self._clock.now().isoformat(), tuple(night.progress.steps)
+        record = night.record = replace(record, ended=ended, steps=steps, tools=night.progress.tools)
         if lease is not None:
             with suppress(StoreError):  # it lapses by itself
                 await durably(lease.give_up)
@@ -254,8 +257,8 @@ class Dreamer:
         self._emit(
             DreamEnded(
                 record.id,
-                outcome,
-                reason,
+                record.outcome,
+                record.reason,
                 len(record.changed),
                 len(record.removed),
                 len(record.archived),
