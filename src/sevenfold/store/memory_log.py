@@ -15,7 +15,7 @@ from sevenfold.core.errors import FileDamaged, FileMissing, StoreError, WireErro
 from sevenfold.core.events import Emit, LineQuarantined
 from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_records import LogEntry, Logged, Stamp, read_entry, to_record
+from sevenfold.store.memory_records import LogEntry, Logged, read_entry, to_record
 from sevenfold.store.transcript import Place, Transcript
 
 LOG = "log"
@@ -157,13 +157,3 @@ class MemoryLog:
         except WireError as error:
             self._emit(LineQuarantined(f"{self._folder.path}/{FILE}", offset, len(line) + 1, str(error)))
             return None
-
-
-def read_stamp(folder: Folder, key: str) -> Stamp | None:
-    """What a file looks like now, unread; None where there is none."""
-    try:
-        with folder.opened(key, READ_FLAGS) as fd, mapped_errors(f"look at {folder.path}/{key}"):
-            found = folder.disk.stat(fd)
-    except FileMissing:
-        return None
-    return Stamp(found.st_size, found.st_mtime_ns, found.st_ino)
