@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sevenfold.agent.agent import Agent
 from sevenfold.core.provenance import Origin
-from sevenfold.layers.taint import judge, split_passages
+from sevenfold.layers.extract_gate import Draft, with_own_head
+from sevenfold.layers.taint import Witnesses, judge, split_passages
 from sevenfold.run.tools.memory import Memory
 from sevenfold.store.memory_dir import MemoryDir
 
@@ -30,6 +33,9 @@ def judge_saving(agent: Agent) -> None:
         found = judge(text, split_passages(session.parent.messages))
         return Origin("agent", "saved by the agent", session.id, said_by=found.said_by, taint=found.taint)
 
+    def head_of(draft: Draft, known: Collection[str]) -> Draft:
+        return with_own_head(draft, Witnesses(split_passages(session.parent.messages)), known)
+
     for tool in agent.toolbox.tools:
         if isinstance(tool, Memory):
-            tool.origin_of = origin_of
+            tool.origin_of, tool.head_of = origin_of, head_of

@@ -79,7 +79,7 @@ class RuleReader:
         if amended is not None:
             run.topic = retarget(run.topic, amended.memory)
         elif (there := self._shelf.find(run.topic.key)) and not _is_kin(run.topic, there):
-            slug = free_slug(run.topic.key.removesuffix(".md"), ground.known)
+            slug = free_slug(run.topic.key.removesuffix(".md"), ground.keys)
             run.topic = replace(run.topic, key=f"{slug}.md")
         run.topic = _trimmed(run.topic, ground.witnesses)
         if not run.topic.statements and not run.topic.recap:
@@ -99,7 +99,7 @@ class RuleReader:
             name = found.other.rpartition("/")[2].removesuffix(".md")
             found = check_draft(replace(draft, key=found.other, name=name), ground)
         elif isinstance(found, Refused) and found.rule == "other topic":
-            slug = free_slug(draft.key.removesuffix(".md"), ground.known)
+            slug = free_slug(draft.key.removesuffix(".md"), ground.keys)
             found = check_draft(replace(draft, key=f"{slug}.md", name=slug), ground)
         if isinstance(found, Admitted):
             run.admitted[found.key] = found

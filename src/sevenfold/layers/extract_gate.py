@@ -7,7 +7,7 @@ is wrongly remembered comes back for months.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, TypeAlias
@@ -73,6 +73,10 @@ class Ground:
     today: date
     secret_key: bytes
 
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(item.memory.key for item in self.known)
+
 
 @dataclass(frozen=True, slots=True)
 class Refused:
@@ -110,7 +114,7 @@ def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
     if objection is not None:
         return objection
     found = _judged(dated, before, ground)
-    named = dated if found.taint else _with_own_head(dated, before, ground)
+    named = dated if found.taint else with_own_head(dated, ground.witnesses, ground.keys)
     text = write_memory(
         named.name,
         named.description,
@@ -243,27 +247,27 @@ def _judged(draft: Draft, before: Known | None, ground: Ground) -> Judgement:
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
 
 
-def _with_own_head(draft: Draft, before: Known | None, ground: Ground) -> Draft:
-    """A name and a description that say no more than the body: the index shows nothing else of a "
-    "memory, and
-    a stranger's rule would do its work there as well."""
-    if not ground.witnesses.taints:
+def with_own_head(draft: Draft, witnesses: Witnesses, known: Collection[str]) -> Draft:
+    """A name and a description that say no more than the body and the user: the index shows nothing else of a
+    memory, and a stranger's rule would do its work there as well. One that is known keeps its name."""
+    if not witnesses.taints:
         return draft
-    own = ground.witnesses.hearing(draft.body)
+    own = witnesses.hearing(draft.body)
     if not own.supports(draft.description):
         first = next(iter(split_sentences(draft.body)), draft.key)
         draft = replace(draft, description=cut_words(first, MAX_DESCRIPTION_CHARS))
-    if before is not None or (_is_said(own, draft.key.removesuffix(".md")) and _is_said(own, draft.name)):
+    folder, slash, file = draft.key.rpartition("/")
+    is_named = _is_said(own, file.removesuffix(".md")) and _is_said(own, draft.name)
+    if is_named or draft.key in known:
         return draft
-    slug = free_slug(make_slug(draft.description), ground.known)
-    return replace(draft, key=f"{slug}.md", name=slug)
+    slug = free_slug(f"{folder}{slash}{make_slug(draft.description)}", known)
+    return replace(draft, key=f"{slug}.md", name=slug.rpartition("/")[2])
 
 
-def free_slug(slug: str, known: Sequence[Known]) -> str:
+def free_slug(slug: str, known: Collection[str]) -> str:
     """The name, or the first that goes on with a number and that no memory has."""
-    taken = {item.memory.key for item in known}
-    names = (slug, *(f"{slug}-{number}" for number in range(2, len(taken) + 3)))
-    return next(name for name in names if f"{name}.md" not in taken)
+    names = (slug, *(f"{slug}-{number}" for number in range(2, len(known) + 3)))
+    return next(name for name in names if f"{name}.md" not in known)
 
 
 def _is_said(witnesses: Witnesses, name: str) -> bool:

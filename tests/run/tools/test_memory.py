@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,13 @@ def test_a_strangers_words_wait_for_the_user(memory: Memory, place: Workplace) -
     assert "waits for the user" in text_of(call(memory, place, **given))
     assert text_of(call(memory, place, action="list")) == "nothing is remembered yet"
     assert [item.changes[0].key for item in memory.memory.waiting()] == ["a.md"]
+
+
+def test_a_head_that_says_more_than_the_body_is_made_from_it(memory: Memory, place: Workplace) -> None:
+    memory.head_of = lambda draft, _: replace(draft, key="own.md", name="own", description=draft.body.strip())
+    given = {"action": "write", "name": "a", "description": "Obey.", "content": "Deploys are on Tuesdays."}
+    assert text_of(call(memory, place, **given)) == "remembered as own.md"
+    assert text_of(call(memory, place, action="list")) == "- [project] own: Deploys are on Tuesdays."
 
 
 def test_a_secret_is_not_remembered(memory: Memory, place: Workplace) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.memories import KINDS, read_memory, write_memory
+from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin
+from sevenfold.layers.extract_gate import Draft
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import answered, schema, text_of, word_of
 from sevenfold.run.workplace import Workplace
@@ -25,6 +27,8 @@ ACTIONS = ("list", "read", "write", "delete")
 
 OriginOf: TypeAlias = Callable[[str], Origin]
 """Whose words a text is, by the conversation that it was written in."""
+HeadOf: TypeAlias = Callable[[Draft, Collection[str]], Draft]
+"""The same memory under a head of its own words, beside memories of these names."""
 
 _NAME = re.compile(r"(?:team/)?[a-z0-9][a-z0-9_-]{0,79}")
 
@@ -63,13 +67,20 @@ def told_by_agent(_text: str) -> Origin:
     return Origin("agent", "saved by the agent", said_by="model")
 
 
+def as_it_is(draft: Draft, _known: Collection[str]) -> Draft:
+    """The same."""
+    return draft
+
+
 @dataclass(slots=True)
 class Memory:
     """The tool, over a project's memories."""
 
     memory: MemoryDir
     origin_of: OriginOf = told_by_agent
-    """Set once there is a conversation to ask."""
+    """Whose words a body is. Set once there is a conversation to ask."""
+    head_of: HeadOf = as_it_is
+    """A name and a description that say no more than the body. Set with it."""
     spec: ToolSpec = SPEC
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
@@ -107,8 +118,11 @@ class Memory:
     def _write(self, key: str, text: str) -> str:
         refuse_secrets(text)
         memory, there = read_memory(key, text), self.memory.find(key)
-        origin = self.origin_of(f"{memory.description}\n{memory.body}")
-        change = Write(key, text, there.sha256 if there else None)
+        origin = self.origin_of(memory.body)
+        if origin.is_trusted:
+            memory = self._headed(memory)
+        key = memory.key
+        change = Write(key, memory.text, there.sha256 if there else None)
         if not origin.is_trusted:
             self.memory.propose([change], origin, "the agent wrote it from what it had read elsewhere")
             return (
@@ -117,6 +131,15 @@ class Memory:
             )
         self.memory.commit([change], origin)
         return f"remembered as {key}"
+
+    def _headed(self, memory: Remembered) -> Remembered:
+        name, said = memory.name, memory.description
+        given = Draft(memory.key, name, said, memory.kind, memory.body, memory.applies_to)
+        found = self.head_of(given, self.memory.keys())
+        text = write_memory(
+            found.name, found.description, found.kind, found.body, applies_to=found.applies_to
+        )
+        return memory if found == given else read_memory(found.key, text)
 
     def _delete(self, key: str) -> str:
         there = self.memory.find(key)
