@@ -33,7 +33,7 @@ def ground(*there: Known, said: str = "", foreign: str = "", told: str = "") -> 
     if foreign:
         use = ToolUse(ToolUseId("u"), "read", JsonObject({"file_path": "x"}))
         history += [Message("assistant", (use,)), Message("user", (ToolResult(use.id, foreign),))]
-    return Ground(Witnesses(split_passages(history)), there, lambda _text: there, DAY, b"0123456789abcdef")
+    return Ground(Witnesses(split_passages(history)), there, lambda _text: there, DAY)
 
 
 def refused(draft: Draft, where: Ground) -> Refused:

@@ -6,7 +6,6 @@ waits outside of it until a person agrees (SPEC F14).
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -85,8 +84,6 @@ class ExtractionWriter:
         self._clock, self._emit = clock or SystemClock(), emit
         self._shelf = Shelf(places.memory)
         self._record: ExtractionRecord | None = None
-        # Fingerprints are shown to nobody here, so that no key need be kept.
-        self._secret_key = secrets.token_bytes(16)
 
     async def turn_ended(self, heard: Heard) -> None:
         """Look through what was said since the last time, if that is due."""
@@ -129,7 +126,6 @@ class ExtractionWriter:
             self._shelf.known,
             self._shelf.near,
             self._clock.now().astimezone().date(),
-            self._secret_key,
         )
         if tools is not None:
             try:

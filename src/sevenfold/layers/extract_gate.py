@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, TypeAlias
 
+from sevenfold.core.errors import InputError
 from sevenfold.core.memories import KINDS, Memory, write_memory
+from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, join_taint
-from sevenfold.core.secrets import WHY, find_secrets
 from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.extract_unsaved import UNSAVED, UnsavedRule, without_code
 from sevenfold.layers.memory_facts import NEGATION, Fact, covers, read_fact, split_facts
@@ -71,7 +72,6 @@ class Ground:
     known: Sequence[Known]
     near: Near
     today: date
-    secret_key: bytes
 
     @property
     def keys(self) -> frozenset[str]:
@@ -107,7 +107,7 @@ def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
     objection = (
         _misshapen(dated)
         or _unsaved(dated)
-        or _secret(dated, ground.secret_key)
+        or _secret(dated)
         or _known(dated, before, ground)
         or _recalled(dated, before, ground.witnesses)
     )
@@ -157,15 +157,12 @@ def _unsaved(draft: Draft) -> Refused | None:
     return None
 
 
-def _secret(draft: Draft, key: bytes) -> Refused | None:
-    text = "\n".join((draft.name, draft.description, *draft.applies_to, draft.body))
-    found = find_secrets(text, key=key)
-    if found.is_clean:
-        return None
-    if found.findings:
-        rules = ", ".join(sorted({finding.rule for finding in found.findings}))
-        return Refused(draft.key, "secret", f"it holds a secret ({rules}); write where it is kept instead")
-    return Refused(draft.key, "secret", WHY[found.refusal or "too much work"])
+def _secret(draft: Draft) -> Refused | None:
+    try:
+        refuse_secrets("\n".join((draft.name, draft.description, *draft.applies_to, draft.body)))
+    except InputError as error:
+        return Refused(draft.key, "secret", str(error))
+    return None
 
 
 def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None:
