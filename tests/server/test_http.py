@@ -203,7 +203,8 @@ def test_requests_without_a_repository_or_with_a_strange_one(live: Live, team: T
     assert live.ask("GET", MEMORY, team.token).status_code == 400
     for repo in ("nothing", "../x", "a\0b", "Ä", "x" * 1000):
         assert live.ask("GET", MEMORY, team.token, repo=repo).status_code == 404
-    assert live.ask("GET", MEMORY, team.token, repo=team.repo, view="all").status_code == 400
+    for view in ("all", ""):
+        assert live.ask("GET", MEMORY, team.token, repo=team.repo, view=view).status_code == 400
 
 
 def test_paths_and_methods_that_are_not_there_are_told_in_the_same_shape(live: Live) -> None:

@@ -34,8 +34,8 @@ from sevenfold.sync.protocol import (
 
 async def read_memory(desk: Desk, call: Call) -> Answer:
     who, repo = call.who, RepoId(call.repo)
-    view = call.query.get("view", "")
-    if view not in ("", "hashes"):
+    view = call.query.get("view")
+    if view not in (None, "hashes"):
         raise Refusal(
             400, "bad request", f"there is no view {view[:40]!r}", "leave it out, or ask for view=hashes"
         )
