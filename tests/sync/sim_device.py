@@ -70,6 +70,7 @@ class SimFiles:
 
     async def write(self, changes: Sequence[FileChange]) -> bool:
         await PAUSE
+        assert len({change.key for change in changes}) == len(changes), "a file is changed twice at once"
         if not self.is_as_compared(changes):
             return False
         for change in changes:

@@ -73,6 +73,35 @@ def test_changes_that_do_not_merge_are_kept_beside_each_other_on_both(ada: Lapto
     assert not ada.memory.read(f"{TEAM}{event.copy}").is_trusted
 
 
+def test_two_who_wrote_the_same_make_one_copy_of_it(office: Office, ada: Laptop, bob: Laptop) -> None:
+    carol = office.laptop("carol")
+    ada.write(KEY, "one\n")
+    sync(ada, bob, carol)
+    ada.write(KEY, "from ada\n")
+    for laptop in (bob, carol):
+        laptop.write(KEY, "from the same hand\n")
+    sync(ada, bob, carol, ada)
+    assert ada.texts() == bob.texts() == carol.texts()
+    assert sorted(ada.texts().values()) == ["from ada\n", "from the same hand\n"]
+
+
+def test_a_copy_that_somebody_has_changed_meanwhile_is_left_to_them(
+    office: Office, ada: Laptop, bob: Laptop
+) -> None:
+    carol = office.laptop("carol")
+    ada.write(KEY, "one\n")
+    sync(ada, bob, carol)
+    ada.write(KEY, "from ada\n")
+    for laptop in (bob, carol):
+        laptop.write(KEY, "from the same hand\n")
+    sync(ada, bob)
+    (copy,) = set(bob.texts()) - {KEY}
+    bob.write(copy, "edited\n")
+    sync(bob, carol, bob)
+    assert carol.texts() == bob.texts()
+    assert sorted(bob.texts().values()) == ["edited\n", "from ada\n", "from the same hand\n"]
+
+
 def test_a_deletion_reaches_the_other_and_a_file_removed_by_hand_comes_back(ada: Laptop, bob: Laptop) -> None:
     ada.write(KEY, "one\n")
     ada.write("other.md", "two\n")

@@ -146,16 +146,19 @@ class Exchange:
         """Files as the plan wants them. Where one has changed meanwhile, none is touched: plan again."""
         work = {key: step for key, step in plan.items() if isinstance(step, Take | Drop | Meet)}
         bodies = await self._bodies({key: step.entry for key, step in work.items()})
-        drafts = [
-            await self._draft(state, here, key, step, bodies)
-            for key, step in work.items()
-            if step.entry.checksum is None or step.entry.checksum in bodies
-        ]
+        drafts = _compatible(
+            [
+                await self._draft(state, here, key, step, bodies)
+                for key, step in work.items()
+                if step.entry.checksum is None or step.entry.checksum in bodies
+            ]
+        )
         if not drafts:
             return state
         entries = {draft.key: draft.entry for draft in drafts}
+        changes = {change.key: change for draft in drafts for change in draft.changes}
         state = await self._written(replace(state, incoming=entries))
-        if not await self._files.write([change for draft in drafts for change in draft.changes]):
+        if not await self._files.write(list(changes.values())):
             return state
         for draft in drafts:
             self._note(draft)
@@ -307,3 +310,17 @@ class _Draft:
     is_merged: bool = False
     copy: TeamKey | None = None
     kept: str = ""
+
+
+def _compatible(drafts: Sequence[_Draft]) -> list[_Draft]:
+    """Without those that want another text in a file than one before them; their turn comes.
+
+    Somebody who wrote the same as we did may have sent the same copy: then both want the same text there.
+    """
+    wanted: dict[TeamKey, str | None] = {}
+    fitting: list[_Draft] = []
+    for draft in drafts:
+        if all(wanted.get(change.key, change.text) == change.text for change in draft.changes):
+            wanted |= {change.key: change.text for change in draft.changes}
+            fitting.append(draft)
+    return fitting
