@@ -26,8 +26,8 @@ from sevenfold.store.memory_changes import Stored
 FOLDER, FILE = "recall", "texts.db"
 """Below a project's control folder."""
 
-EMBEDDED_AT_ONCE = 64
-"""Texts between two looks at whether to go on: about a second of work."""
+EMBEDDED_AT_ONCE = 16
+"""Texts between two looks at whether to go on: less than a second of work."""
 
 LONG_QUESTION = 2_000
 """Characters. What a prompt is about stands at its beginning or at its end; between is what was pasted, and
