@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -68,7 +69,9 @@ def _run(kind: str, victim: str, url: str, folder: Path, kills: int, cluster: Lo
         lost = asyncio.run(_count_lost(server.port, tenant, record))
     finally:
         server.end()
-    return Killed(victim, kind, kills, record.acknowledged, lost, round(slowest, 2))
+    found = Killed(victim, kind, kills, record.acknowledged, lost, round(slowest, 2))
+    print(found, file=sys.stderr, flush=True)  # the next may take minutes
+    return found
 
 
 async def _load(port: int, tenant: Tenant, record: _Record, restart: Callable[[], None], kills: int) -> float:

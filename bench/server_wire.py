@@ -138,7 +138,7 @@ async def push(laptop: Laptop, repo: str, key: str, text: str, tally: Tally) -> 
         try:
             reply = await laptop.ask("POST", f"{MEMORY}/{path}?repo={repo}", body)
         except OSError:
-            await asyncio.sleep(WAIT_SECONDS * 2**attempt)
+            await asyncio.sleep(min(1.0, WAIT_SECONDS * 2**attempt))
             continue
         if reply.status == 200 and is_sent:
             tally.done += 1

@@ -47,19 +47,24 @@ class LocalPostgres:
         return f"postgresql://{user}@/{database}?host={self.place}"
 
     def start(self) -> None:
+        """Again and again, if need be: after a kill, a child just born may still hold the memory."""
+        ends = time.monotonic() + WAIT_SECONDS
+        while not self._is_ready():
+            assert time.monotonic() < ends, (self.place / "log").read_text(encoding="utf-8")[-5_000:]
+            if self._process is None or self._process.poll() is not None:
+                self._process = self._launch()
+            time.sleep(0.05)
+
+    def _launch(self) -> subprocess.Popen[bytes]:
         fast = () if self._durable else ("-c", "fsync=off", "-c", "synchronous_commit=off")
         with (self.place / "log").open("ab") as log:
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 [self._programs / "postgres", "-D", "data", "-k", self.place, "-h", "", *fast],
                 cwd=self.place,
                 user=self._user,
                 stdout=log,
                 stderr=log,
             )
-        ends = time.monotonic() + WAIT_SECONDS
-        while not self._is_ready():
-            assert time.monotonic() < ends, (self.place / "log").read_text(encoding="utf-8")
-            time.sleep(0.05)
 
     @property
     def pid(self) -> int:
@@ -105,7 +110,9 @@ class LocalPostgres:
 
     def _is_ready(self) -> bool:
         asked = subprocess.run(
-            [self._programs / "pg_isready", "-q", "-h", self.place], check=False, capture_output=True
+            [self._programs / "pg_isready", "-q", "-h", self.place, "-U", "postgres"],
+            check=False,
+            capture_output=True,
         )
         return asked.returncode == 0
 
