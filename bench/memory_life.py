@@ -47,6 +47,8 @@ SESSIONS = 500
 BETWEEN = timedelta(hours=3)
 INDEX_LINES, INDEX_BYTES = 200, 25_000
 BAR_DUPLICATES = 0.01
+EVERY = 10
+"""Sessions between two counts of duplicates, which compare all memories with all."""
 GRAM, NEAR = 5, 0.8
 """Two texts are near duplicates if they share four fifths of their runs of five letters, and all numbers."""
 
@@ -59,7 +61,7 @@ class Lived:
     near: int = 0
     """Memories that have a duplicate, exact or near, that came before them."""
     worst_share: float = 0.0
-    """Of duplicates, after any session of the second half."""
+    """Of duplicates, after every tenth session of the second half."""
     index_lines: int = 0
     index_bytes: int = 0
     index_faults: list[str] = field(default_factory=list[str])
@@ -127,7 +129,7 @@ class Life:
         async with AsyncAnthropic(api_key="life", base_url=url, http_client=http) as client:
             for number in range(sessions):
                 await self._session(AnthropicProvider(client))
-                self._look(is_late=number >= sessions // 2)
+                self._look(counts=number >= sessions // 2 and number % EVERY == 0)
                 self.clock.pass_time(BETWEEN)
         self.found.sessions, self.found.seconds = sessions, time.monotonic() - started
         self._judge()
@@ -156,12 +158,12 @@ class Life:
         for path in self.home.glob(f".sevenfold/projects/*/sessions/{session}.jsonl"):
             os.utime(path, (now, now))
 
-    def _look(self, *, is_late: bool) -> None:
+    def _look(self, *, counts: bool) -> None:
         """What must hold after every session."""
         found = self.found
         with self._open() as memory:
             index, newest = memory.index_text(), memory.scan(1)
-            texts = [item.memory for item in memory.scan(None)] if is_late else []
+            texts = [item.memory for item in memory.scan(None)] if counts else []
         found.index_lines = max(found.index_lines, len(index.text.splitlines()))
         found.index_bytes = max(found.index_bytes, len(index.text.encode()))
         if index.cut_lines or found.index_lines > INDEX_LINES or found.index_bytes > INDEX_BYTES:
