@@ -42,6 +42,7 @@ from sevenfold.sync.protocol import (
     Checksum,
     Commit,
     Entry,
+    Outcome,
     TeamKey,
     checksum_of,
     commit_id,
@@ -107,18 +108,26 @@ class Exchange:
         return self._report
 
     async def _with_pending_known(self, state: SyncState) -> SyncState:
-        """What became of a commit whose answer never came: the same one again has the same answer."""
-        if state.pending is None:
+        """What became of a commit whose answer never came: the same one again has the same answer.
+
+        Texts that it lacks are sent too: given up, it might still arrive late, and be applied then.
+        """
+        pending = state.pending
+        if pending is None:
             return state
         try:
-            outcome = await self._remote.push_commit(state.pending)
+            outcome = await self._remote.push_commit(pending)
+            if isinstance(outcome, Missing):
+                texts = [await self._files.body(checksum) for checksum in outcome.checksums]
+                outcome = await self._completed(
+                    pending, outcome, [text for text in texts if text is not None]
+                )
         except TeamRefused as error:
             if not error.was_never_applied:
                 raise
             outcome = None
-        return await self._written(
-            after_answer(state, state.pending, outcome if isinstance(outcome, Applied) else None)
-        )
+        applied = outcome if isinstance(outcome, Applied) else None
+        return await self._written(after_answer(state, pending, applied))
 
     async def _with_listing(self, state: SyncState) -> SyncState:
         listing = await self._remote.pull_entries(state.etag)
@@ -254,8 +263,8 @@ class Exchange:
         try:
             outcome = await self._remote.push_commit(commit)
             if isinstance(outcome, Missing):
-                await self._push_texts(outcome, [here[one.key].text for one in changes if one.checksum])
-                outcome = await self._remote.push_commit(commit)
+                texts = [here[one.key].text for one in changes if one.checksum]
+                outcome = await self._completed(commit, outcome, texts)
         except TeamRefused as error:
             if not error.was_never_applied:
                 raise
@@ -273,10 +282,12 @@ class Exchange:
             return state
         return await self._with_listing(state)
 
-    async def _push_texts(self, missing: Missing, texts: Sequence[str]) -> None:
+    async def _completed(self, commit: Commit, missing: Missing, texts: Sequence[str]) -> Outcome | Missing:
+        """A commit again, with the texts that it lacked."""
         wanted = set(missing.checksums)
         for batch in split_batches([text for text in texts if checksum_of(text) in wanted]):
             await self._remote.push_bodies(batch)
+        return await self._remote.push_commit(commit)
 
     async def _written(self, state: SyncState) -> SyncState:
         if state is not self._saved:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sevenfold.core.errors import InputError, LockBusy
 from sevenfold.sync.ports import FileChange, Files, Ledger
 from sevenfold.sync.protocol import TeamKey
+from sevenfold.sync.state import with_files_known
 
 _TRIES = 3
 
@@ -17,13 +18,15 @@ async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
     In this order, because a file that is there beside the wish has been written since, and stays.
     """
     for _ in range(_TRIES):
-        mine = (await files.scan()).get(key)
+        here = await files.scan()
+        mine = here.get(key)
         if mine is None:
             raise InputError(f"there is no {key!r} in the team's folder; `sevenfold team status` lists it")
         if mine.hold:
             raise InputError(f"{key!r} is not deleted: {mine.hold}")
+        # While the file is there it tells what it comes from, if an exchange was cut off.
+        state = with_files_known(await ledger.read(), here)
         if await files.write([FileChange(key, mine.checksum, None)]):
-            state = await ledger.read()
             await ledger.write(replace(state, doomed={**state.doomed, key: mine.checksum}))
             return
     raise LockBusy(f"{key!r} keeps changing, and was not deleted; try again")

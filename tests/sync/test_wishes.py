@@ -1,0 +1,81 @@
+"""Deleting for all, and commits that come late: steps in an order that a schedule seldom has."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from random import Random
+from typing import TypeVar
+
+import pytest
+
+from sevenfold.core.errors import InputError, TeamOffline
+from sevenfold.sync.protocol import Applied, Entry, TeamKey, checksum_of
+from sevenfold.sync.state import SyncState
+from sevenfold.sync.wishes import delete_for_all
+from tests.sync.sim_device import Chronicle, Device
+from tests.sync.sim_server import Network, SimServer
+
+T = TypeVar("T")
+A = TeamKey("a.md")
+ONE = checksum_of("one\n")
+
+
+class Leaky(Network):
+    """Texts get lost on the way; what is small arrives."""
+
+    async def push_bodies(self, texts: Sequence[str]) -> None:
+        raise TeamOffline(f"{len(texts)} texts are lost on the way")
+
+
+def run(work: Coroutine[object, object, T]) -> T:
+    while True:
+        try:
+            work.send(None)
+        except StopIteration as end:
+            return end.value
+
+
+def device(server: SimServer, name: str = "laptop") -> Device:
+    return Device(name, Network(server, Random(1), [], is_quiet=True), Chronicle(), Random(1))
+
+
+def exchange(*devices: Device) -> None:
+    for each in devices:
+        each.start()
+        each.finish()
+
+
+def test_a_file_that_a_cut_off_pull_has_written_can_be_deleted_for_all() -> None:
+    server = SimServer()
+    ada, bob = device(server, "ada"), device(server, "bob")
+    ada.files.put(A, "one\n")
+    exchange(ada)
+    bob.files.put(A, "one\n")
+    bob.ledger.state = SyncState("bob", incoming={A: Entry(1, ONE)})
+    run(delete_for_all(A, bob.files, bob.ledger))
+    assert bob.ledger.state.bases == {A: Entry(1, ONE)}
+    bob.files.put(A, "two\n")
+    exchange(bob, ada)
+    assert server.texts() == ada.files.texts == {A: "two\n"}, "what was deleted is not kept beside it"
+
+
+def test_a_commit_that_lacked_its_texts_is_completed_and_not_given_up() -> None:
+    server = SimServer()
+    ada = device(server)
+    ada.files.put(A, "one\n")
+
+    ada.network = Leaky(server, Random(1), [], is_quiet=True)
+    exchange(ada)
+    pending = ada.ledger.state.pending
+    assert pending is not None
+    ada.network = Network(server, Random(1), [], is_quiet=True)
+    run(delete_for_all(A, ada.files, ada.ledger))
+    exchange(ada)
+    assert isinstance(server.commit(pending), Applied), "late, it is an old answer and no new change"
+    assert server.entries == {A: Entry(2, None)}
+
+
+def test_a_file_that_is_not_there_cannot_be_deleted() -> None:
+    ada = device(SimServer())
+    with pytest.raises(InputError, match=r"no 'a\.md'"):
+        run(delete_for_all(A, ada.files, ada.ledger))
