@@ -14,6 +14,7 @@ from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.memory_import import read_folder, write_folder
 from sevenfold.store.memory_place import claude_memory
+from sevenfold.store.project import Project
 from tests.store.memories import Ground, files, index, put
 
 NESTED = "---\nname: deploys\nmetadata:\n  node_type: memory\n  type: project\n---\nNever on Fridays.\n"
@@ -75,7 +76,7 @@ def test_claude_codes_folder_is_used_in_place(tmp_path: Path) -> None:
     root = tmp_path / "work" / "my.app"
     (root / ".git").mkdir(parents=True)
     folder = claude_memory(root, tmp_path / "home")
-    assert folder.parent.name == str(root).replace("/", "-").replace(".", "-")
+    assert folder.parent.name == "".join(mark if mark.isalnum() else "-" for mark in str(root))
     folder.mkdir(parents=True)
     (folder / "deploys.md").write_text(NESTED)
     (folder / INDEX).write_text("- [Deploys](deploys.md) — frozen on Fridays\n")
@@ -84,6 +85,29 @@ def test_claude_codes_folder_is_used_in_place(tmp_path: Path) -> None:
         assert memory.keys() == ("deploys.md",)
         put(memory, "a.md", "A\n")
         assert index(memory) == "- [Deploys](deploys.md) — frozen on Fridays\n- [a](a.md) — A\n"
+
+
+def test_claude_codes_folder_is_named_by_letters_and_digits_alone() -> None:
+    folder = claude_memory(Path("/work/my_app (2)/größe.v1"), Path("/home/ada"))
+    assert folder == Path("/home/ada/.claude/projects/-work-my-app--2--gr--e-v1/memory")
+
+
+def test_a_path_too_long_for_its_name_there_is_not_guessed_and_may_be_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / ("a" * 120) / ("b" * 120)
+    (root / ".git").mkdir(parents=True)
+    with pytest.raises(ProjectError, match="too long for its folder"):
+        MemoryDir.for_project(root, environ=environ(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    beginning = "".join(mark if mark.isalnum() else "-" for mark in str(root))[:200]
+    folders = tmp_path / "home" / ".claude" / "projects"
+    with Project.open(
+        root, home=tmp_path / "ours", memory_dir=folders / f"{beginning}-1x2y" / "memory"
+    ) as found:
+        assert found.memory.path == folders / f"{beginning}-1x2y" / "memory"
+    with pytest.raises(ProjectError, match="holds keys or settings"):
+        Project.open(root, home=tmp_path / "ours", memory_dir=folders / "-another" / "memory")
 
 
 def test_two_projects_that_share_a_name_there_do_not_share_memories(tmp_path: Path) -> None:

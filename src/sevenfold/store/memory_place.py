@@ -33,6 +33,9 @@ _TEMPORARY = ("/var/tmp", "/var/folders")
 _SECRET = (".aws", ".azure", ".config", ".docker", ".gnupg", ".kube", ".password-store", ".ssh")
 """What a home folder hides may be a link: these are refused where it leads to as well."""
 
+_CLAUDE_CHARS = 200
+"""Of a path, in the name of a folder of Claude Code's; a longer one is cut, and a hash of its own follows."""
+
 _OURS = (".sevenfold", ".config/sevenfold", ".local/share/sevenfold")
 _EXPECTED = frozenset(["logs", "team", FACE, CLAIM, ".DS_Store"])
 
@@ -43,7 +46,7 @@ def open_own(path: Path, root: Path, projects: Path, disk: Disk, patience: Patie
     `projects` is where projects have their own folders, which are nobody else's memory.
     """
     # Hidden, as all of that agent's files are, and meant for memories all the same.
-    if path != claude_memory(root, path.parents[3] if len(path.parts) > 4 else path):
+    if not _is_claudes(path, root):
         _refuse_place(path, projects)
     return _claimed(Folder.open(path, create=True, disk=disk, own=OWN, patience=patience), root)
 
@@ -64,11 +67,31 @@ def open_among(
 
 
 def claude_memory(root: Path, user_home: Path) -> Path:
-    """Where Claude Code keeps the memories of a project: by its path, with `-` for `/` and `.`.
+    """Where Claude Code keeps the memories of a project: by its path, `-` for all but letters and digits.
 
-    That name is not one project's alone, so the folder is claimed as any other is.
+    That name is not one project's alone, so the folder is claimed as any other is. `ProjectError` for a path
+    so long that the name ends in a hash of Claude Code's own.
     """
-    return user_home / ".claude" / "projects" / re.sub(r"[/.]", "-", str(root)) / "memory"
+    named = _claude_name(root)
+    if len(named) > _CLAUDE_CHARS:
+        raise ProjectError(
+            f"{root} is too long for its folder of Claude Code's to be known by name; look for "
+            f"{user_home}/.claude/projects/{named[:_CLAUDE_CHARS]}-…/memory and say it as places.memory_dir"
+        )
+    return user_home / ".claude" / "projects" / named / "memory"
+
+
+def _claude_name(root: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "-", str(root))
+
+
+def _is_claudes(path: Path, root: Path) -> bool:
+    """Whether this is where Claude Code has the memories of a project, in whoever's home."""
+    named = _claude_name(root)
+    *around, found, last = path.parts[-4:]
+    if (*around, last) != (".claude", "projects", "memory"):
+        return False
+    return found == named if len(named) <= _CLAUDE_CHARS else found.startswith(f"{named[:_CLAUDE_CHARS]}-")
 
 
 def _claimed(folder: Folder, root: Path) -> Folder:
