@@ -18,10 +18,10 @@ def saved(description: str, content: str) -> dict[str, object]:
     return {"action": "write", "name": "deploys", "description": description, "content": content}
 
 
-async def save(home: Path, said: str, given: dict[str, object]) -> None:
+async def save(home: Path, said: str, given: dict[str, object], tool: str = "memory") -> None:
     """A page was read, the user says something, and the agent saves."""
     settings = {"extraction": {"enabled": False}}
-    with ScriptedProvider([say(calls={"memory": given}), say("Done.")]) as models:
+    with ScriptedProvider([say(calls={tool: given}), say("Done.")]) as models:
         agent = await Shop(home, models).open(tools=None, settings=settings, mode="bypass")
         use = ToolUse(ToolUseId("u1"), "web_fetch", JsonObject({"url": "https://x.example"}))
         history = agent.session.history
@@ -56,3 +56,48 @@ def test_a_pages_words_do_not_come_in_as_a_description(tmp_path: Path) -> None:
     with memories(tmp_path) as memory:
         assert "review" not in memory.index_text().text
         assert len(memory.scan()) == 1
+
+
+PLAIN = "---\nname: deploys\ndescription: Deploys happen on Tuesdays only.\ntype: project\n---\n\n{}\n"
+
+
+async def write_file(home: Path, said: str, text: str, name: str = "deploys.md") -> None:
+    """The same by way of a file."""
+    path = str(memory_path(home) / name)
+    await save(home, said, {"file_path": path, "content": text}, tool="write")
+
+
+def memory_path(home: Path) -> Path:
+    with memories(home) as memory:
+        return memory.path
+
+
+def test_a_file_written_among_the_memories_is_the_agents_and_no_outside_edit(tmp_path: Path) -> None:
+    said = "Remember that deploys happen on Tuesdays only."
+    asyncio.run(write_file(tmp_path, said, PLAIN.format("Deploys happen on Tuesdays only.")))
+    with memories(tmp_path) as memory:
+        (stored,) = memory.scan()
+        assert memory.waiting() == ()
+    assert (stored.origin.who, stored.origin.said_by, stored.is_trusted) == ("agent", "user", True)
+
+
+def test_a_pages_words_in_a_file_among_the_memories_wait_as_the_agents(tmp_path: Path) -> None:
+    asyncio.run(write_file(tmp_path, "Remember what matters.", PLAIN.format(PAGE)))
+    with memories(tmp_path) as memory:
+        assert memory.scan() == ()
+        (waiting,) = memory.waiting()
+    assert (waiting.origin.who, waiting.origin.taint) == ("agent", {"web"})
+
+
+def test_a_pages_words_in_the_head_of_such_a_file_wait_too(tmp_path: Path) -> None:
+    said = "Remember that deploys happen on Tuesdays only."
+    text = PLAIN.format("Deploys happen on Tuesdays only.").replace("name: deploys", f"name: {PAGE}")
+    asyncio.run(write_file(tmp_path, said, text))
+    with memories(tmp_path) as memory:
+        assert (memory.scan(), len(memory.waiting())) == ((), 1)
+
+
+def test_what_is_no_memory_is_written_and_left_alone(tmp_path: Path) -> None:
+    asyncio.run(write_file(tmp_path, "Write that down.", "x", name="table.csv"))
+    with memories(tmp_path) as memory:
+        assert (memory.keys(), memory.waiting()) == ((), ())

@@ -21,7 +21,7 @@ from sevenfold.agent.local_file import LocalFile
 from sevenfold.agent.members import Child
 from sevenfold.agent.prompt import Surrounds, render_system
 from sevenfold.agent.relay import Relay
-from sevenfold.agent.remembering import judge_saving, tell_waiting
+from sevenfold.agent.remembering import judge_edits, judge_saving, tell_waiting
 from sevenfold.agent.ruling import count_rules, make_rules
 from sevenfold.agent.teamwork import join_team
 from sevenfold.agent.writers import add_doc_writer, add_extraction
@@ -206,6 +206,7 @@ class _Opener:
                 joining.join(agent)
         count_rules(agent, self.ground)
         judge_saving(agent)
+        judge_edits(agent, self.ground.memory)
         if not self.setup.is_child:
             settings = self.ground.settings.of(DocSettings)
             add_doc_writer(agent, settings, self.ground.templates, self.ground.catalog)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -37,6 +37,11 @@ class FileReads:
         return FileReads(dict(self.marks))
 
 
+def nothing_to_say(_path: str) -> str:
+    """For a place where nobody minds which files are changed."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Workplace:
     """What every tool is handed. What only one tool needs is given to that tool when it is made."""
@@ -56,6 +61,9 @@ class Workplace:
     admitted: tuple[str, ...] | None = None
     """Real paths that this one call may touch; None: nobody judged it, and it stays inside the root
     and the session's folder."""
+
+    on_edit: Callable[[str], str] = nothing_to_say
+    """Told of every file that was written or edited, by its real path; the agent reads what it says."""
 
     def clone(self, **changes: Path) -> Workplace:
         """For a fork or an agent: what was read is known there too, and what it reads is not known here."""

@@ -41,6 +41,7 @@ def put_text(real: str, text: str, before: FileState | None, said: str, place: W
     replace_file(real, data, expected=before, max_bytes=MAX_BYTES)
     seen = place.reads.find(real)
     place.reads.note(real, ReadMark(hashlib.sha256(data).hexdigest(), is_whole=seen is None or seen.is_whole))
+    said = " ".join(filter(None, (said, place.on_edit(real))))
     return ToolOutput(said, diff=diff_of(old.text, text, shown_path(real, place)))
 
 
