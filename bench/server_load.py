@@ -123,7 +123,7 @@ class Meter:
     def row(self, scenario: str, kind: str, tally: Tally) -> Row:
         elapsed, cpu = time.perf_counter() - self._began, self._seconds() - self._cpu
         count = max(1, tally.done)
-        return Row(
+        row = Row(
             scenario,
             kind,
             tally.done,
@@ -135,6 +135,8 @@ class Meter:
             tally.refused,
             round(cpu / count * 1000, 3),
         )
+        print(row, file=sys.stderr, flush=True)  # the next may take minutes
+        return row
 
     def _seconds(self) -> float:
         return sum(process.seconds() for process in self._processes)
