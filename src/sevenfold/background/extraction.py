@@ -34,7 +34,7 @@ from sevenfold.layers.extract import (
 )
 from sevenfold.layers.extract_gate import Admitted, Ground
 from sevenfold.layers.extract_topics import Topic
-from sevenfold.layers.taint import Witnesses, split_passages
+from sevenfold.layers.taint import Listener
 from sevenfold.run.fork import ToolRunner
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_changes import Write
@@ -82,7 +82,7 @@ class ExtractionWriter:
     ) -> None:
         self._places, self._settings, self._tools = places, settings, tools
         self._clock, self._emit = clock or SystemClock(), emit
-        self._shelf = Shelf(places.memory)
+        self._shelf, self._listener = Shelf(places.memory), Listener()
         self._record: ExtractionRecord | None = None
 
     async def turn_ended(self, heard: Heard) -> None:
@@ -122,7 +122,7 @@ class ExtractionWriter:
     ) -> Topic:
         await durably(self._shelf.refresh)
         ground = Ground(
-            Witnesses(split_passages(heard.view)),
+            await durably(lambda: self._listener.listen(heard.view)),
             self._shelf.known,
             self._shelf.near,
             self._clock.now().astimezone().date(),
@@ -154,7 +154,7 @@ class ExtractionWriter:
         return desk
 
     async def _publish(self, run: Look, heard: Heard, writer: str) -> None:
-        ids = {spoken.message: spoken.id for spoken in heard.history}
+        ids = {spoken.message: spoken.id for spoken in heard.history} if run.admitted else {}
         own = [item for item in run.admitted.values() if not item.judgement.taint]
         others = [item for item in run.admitted.values() if item.judgement.taint]
 

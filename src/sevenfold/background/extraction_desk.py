@@ -13,7 +13,7 @@ from sevenfold.core.memories import ARCHIVE, LOGS, TEAM, read_memory
 from sevenfold.core.messages import Text, ToolResult, ToolUse
 from sevenfold.layers.extract import WRITERS, render_manifest
 from sevenfold.layers.extract_gate import Admitted, Draft, Ground, Refused, check_draft
-from sevenfold.layers.taint import Passage, Witnesses, taint_of
+from sevenfold.layers.taint import Passage, taint_of
 from sevenfold.run.fork import ToolRunner
 from sevenfold.store.memory_keys import check_memory_key
 from sevenfold.store.offload import durably
@@ -61,8 +61,7 @@ class DraftDesk:
         blocks = content if isinstance(content, tuple) else (Text(content),)
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
         heard = Passage("foreign", text, len(self._ground.witnesses.passages), taint_of(use))
-        witnesses = Witnesses((*self._ground.witnesses.passages, heard))
-        self._ground = replace(self._ground, witnesses=witnesses)
+        self._ground = replace(self._ground, witnesses=self._ground.witnesses.hearing(heard))
 
     def _draft(self, use: ToolUse) -> Draft:
         if use.name == "memory":

@@ -20,7 +20,7 @@ from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.extract_unsaved import UNSAVED, UnsavedRule, without_code
 from sevenfold.layers.memory_facts import NEGATION, Fact, covers, read_fact, split_facts
 from sevenfold.layers.stems import content_stems, cut_words, make_slug, split_sentences
-from sevenfold.layers.taint import Judgement, Witnesses
+from sevenfold.layers.taint import Judgement, Passage, Witnesses
 
 Rule: TypeAlias = (
     UnsavedRule
@@ -249,7 +249,7 @@ def with_own_head(draft: Draft, witnesses: Witnesses, known: Collection[str]) ->
     memory, and a stranger's rule would do its work there as well. One that is known keeps its name."""
     if not witnesses.taints:
         return draft
-    own = witnesses.hearing(draft.body)
+    own = witnesses.hearing(Passage("user", draft.body, -1))
     if not own.supports(draft.description):
         first = next(iter(split_sentences(draft.body)), draft.key)
         draft = replace(draft, description=cut_words(first, MAX_DESCRIPTION_CHARS))

@@ -85,7 +85,12 @@ def split_clauses(sentence: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16_384)
 def content_stems(text: str) -> frozenset[str]:
-    """The stems of the words that carry meaning."""
+    """The stems of the words that carry meaning. Kept: the same few sentences are asked about many times."""
+    return read_stems(text)
+
+
+def read_stems(text: str) -> frozenset[str]:
+    """The same for a text that is looked at once."""
     return frozenset(_stems(plain(text)))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from sevenfold.core.messages import (
@@ -31,6 +30,7 @@ from sevenfold.layers.compact_summary import is_head
 from sevenfold.layers.context_sources import HEADINGS, REMINDER
 from sevenfold.layers.extract_said import is_reported, own_words
 from sevenfold.layers.forks import FORK_MARK
+from sevenfold.layers.line_index import LineIndex, Shown, Source
 from sevenfold.layers.mail import MAIL_MARK
 from sevenfold.layers.stems import (
     content_stems,
@@ -54,8 +54,6 @@ TRACE = 0.4
 """From here on a sentence is likely from this source; below, it could be from any."""
 TOLD = 0.85
 """So near to what the program said that it is the same."""
-MAX_LINES = 4_000
-"""Lines of one foreign text that are compared. Beyond that it is a source all the same."""
 
 _WEB = frozenset({"web_fetch", "web_search", "webfetch", "websearch", "fetch", "browse"})
 _MAIL = frozenset({"send_message", "read_mail", "mail", "inbox"})
@@ -89,9 +87,7 @@ class Judgement:
 
 def split_passages(messages: Sequence[Message]) -> tuple[Passage, ...]:
     """Everything that a model was shown, by whose words it is."""
-    calls = {
-        block.id: block for message in messages for block in message.blocks if isinstance(block, ToolUse)
-    }
+    calls = {key: use for message in messages for key, use in _calls(message).items()}
     return tuple(passage for at, message in enumerate(messages) for passage in _passages(message, at, calls))
 
 
@@ -117,13 +113,23 @@ class Witnesses:
     _units: list[_Unit] = field(default_factory=list[_Unit], init=False)
     _exact: set[str] = field(default_factory=set[str], init=False)
     _words: str = field(default="", init=False)
+    _shown: tuple[LineIndex, ...] = field(default=(), init=False)
+    """What others said; the last is this conversation's own, the ones before belong to what it came from."""
 
     def __post_init__(self) -> None:
-        for passage in self.passages:
+        passages, self.passages, self._shown = self.passages, (), (LineIndex(),)
+        self.add(passages)
+
+    def add(self, passages: Sequence[Passage]) -> None:
+        """Take in what was said since."""
+        self.passages = [*self.passages, *passages]
+        for passage in passages:
             if passage.voice == "user":
                 self._units += _units(passage)
                 self._exact |= exact_words(passage.text)
                 self._words += f"{_squeezed(passage.text)}\n"
+            if passage.taint is not None:
+                self._shown[-1].add(passage.text, Source(passage.taint, passage.voice == "told"))
 
     @property
     def taints(self) -> frozenset[Taint]:
@@ -149,18 +155,22 @@ class Witnesses:
         """Whether the user said this."""
         return self._find_user(sentence) is not None
 
-    def hearing(self, text: str) -> Witnesses:
-        """The same conversation, with this as the user's words too."""
-        return Witnesses((*self.passages, Passage("user", text, -1)))
+    def hearing(self, passage: Passage) -> Witnesses:
+        """The same conversation, with this said too. What was said before is not read again."""
+        heard = Witnesses((passage,))
+        heard.passages = (*self.passages, passage)
+        heard._units = [*self._units, *heard._units]
+        heard._exact |= self._exact
+        heard._words = self._words + heard._words
+        heard._shown = (*self._shown, *heard._shown)
+        return heard
 
     def was_told(self, sentence: str) -> bool:
         """Whether the program said this itself: an instruction file, or a memory that was recalled."""
         stems, negated = content_stems(sentence), is_negated(sentence)
-        told = (line for passage in self.passages if passage.voice == "told" for line in _lines(passage.text))
         return any(
-            line.is_negated == negated and len(stems & line.stems) >= TOLD * len(stems)
-            for line in told
-            if stems
+            shown.source.is_told and shown.is_negated == negated and shown.share >= TOLD
+            for shown in self._find_shown(stems)
         )
 
     def _find_user(self, sentence: str) -> int | None:
@@ -180,7 +190,8 @@ class Witnesses:
         share = len(stems & best.stems) / len(stems) if best else 0.0
         if best is None or share < FLOOR or not self._has_clauses(sentence, best):
             return None
-        nearest = max((shown.share for shown in self._shown(stems, negated)), default=0.0)
+        said = (shown.share for shown in self._find_shown(stems) if shown.is_negated == negated)
+        nearest = max(said, default=0.0)
         return best.at if nearest <= share + LEAD else None
 
     def _has_clauses(self, sentence: str, unit: _Unit) -> bool:
@@ -194,23 +205,34 @@ class Witnesses:
     def _find_strangers(self, sentence: str) -> set[Taint]:
         """From whom a sentence is that is not the user's: who said something like it, else anybody."""
         stems = content_stems(sentence)
-        near: set[Taint] = {shown.taint for shown in self._shown(stems, None) if shown.share >= TRACE}
+        near: set[Taint] = {shown.source.taint for shown in self._find_shown(stems) if shown.share >= TRACE}
         return near or set(self.taints)
 
-    def _shown(self, stems: frozenset[str], negated: bool | None) -> Iterator[_Shown]:
-        """Each foreign line and how much of a sentence is in it."""
-        for passage in self.passages if stems else ():
-            if passage.taint is None:
-                continue
-            for line in _lines(passage.text):
-                if negated is None or line.is_negated == negated:
-                    yield _Shown(passage.taint, len(stems & line.stems) / len(stems))
+    def _find_shown(self, stems: frozenset[str]) -> Iterator[Shown]:
+        """Each line that somebody else said and that has something of a sentence."""
+        return (shown for index in self._shown for shown in index.find(stems))
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    taint: Taint
-    share: float
+class Listener:
+    """Follows one conversation from turn to turn: what was heard before is not read again."""
+
+    def __init__(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._calls: dict[ToolUseId, ToolUse] = {}
+        self._witnesses = Witnesses(())
+
+    def listen(self, messages: Sequence[Message]) -> Witnesses:
+        """The conversation as it is now. Hold it no longer than until the next call: it grows."""
+        view, known = tuple(messages), len(self._messages)
+        if view[:known] != self._messages:
+            # Something was taken out of the view: what cannot be read any more is no witness.
+            self._calls, self._witnesses, known = {}, Witnesses(()), 0
+        for message in view[known:]:
+            self._calls.update(_calls(message))
+        new = enumerate(view[known:], known)
+        self._witnesses.add([said for at, message in new for said in _passages(message, at, self._calls)])
+        self._messages = view
+        return self._witnesses
 
 
 def _units(passage: Passage) -> Iterator[_Unit]:
@@ -222,10 +244,8 @@ def _units(passage: Passage) -> Iterator[_Unit]:
         yield _Unit(content_stems(part), is_negated(part), passage.at)
 
 
-@lru_cache(maxsize=256)
-def _lines(text: str) -> tuple[_Unit, ...]:
-    found = split_sentences(text)[:MAX_LINES]
-    return tuple(_Unit(content_stems(part), is_negated(part), 0) for part in found)
+def _calls(message: Message) -> dict[ToolUseId, ToolUse]:
+    return {block.id: block for block in message.blocks if isinstance(block, ToolUse)}
 
 
 def _passages(message: Message, at: int, calls: Mapping[ToolUseId, ToolUse]) -> Iterator[Passage]:

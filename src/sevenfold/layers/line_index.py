@@ -1,0 +1,79 @@
+"""Lines that a conversation holds, found by the stems in them: whose words a sentence is takes a look-up, not
+a walk through all that was ever read."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sevenfold.core.provenance import Taint
+from sevenfold.layers.stems import is_negated, read_stems, split_sentences
+
+MAX_LINES = 4_000
+"""Lines of one text that are compared. Beyond that it is a source all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who said a line."""
+
+    taint: Taint
+    is_told: bool = False
+    """By the program itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A line and how much of a sentence is in it."""
+
+    source: Source
+    is_negated: bool
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What lines of one source have in common. The lines themselves are kept as numbers: a long conversation
+    has very many."""
+
+    source: Source
+    is_negated: bool
+
+
+class LineIndex:
+    """Lines of one text after another. Each is read once, when somebody first asks."""
+
+    def __init__(self) -> None:
+        self._unread: list[_Text] = []
+        self._kinds: list[_Kind] = []
+        self._lines: dict[str, array[int]] = {}
+
+    def add(self, text: str, source: Source) -> None:
+        self._unread.append(_Text(text, source))
+
+    def find(self, stems: frozenset[str]) -> Iterator[Shown]:
+        """Every line that has one of these stems or more."""
+        self._read()
+        found = Counter[int]()
+        for stem in stems:
+            found.update(self._lines.get(stem, ()))
+        for line, count in found.items():
+            kind = self._kinds[line]
+            yield Shown(kind.source, kind.is_negated, count / len(stems))
+
+    def _read(self) -> None:
+        while self._unread:
+            unread = self._unread.pop()
+            kinds = {no: _Kind(unread.source, no) for no in (False, True)}
+            for line in split_sentences(unread.text)[:MAX_LINES]:
+                for stem in read_stems(line):
+                    self._lines.setdefault(stem, array("I")).append(len(self._kinds))
+                self._kinds.append(kinds[is_negated(line)])
