@@ -11,9 +11,11 @@ from typing import cast
 import pytest
 
 from sevenfold.agent.face.one_shot import OUTPUT_FORMS, OutputForm, Shot, run_once
+from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.usage import Usage
+from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.scripted import ScriptedProvider, Step, say
 from tests.agent.workshop import Plain, Shop
 
@@ -35,6 +37,29 @@ def shoot(folder: Path, steps: Sequence[Step], shot: Shot, max_rounds: int = 9) 
 
     with ScriptedProvider(steps) as models:
         return asyncio.run(tell(models))
+
+
+def test_the_result_comes_last_with_what_was_paid_after_the_turn(tmp_path: Path) -> None:
+    async def tell(models: ScriptedProvider) -> list[str]:
+        agent = await Shop(tmp_path, models, [Plain()]).open()
+
+        async def write(_end: TurnEnd) -> None:
+            await agent.session.run_fork(ForkBrief("notes", "Say more."))
+
+        agent.add_writer("a writer", write)
+        lines: list[str] = []
+        try:
+            await run_once(agent, "Go.", lines.append, Shot("stream-json"), ManualClock())
+        finally:
+            await agent.close()
+        assert parsed(lines)[-1]["total_cost_usd"] == agent.spent_usd
+        return lines
+
+    with ScriptedProvider([say("Hi."), say("More.")]) as models:
+        told = parsed(asyncio.run(tell(models)))
+    events = [line.get("event") for line in told]
+    assert "ForkEnded" in events
+    assert told[-1]["type"] == "result"
 
 
 def parsed(lines: list[str]) -> list[Fields]:

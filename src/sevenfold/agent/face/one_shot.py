@@ -52,6 +52,8 @@ class _Run:
     usage: Usage = NO_USAGE
     denials: list[Fields] = field(default_factory=list[Fields])
     is_over_budget: bool = False
+    is_told: bool = False
+    """The result was written, and is the last line."""
 
     def watch(self, seen: Seen) -> None:
         session = self.agent.session.id
@@ -77,6 +79,7 @@ class _Run:
         self._line(write_init(agent.session.id, str(agent.place.cwd), agent.frame.model, agent.mode, tools))
 
     def end(self, facts: RunFacts) -> None:
+        self.is_told = True
         if self.shot.form == "text":
             self.write(facts.end.text)
         else:
@@ -89,7 +92,7 @@ class _Run:
             self.agent.interrupt()
 
     def _line(self, fields: Fields) -> None:
-        if self.shot.form == "stream-json":
+        if self.shot.form == "stream-json" and not self.is_told:
             self.write(_spelled(fields))
 
 
@@ -105,10 +108,14 @@ async def run_once(
     began, run = clock.uptime(), _Run(agent, shot, write)
     run.begin()
     end = await _interruptible(agent, prompt, run)
+    took = clock.uptime() - began
+    if shot.form != "text":
+        # Whoever reads a bill wants all of it; whoever reads an answer wants it now.
+        await _settle(agent)
     facts = RunFacts(
         end,
         agent.session.id,
-        clock.uptime() - began,
+        took,
         run.usage,
         agent.spent_usd,
         tuple(run.denials),
@@ -127,6 +134,17 @@ async def _interruptible(agent: Agent, prompt: Message | str, run: _Run) -> Turn
     try:
         return await agent.run_turn(prompt, run.watch)
     finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+async def _settle(agent: Agent) -> None:
+    """Wait for what is written after a turn; Ctrl-C ends the waiting."""
+    loop, settling = asyncio.get_running_loop(), asyncio.create_task(agent.settle())
+    loop.add_signal_handler(signal.SIGINT, settling.cancel)
+    try:
+        await asyncio.wait({settling})
+    finally:
+        settling.cancel()
         loop.remove_signal_handler(signal.SIGINT)
 
 
