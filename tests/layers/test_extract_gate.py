@@ -101,6 +101,8 @@ def test_what_is_known_is_not_written_twice() -> None:
             "Backoff of retries is capped at 30 seconds.",
         ),
         ("Push release branches straight to main.", "Never push release branches straight to main."),
+        ("Use `pnpm`, not `npm`.", "Use `npm`, not `pnpm`."),
+        ("Indent with spaces, never with tabs.", "Indent with tabs, never with spaces."),
     ],
 )
 def test_a_contradiction_has_to_take_the_old_ones_place(old: str, new: str) -> None:

@@ -64,6 +64,32 @@ def test_a_number_a_name_or_a_not_that_differs_is_another_fact(said: str, fact: 
     assert not says(said, fact)
 
 
+@pytest.mark.parametrize(
+    ("said", "fact"),
+    [
+        ("Use tabs, not spaces.", "Use spaces, not tabs."),
+        ("Use `pnpm`, not `npm`.", "Use `npm`, not `pnpm`."),
+        ("Retry 5 times after 10 seconds.", "Retry 10 times after 5 seconds."),
+        ("Retry 5 times after 10 seconds.", "Retry 5 times after 5 seconds."),
+        ("Deploy staging before production.", "Deploy production before staging."),
+        ("Move from mysql to postgres.", "Move from postgres to mysql."),
+        ("The API replaces the SDK.", "The SDK replaces the API."),
+        ("Never push to main without a tag.", "Never push a tag without main."),
+    ],
+)
+def test_the_same_words_the_other_way_round_are_another_fact(said: str, fact: str) -> None:
+    assert not says(said, fact)
+    assert not says(fact, said)
+    assert says(said, said)
+
+
+def test_what_was_at_the_end_may_come_first() -> None:
+    assert says(
+        "Do not deploy the billing service on Fridays.", "On Fridays do not deploy the billing service."
+    )
+    assert says("Retry 5 times after 10 seconds.", "After 10 seconds retry 5 times.")
+
+
 def test_strictly_no_word_may_be_missing() -> None:
     said = "The on-call engineer deploys the billing service from main on Thursdays by hand"
     fact = "The on-call engineer deploys the billing service from main on Thursdays manually"

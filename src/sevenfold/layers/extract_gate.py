@@ -18,7 +18,7 @@ from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, join_taint
 from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.extract_unsaved import UNSAVED, UnsavedRule, without_code
-from sevenfold.layers.memory_facts import NEGATION, Fact, covers, read_fact, split_facts
+from sevenfold.layers.memory_facts import NEGATION, Fact, covers, is_turned, read_fact, split_facts
 from sevenfold.layers.stems import content_stems, cut_words, make_slug, split_sentences
 from sevenfold.layers.taint import Judgement, Passage, Witnesses
 
@@ -194,12 +194,12 @@ def is_stated(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
 
 
 def _clash(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
-    """The fact among the old ones that one of the new ones contradicts: the same subject, and another "
-    "number,
-    name or sign."""
+    """The fact among the old ones that one of the new ones contradicts: the same subject, and another number,
+    name or sign, or the same the other way round."""
     for fact in facts:
         for said in old:
-            if _is_same_subject(fact, said) and _differ(fact.hard, said.hard):
+            is_other = _is_same_subject(fact, said) and _differ(fact.hard, said.hard)
+            if is_other or _is_reversed(fact, said):
                 return said
     return None
 
@@ -211,6 +211,10 @@ def _is_same_subject(fact: Fact, said: Fact) -> bool:
         return False
     shared = len(mine & theirs)
     return shared >= LEAST_SUBJECT and shared >= SAME_SUBJECT * max(len(mine), len(theirs))
+
+
+def _is_reversed(fact: Fact, said: Fact) -> bool:
+    return fact.bag == said.bag and fact.hard == said.hard and is_turned(said, fact)
 
 
 def _differ(new: frozenset[str], old: frozenset[str]) -> bool:

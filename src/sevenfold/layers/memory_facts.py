@@ -30,6 +30,9 @@ _HARD = re.compile(r"[\d_/@=]|\w[.:]\w|[a-z][A-Z]|[A-Z]{2}")
 _CODE = re.compile(r"`([^`\n]+)`")
 _NOT = re.compile(r"\b(?:not|no|never|none|without|avoid|stop|cannot|nor|neither)\b|n['’]t\b", re.IGNORECASE)
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_SIDES = re.compile(r"\b(?:from|over|than|into|replaces?|supersedes?)\b", re.IGNORECASE)
+
 NEGATION = "\N{NOT SIGN}"
 """In what must be the same where a fact is negated; twice where it is so again ("never … without")."""
 
@@ -72,6 +75,8 @@ class Fact:
     """What it says, in order, without the small words and most endings."""
     hard: frozenset[str]
     """What must be the same to the letter: numbers, paths, names in code, and whether it is negated."""
+    line: tuple[str, ...] = ()
+    """All of that in its order, and as often as it stands there; but dates, which may stand anywhere."""
     bag: frozenset[str] = field(init=False, repr=False, compare=False)
     """The words without their order."""
 
@@ -101,7 +106,18 @@ def read_fact(text: str) -> Fact:
     hard.update(token.text for token in read if token.is_hard)
     words = tuple(token.text for token in read if token.text and not token.is_hard)
     hard.update((NEGATION, NEGATION * 2)[: len(_NOT.findall(prose))])
-    return Fact(text.strip(), words, frozenset(hard))
+    return Fact(text.strip(), words, frozenset(hard), tuple(_in_line(text)))
+
+
+def _in_line(text: str) -> Iterator[str]:
+    for at, part in enumerate(_CODE.split(text)):
+        if at % 2:
+            yield part.strip().casefold()
+            continue
+        for token in _TOKEN.findall(part):
+            found = NEGATION if _NOT.search(token) else _read_token(token).text
+            if found and not _DAY.fullmatch(found):
+                yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +145,30 @@ def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
     if len(fact.words) + len(fact.hard) < 2:
         return said.words == fact.words  # a word alone says nothing that a sentence with it would
     slack = 0 if is_strict else len(fact.words) * SLACK_PERCENT // 100
-    return len(fact.bag - said.bag) <= slack and _is_in_order(said, fact)
+    return len(fact.bag - said.bag) <= slack and _is_in_order(said, fact) and not is_turned(said, fact)
+
+
+def is_turned(said: Fact, fact: Fact) -> bool:
+    """Whether a fact whose order matters has what the two share the other way round: "tabs, not spaces" and
+    "spaces, not tabs". What was at the end may come first: "on Fridays do not deploy"."""
+    if not _has_sides(fact):
+        return False
+    shared = [token for token in fact.line if token in said.line]
+    starts = range(max(1, len(said.line)))
+    return not any(_is_within(shared, (*said.line[at:], *said.line[:at])) for at in starts)
+
+
+def _has_sides(fact: Fact) -> bool:
+    """Whether what stands before something in it may not stand behind it: names, numbers, and words such as
+    "not", "over" or "from" tell two things apart."""
+    is_told = len(fact.hard) > 1 or bool(fact.negations) or bool(fact.hard & _TURNING)
+    return is_told or len(set(fact.line)) < len(fact.line) or _SIDES.search(fact.text) is not None
+
+
+def _is_within(tokens: Iterable[str], line: Iterable[str]) -> bool:
+    """Whether these stand there in this order, with or without others between them."""
+    rest = iter(line)
+    return all(token in rest for token in tokens)
 
 
 def likeness(one: Fact, other: Fact) -> float:
