@@ -157,6 +157,14 @@ memories = some.lists(
 )
 
 
+def test_what_lasts_is_not_put_aside_with_a_stale_memory_that_says_the_same() -> None:
+    project, user = (
+        kept("a.md", "- The port is 5432.", 360, "project"),
+        kept("a-2.md", "- The port is 5432.", 360, "user"),
+    )
+    assert sorted(dream(project, user).texts) == ["a-2.md", "archive/a.md"]
+
+
 @given(memories)
 def test_no_fact_is_lost_or_invented_and_a_second_dream_has_nothing_left_to_do(
     given_memories: list[tuple[str, str, int, str]],

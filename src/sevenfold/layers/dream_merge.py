@@ -55,13 +55,13 @@ def plan_mechanical(
     own = [item for item in kept if not item.memory.key.startswith(TEAM) and item.origin.is_trusted]
     for item in own:
         work.tidy(item)
+    for item in own:
+        # Before anything is merged: what took others in would take them out of sight with it.
+        why = _why_stale(item, uses.get(item.memory.key, UseFacts()), now, settings)
+        if why:
+            work.archive(item.memory.key, why)
     while work.merge_all([item for item in own if item.memory.key in work.texts]):
         pass  # what was merged may say what another says now
-    for item in own:
-        if item.memory.key in work.texts:
-            why = _why_stale(item, uses.get(item.memory.key, UseFacts()), now, settings)
-            if why:
-                work.archive(item.memory.key, why)
     return Draft(work.texts, tuple(work.reasons))
 
 
