@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from sevenfold.core.events import ExtractionEnded
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.extract import KIND
@@ -81,3 +83,22 @@ def test_a_turn_that_was_cut_short_is_looked_at_with_the_next(tmp_path: Path) ->
         assert kept(tmp_path) == [TABS]
 
     asyncio.run(tell())
+
+
+@pytest.mark.parametrize("more", [{}, {"extraction": {"writer": "rules"}}, {"dream": {"daily_logs": True}}])
+def test_where_no_memory_is_wanted_nothing_is_asked_nor_written_after_a_turn(
+    tmp_path: Path, more: dict[str, dict[str, object]]
+) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("I will.")]) as models:
+            agent = await Shop(tmp_path, models).open(
+                tools=None, settings={"memory": {"enabled": False}, **more}
+            )
+            await agent.run_turn(TABS)
+            await agent.settle()
+            await agent.close()
+        assert len(models.requests) == 1
+
+    asyncio.run(tell())
+    with memories(tmp_path) as memory:
+        assert memory.keys() == ()

@@ -31,6 +31,7 @@ from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.toolbox import Toolbox
 from sevenfold.run.tools.memory import SPEC
 from sevenfold.store.lock import LockSettings
+from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.offload import durably
 
 SYSTEM = "You keep the memories of a software project in order, for the agent that works on it."
@@ -115,9 +116,14 @@ class Dreams:
 
 
 def add_dreams(agent: Agent, ground: Ground) -> Dreams:
-    """Have the gates asked after each turn, and the day's log written where settings want one."""
+    """Have the gates asked after each turn, and the day's log written where settings want one.
+
+    Where no memory is wanted, neither: only a person's own word has one tidied then.
+    """
     dreams = Dreams(agent, ground)
     ground.exits.callback(dreams.dreamer.close)
+    if not ground.settings.of(MemorySettings).enabled:
+        return dreams
     settings = ground.settings.of(DreamSettings)
     if settings.daily_logs:
         agent.add_writer("daily log", dreams.log_turn)

@@ -50,6 +50,7 @@ from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.tool import Tool
 from sevenfold.run.toolbox import Toolbox
 from sevenfold.run.workplace import Workplace
+from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.offload import durably
 from sevenfold.store.sessions import SessionId
 from sevenfold.store.trust import Trust
@@ -330,7 +331,8 @@ class _Opener:
         heard, waiting = NOTHING_HEARD, tuple[str, ...]()
         if not self.setup.is_child:
             heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
-            waiting = await durably(lambda: tell_waiting(self.ground.memory))
+            if self.ground.settings.of(MemorySettings).enabled:
+                waiting = await durably(lambda: tell_waiting(self.ground.memory))
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
         texts = [] if is_said else [surrounds]
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)

@@ -26,6 +26,7 @@ from sevenfold.run.permissions import Guard
 from sevenfold.run.reach import ForkGuard, Reach
 from sevenfold.run.tool import Need
 from sevenfold.store.folder import Folder
+from sevenfold.store.memory_settings import MemorySettings
 
 EDIT = "edit"
 SEEN = "I have read these steps."
@@ -73,7 +74,7 @@ def add_doc_writer(
 def add_extraction(agent: Agent, ground: Ground) -> ExtractionWriter | None:
     """Have what the user taught written down after each turn; None where settings say no."""
     settings = ground.settings.of(ExtractionSettings)
-    if not settings.enabled:
+    if not settings.enabled or not ground.settings.of(MemorySettings).enabled:
         return None
     session, folder = agent.session, ground.memory.path
     reads = Reach(read=(ground.root, Path(ground.project.sessions.path), folder))
