@@ -9,6 +9,7 @@ these lines. The files in the memory folder are put there afterwards, and can be
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sevenfold.core.errors import FileDamaged, FileMissing, StoreError, WireError
@@ -77,13 +78,18 @@ class MemoryLog:
 
     def read(self, start: int = 0) -> Iterator[Found]:
         """Every line from `start` on that is closed; what cannot be read is told and passed over."""
-        with self._folder.opened(FILE, READ_FLAGS) as fd, mapped_errors(f"read {self._folder.path}/{FILE}"):
+        fd = self._folder.open_file(FILE, READ_FLAGS)
+        try:
             rest = b""
-            while chunk := read_all(self._folder.disk, fd, _CHUNK_BYTES, start + len(rest)):
+            while chunk := self._read_chunk(fd, start + len(rest)):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     yield Found(self._parsed(line, start), Place(start, len(line) + 1))
                     start += len(line) + 1
+        finally:
+            # Nothing was written through it; and whoever looked far enough is gone when it is closed.
+            with suppress(OSError):
+                self._folder.disk.close(fd)
 
     def read_lines(self) -> Iterator[bytes]:
         """Every closed line as it stands, with its end."""
@@ -141,6 +147,10 @@ class MemoryLog:
         self._remembered.clear()
         self._held_bytes = 0
         self.close()
+
+    def _read_chunk(self, fd: int, offset: int) -> bytes:
+        with mapped_errors(f"read {self._folder.path}/{FILE}"):
+            return read_all(self._folder.disk, fd, _CHUNK_BYTES, offset)
 
     def _opened(self) -> Transcript:
         if self._writer is None:
