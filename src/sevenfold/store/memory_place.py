@@ -87,9 +87,8 @@ def _claude_name(root: Path) -> str:
 
 def _is_claudes(path: Path, root: Path) -> bool:
     """Whether this is where Claude Code has the memories of a project, in whoever's home."""
-    named = _claude_name(root)
-    *around, found, last = path.parts[-4:]
-    if (*around, last) != (".claude", "projects", "memory"):
+    named, found = _claude_name(root), path.parent.name
+    if path.name != "memory" or path.parts[-4:-2] != (".claude", "projects"):
         return False
     return found == named if len(named) <= _CLAUDE_CHARS else found.startswith(f"{named[:_CLAUDE_CHARS]}-")
 
