@@ -30,7 +30,7 @@ _HARD = re.compile(r"[\d_/@=]|\w[.:]\w|[a-z][A-Z]|[A-Z]{2}")
 _CODE = re.compile(r"`([^`\n]+)`")
 _NOT = re.compile(r"\b(?:not|no|never|none|without|avoid|stop|cannot|nor|neither)\b|n['’]t\b", re.IGNORECASE)
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_FLOATING = re.compile(r"\d{4}-\d\d-\d\d|only")
 _SIDES = re.compile(r"\b(?:from|over|than|into|replaces?|supersedes?)\b", re.IGNORECASE)
 
 NEGATION = "\N{NOT SIGN}"
@@ -76,7 +76,7 @@ class Fact:
     hard: frozenset[str]
     """What must be the same to the letter: numbers, paths, names in code, and whether it is negated."""
     line: tuple[str, ...] = ()
-    """All of that in its order, and as often as it stands there; but dates, which may stand anywhere."""
+    """All of that in its order, as often as it stands there; but dates and "only" may stand anywhere."""
     bag: frozenset[str] = field(init=False, repr=False, compare=False)
     """The words without their order."""
 
@@ -116,7 +116,7 @@ def _in_line(text: str) -> Iterator[str]:
             continue
         for token in _TOKEN.findall(part):
             found = NEGATION if _NOT.search(token) else _read_token(token).text
-            if found and not _DAY.fullmatch(found):
+            if found and not _FLOATING.fullmatch(found):
                 yield found
 
 

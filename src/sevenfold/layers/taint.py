@@ -32,6 +32,7 @@ from sevenfold.layers.extract_said import is_reported, own_words
 from sevenfold.layers.forks import FORK_MARK
 from sevenfold.layers.line_index import LineIndex, Shown, Source
 from sevenfold.layers.mail import MAIL_MARK
+from sevenfold.layers.memory_facts import is_turned, read_fact
 from sevenfold.layers.stems import (
     content_stems,
     exact_words,
@@ -103,6 +104,14 @@ class _Unit:
     stems: frozenset[str]
     is_negated: bool
     at: int
+    text: str = ""
+
+    def may_say(self, sentence: str, stems: frozenset[str]) -> bool:
+        """Whether it holds enough of it, and not the other way round: who said "tabs, not spaces" did not
+        say "spaces, not tabs"."""
+        if len(stems & self.stems) < FLOOR * len(stems):
+            return False
+        return not is_turned(read_fact(self.text), read_fact(sentence))
 
 
 @dataclass(slots=True)
@@ -183,13 +192,13 @@ class Witnesses:
             is_said = _squeezed(sentence).strip(" .!,;:") in self._words
             return next((unit.at for unit in self._units), None) if is_said else None
         best = max(
-            (unit for unit in self._units if unit.is_negated == negated),
+            (unit for unit in self._units if unit.is_negated == negated and unit.may_say(sentence, stems)),
             key=lambda unit: len(stems & unit.stems),
             default=None,
         )
-        share = len(stems & best.stems) / len(stems) if best else 0.0
-        if best is None or share < FLOOR or not self._has_clauses(sentence, best):
+        if best is None or not self._has_clauses(sentence, best):
             return None
+        share = len(stems & best.stems) / len(stems)
         said = (shown.share for shown in self._find_shown(stems) if shown.is_negated == negated)
         nearest = max(said, default=0.0)
         return best.at if nearest <= share + LEAD else None
@@ -241,7 +250,7 @@ def _units(passage: Passage) -> Iterator[_Unit]:
     told = [sentence for sentence in sentences if not is_reported(sentence)]
     parts = (*told, *(clause for sentence in told for clause in split_clauses(sentence)))
     for part in (*parts, " ".join(told)):
-        yield _Unit(content_stems(part), is_negated(part), passage.at)
+        yield _Unit(content_stems(part), is_negated(part), passage.at, part)
 
 
 def _calls(message: Message) -> dict[ToolUseId, ToolUse]:
