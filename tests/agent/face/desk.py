@@ -12,6 +12,7 @@ from sevenfold.agent.face.brush import Brush
 from sevenfold.agent.face.chat import Chat
 from sevenfold.agent.face.house import House
 from sevenfold.core.clock import ManualClock
+from sevenfold.core.errors import FileMissing
 from sevenfold.store.sessions import SessionEntry
 
 
@@ -88,6 +89,8 @@ class Desk:
     others: list[Agent] = field(default_factory=list[Agent])
     """Handed out one by one when another session is opened."""
     sessions: list[SessionEntry] = field(default_factory=list[SessionEntry])
+    is_written: bool = True
+    """Whether the session has a file yet."""
     keys: Keys = field(default_factory=Keys)
     chat: Chat = field(init=False)
 
@@ -99,4 +102,6 @@ class Desk:
         return self.others.pop(0)
 
     async def _describe(self, session: str) -> str:
+        if not self.is_written:
+            raise FileMissing(f"there is no {session}")
         return f"the window of {session}"

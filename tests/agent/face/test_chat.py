@@ -200,6 +200,15 @@ def test_every_command_says_something_true(tmp_path: Path, line: str, answer: st
     play(tmp_path, [], story)
 
 
+def test_before_the_first_words_the_context_is_empty_and_no_file_is_missed(tmp_path: Path) -> None:
+    async def story(desk: Desk) -> None:
+        desk.is_written = False
+        desk.keys.enter("/context")
+        await desk.keys.wait_for("nothing was said yet")
+
+    play(tmp_path, [], story)
+
+
 def test_a_command_that_needs_peace_waits_for_the_end_of_the_turn(tmp_path: Path) -> None:
     async def story(desk: Desk) -> None:
         desk.keys.enter("Go.")

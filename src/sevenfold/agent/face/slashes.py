@@ -11,7 +11,7 @@ from typing import TypeAlias
 from sevenfold.agent.face.aside import find_agents, find_tasks
 from sevenfold.agent.face.commands import Asked, render_help
 from sevenfold.agent.face.house import Conversation
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.prices import Cost, add_costs
 from sevenfold.run.permissions import MODES
 from sevenfold.store.sessions import is_agent_session
@@ -49,7 +49,11 @@ async def _compact(chat: Conversation, focus: str) -> None:
 
 
 async def _context(chat: Conversation, _: str) -> None:
-    chat.put(await chat.house.describe_context(chat.agent.session.id))
+    try:
+        chat.put(await chat.house.describe_context(chat.agent.session.id))
+    except FileMissing:
+        # A session has a file from its first words on.
+        chat.say("nothing was said yet: the window is empty", "faint")
 
 
 async def _cost(chat: Conversation, _: str) -> None:
