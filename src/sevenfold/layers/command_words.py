@@ -31,6 +31,7 @@ _PREFIXES = frozenset(
     [
         *("sudo", "doas", "env", "time", "nice", "nohup", "exec", "command", "builtin", "eval", "xargs"),
         *("timeout", "stdbuf", "setsid", "ionice", "then", "do", "else", "if", "while", "until", "!"),
+        *("coproc", "strace", "watch"),
     ]
 )
 """What stands before the command that is meant."""
@@ -46,11 +47,18 @@ def split_commands(line: str, depth: int = MAX_DEPTH) -> tuple[tuple[str, ...], 
         bare = _without_prefix(words)
         if not bare:
             continue
-        commands.append((bare[0].rpartition("/")[2] or bare[0], *bare[1:]))
+        commands.append(_called(bare))
+        if len(bare) < len(words) and words[-len(bare) - 1].startswith("-"):
+            # It may be the value of the option before it: `sudo -u ada git push`.
+            commands += [_called(rest)] if (rest := _without_prefix(bare[1:])) else []
         if depth > 1 and _SHELLS.intersection(word.rpartition("/")[2] for word in words):
             for word in bare[1:]:
                 commands += split_commands(word, depth - 1) if " " in word else ()
     return tuple(commands)
+
+
+def _called(words: Sequence[str]) -> tuple[str, ...]:
+    return (words[0].rpartition("/")[2] or words[0], *words[1:])
 
 
 def has_command(commands: Sequence[Sequence[str]], wanted: Sequence[str]) -> bool:
