@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 
 from sevenfold.agent.agent import Agent
 from sevenfold.core.errors import SevenfoldError
@@ -15,7 +16,7 @@ from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, join_taint
 from sevenfold.layers.extract_gate import Draft, with_own_head
 from sevenfold.layers.stems import split_sentences
-from sevenfold.layers.taint import Witnesses, judge, split_passages
+from sevenfold.layers.taint import Listener, Witnesses, split_passages
 from sevenfold.run.tools.memory import Memory
 from sevenfold.store.memory_dir import MemoryDir
 
@@ -35,14 +36,16 @@ def tell_waiting(memory: MemoryDir) -> tuple[str, ...]:
 
 def judge_saving(agent: Agent) -> None:
     """Have what the agent saves compared with what was said: a stranger's words wait for the user."""
-    session = agent.session
+    session, listener, turn = agent.session, Listener(), Lock()
 
     def origin_of(text: str) -> Origin:
-        found = judge(text, split_passages(session.parent.messages))
+        with turn:  # forks save by the same tool, each in a thread
+            found = listener.listen(session.parent.messages).judge(text)
         return Origin("agent", "saved by the agent", session.id, said_by=found.said_by, taint=found.taint)
 
     def head_of(draft: Draft, known: Collection[str]) -> Draft:
-        return with_own_head(draft, Witnesses(split_passages(session.parent.messages)), known)
+        with turn:
+            return with_own_head(draft, listener.listen(session.parent.messages), known)
 
     for tool in agent.toolbox.tools:
         if isinstance(tool, Memory):
