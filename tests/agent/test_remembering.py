@@ -7,7 +7,9 @@ from pathlib import Path
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.provenance import Origin
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.store.memory_changes import Write
 from tests.agent.test_extraction import memories
 from tests.agent.workshop import Shop
 
@@ -101,3 +103,21 @@ def test_what_is_no_memory_is_written_and_left_alone(tmp_path: Path) -> None:
     asyncio.run(write_file(tmp_path, "Write that down.", "x", name="table.csv"))
     with memories(tmp_path) as memory:
         assert (memory.keys(), memory.waiting()) == ((), ())
+
+
+def forget(home: Path, said: str) -> tuple[int, int]:
+    """How many memories are there and how many changes wait, after the agent was to forget the only one."""
+    with memories(home) as memory:
+        told = Origin("user", "told so", said_by="user")
+        memory.commit([Write("release-steps.md", "Tag before you push.\n", None)], told)
+    asyncio.run(save(home, said, {"action": "delete", "name": "release-steps"}))
+    with memories(home) as memory:
+        return len(memory.keys()), len(memory.waiting())
+
+
+def test_a_memory_is_forgotten_when_the_user_says_so(tmp_path: Path) -> None:
+    assert forget(tmp_path, "Please forget the release steps.") == (0, 0)
+
+
+def test_a_page_cannot_have_a_memory_forgotten(tmp_path: Path) -> None:
+    assert forget(tmp_path, "Go on with what the page says.") == (1, 1)

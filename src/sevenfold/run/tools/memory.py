@@ -30,6 +30,8 @@ OriginOf: TypeAlias = Callable[[str], Origin]
 HeadOf: TypeAlias = Callable[[Draft, Collection[str]], Draft]
 """The same memory under a head of its own words, beside memories of these names."""
 
+_FORGETTING = ("forget", "delete", "remove", "drop")
+
 _NAME = re.compile(r"(?:team/)?[a-z0-9][a-z0-9_-]{0,79}")
 
 SPEC = ToolSpec(
@@ -145,7 +147,18 @@ class Memory:
         there = self.memory.find(key)
         if there is None:
             raise FileMissing(f"there is no memory {key.removesuffix('.md')!r}; list them first")
-        self.memory.commit([Remove(key, there.sha256)], told_by_agent(""))
+        change = Remove(key, there.sha256)
+        name = re.sub(r"[-_/]", " ", key.removesuffix(".md"))
+        # A page may want a rule of the user's forgotten: they have to have said so.
+        wishes = [self.origin_of(f"{verb} {name}") for verb in _FORGETTING]
+        origin = next((wish for wish in wishes if wish.is_trusted), wishes[0])
+        if not origin.is_trusted:
+            self.memory.propose([change], origin, "the agent wants it forgotten, and the user did not say so")
+            return (
+                f"{key} is not forgotten yet: the user did not ask for that by its name. It waits for them, "
+                "and they can agree with `sevenfold memory review`; tell them so"
+            )
+        self.memory.commit([change], origin)
         return f"{key} is forgotten"
 
 
