@@ -35,7 +35,9 @@ _PREFIXES = frozenset(
     ]
 )
 """What stands before the command that is meant."""
-_SHELLS = frozenset(["bash", "sh", "zsh", "dash", "fish", "ksh", "eval", "ssh", "su", "docker", "podman"])
+_SHELLS = frozenset(
+    ["bash", "sh", "zsh", "dash", "fish", "ksh", "eval", "ssh", "su", "docker", "podman", "trap"]
+)
 """What takes a command line as one of its words."""
 
 
@@ -51,9 +53,10 @@ def split_commands(line: str, depth: int = MAX_DEPTH) -> tuple[tuple[str, ...], 
         if len(bare) < len(words) and words[-len(bare) - 1].startswith("-"):
             # It may be the value of the option before it: `sudo -u ada git push`.
             commands += [_called(rest)] if (rest := _without_prefix(bare[1:])) else []
-        if depth > 1 and _SHELLS.intersection(word.rpartition("/")[2] for word in words):
-            for word in bare[1:]:
-                commands += split_commands(word, depth - 1) if " " in word else ()
+        takes_lines = not _SHELLS.isdisjoint(word.rpartition("/")[2] for word in words)
+        for word in bare if depth > 1 else ():
+            is_line = takes_lines or "$(" in word or "`" in word
+            commands += split_commands(word, depth - 1) if is_line and " " in word else ()
     return tuple(commands)
 
 
