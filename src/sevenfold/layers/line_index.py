@@ -3,7 +3,6 @@ a walk through all that was ever read."""
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,7 +53,7 @@ class LineIndex:
     def __init__(self) -> None:
         self._unread: list[_Text] = []
         self._kinds: list[_Kind] = []
-        self._lines: dict[str, array[int]] = {}
+        self._lines: dict[str, list[int]] = {}
 
     def add(self, text: str, source: Source) -> None:
         self._unread.append(_Text(text, source))
@@ -74,6 +73,7 @@ class LineIndex:
             unread = self._unread.pop()
             kinds = {no: _Kind(unread.source, no) for no in (False, True)}
             for line in split_sentences(unread.text)[:MAX_LINES]:
+                number = len(self._kinds)
                 for stem in read_stems(line):
-                    self._lines.setdefault(stem, array("I")).append(len(self._kinds))
+                    self._lines.setdefault(stem, []).append(number)
                 self._kinds.append(kinds[is_negated(line)])
