@@ -219,3 +219,14 @@ def test_what_is_no_memory_is_told_once_and_left_alone(ground: Ground, folder: P
         assert memory.waiting() == ()
     told = sorted(event.name for event in ground.events if isinstance(event, MemoryRefused))
     assert told == ["huge.md", "link.md", "naïve.md", "pipe.md"]
+
+
+def test_a_purge_takes_the_line_out_of_an_index_that_waits_too(ground: Ground, folder: Path) -> None:
+    (folder / INDEX).write_text((folder / INDEX).read_text() + "Mine.\n")
+    with ground.opened() as memory:
+        put(memory, "zebra.md", "A canary.")
+        assert "canary" in index(memory)
+        assert ("Mine." in index(memory), len(memory.waiting())) == (True, 1)
+        memory.purge(key="zebra.md")
+        assert "canary" not in index(memory)
+        assert len(memory.waiting()) == 1

@@ -55,6 +55,8 @@ class MemoryUpkeep:
         self._book, self._files, self._clock, self._emit = book, files, clock, emit
         self._trusts_outside = trusts_outside
         self.index = KeptIndex(book)
+        self._erased = set[str]()
+        """Keys that were purged: the history, which no longer speaks of them, cannot tell."""
         self._placed: dict[str, Placement] = {}
         """What was put in place or looked at, and is not recorded yet."""
 
@@ -93,6 +95,7 @@ class MemoryUpkeep:
             now, state = self._clock.now(), self._book.state
             placed = {**state.placed, **self._placed}
             done = purge(self._book, source, now, placed, self._files.sync)
+            self._erased |= {*done.keys}
             self._bring_up_to_date(is_durable=True)
             if self._needs_record():
                 raise DiskFault(
@@ -281,7 +284,8 @@ class MemoryUpkeep:
         """What somebody made of the index and nobody has accepted yet, with a line for every memory."""
         state, look = self._book.state, self._files.look(INDEX)
         since = state.waiting[state.held[INDEX]].place.offset
-        return self.index.updated((look.text if look else None) or "", self._book.keys_since(since))
+        named = self._book.keys_since(since) | self._erased
+        return self.index.updated((look.text if look else None) or "", named)
 
     def _adopted(self) -> Logged:
         found: list[LoggedChange] = []
