@@ -13,6 +13,7 @@ from sevenfold.core.memory_uses import USE_KINDS
 from sevenfold.core.messages import Message
 from sevenfold.core.provenance import Origin
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.store.event_log import read_events
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.memory_uses import UseBook
@@ -68,6 +69,9 @@ def test_a_push_waits_for_the_rule_and_goes_through_when_it_is_called_again(tmp_
         assert done == "run "
         assert counts(shop) == {"shown": 1, "unchanged": 1}
         assert len(shop.noted.of("RuleShown")) == 1
+        with project(shop) as found, found.sessions.subfolder(agent.session.id) as folder:
+            kept = [told.name for told in read_events(folder)]
+        assert kept.count("RuleShown") == 1, "what the agent tells is written down with its session, once"
 
     asyncio.run(tell())
 

@@ -1,4 +1,4 @@
-"""Where the events of an agent go: to whoever opened it, and to the face that watches."""
+"""Where an agent's events go: to whoever opened it, to the face that watches, and to the session's log."""
 
 from __future__ import annotations
 
@@ -21,8 +21,24 @@ class Relay:
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._watch: Watch | None = None
         self._unseen: deque[Event] = deque(maxlen=MOST_UNSEEN)
+        self._keep: Emit | None = None
+        self._unkept: deque[Event] = deque(maxlen=MOST_UNSEEN)
 
     def __call__(self, event: Event) -> None:
+        if self._keep is None:
+            self._unkept.append(event)
+        else:
+            self._keep(event)
+        self.pass_on(event)
+
+    def keep_with(self, keep: Emit) -> None:
+        """From now on events are kept there too, and those from before there was a session first."""
+        while self._unkept:
+            keep(self._unkept.popleft())
+        self._keep = keep
+
+    def pass_on(self, event: Event) -> None:
+        """The same for an event that the session has kept itself."""
         self._emit(event)
         if threading.get_ident() == self._thread:
             self._show(event)

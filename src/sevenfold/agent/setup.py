@@ -181,10 +181,11 @@ class _Opener:
             trusts_local=self.trusts_local,
             memory=self.ground.memory,
             clock=setup.clock,
-            emit=self.relay,
+            emit=self.relay.pass_on,
             environ=setup.environ,
         )
         self.exits.push_async_callback(session.close)
+        self.relay.keep_with(session.keep_event)
         await session.add_context()
         return session
 

@@ -20,7 +20,7 @@ from typing import Self, cast
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, ThinkingRefused, WindowFull
-from sevenfold.core.events import Emit, ignore
+from sevenfold.core.events import Emit, Event, ignore
 from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.engine.noting import Noting
 from sevenfold.engine.side_query import choose_side
@@ -303,6 +303,11 @@ class Session:
             on_delta=on_delta,
             emit=self._around.emit,
         )
+
+    def keep_event(self, event: Event) -> None:
+        """Write down with the session's own events what happened around it."""
+        if self._opened.log is not None:
+            self._opened.log.add(event)
 
     async def turn_ended(self) -> None:
         """The turn is over: nobody waits for an answer now. What no request has carried yet is kept too."""
