@@ -57,6 +57,8 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/recall.py --data $(DATA) --speed
 	$(BIN)/python bench/sde_story.py --data $(DATA)
 	$(BIN)/python bench/harm.py
+	$(BIN)/python bench/memory_life.py
+	$(BIN)/python -m bench.server_load
 	$(BIN)/python bench/soak.py
 
 constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
