@@ -19,7 +19,9 @@ from sevenfold.cli.doctor_finding import Finding
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import WriterFailed
+from sevenfold.core.memories import write_memory
 from sevenfold.core.messages import Message
+from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.run.governed import GovernedProvider
@@ -27,7 +29,14 @@ from sevenfold.run.governor import Governor
 from sevenfold.run.spend import SpendSettings
 from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
+from sevenfold.store.memory_changes import Write
+from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.mutex import mutex
+from sevenfold.store.project import Project
+from sevenfold.sync.ledger import FolderLedger
+from sevenfold.sync.membership import FOLDER, Membership, write_membership
+from sevenfold.sync.pace import Pace
+from sevenfold.sync.protocol import RepoId
 from tests.engine.talk import FRAME
 from tests.store.repos import git
 
@@ -220,3 +229,44 @@ def test_sockets_of_dead_sessions_are_listed_and_living_ones_are_not_called(
         assert (folder / "dead").exists()
         with pytest.raises(BlockingIOError):
             living.accept()
+
+
+def test_memories_and_what_waits_for_review_are_seen(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = write_memory("deploys", "when", "project", "On Tuesdays.")
+    by_page = Origin("fork", "read on a page", taint=frozenset(["web"]))
+    with MemoryDir.for_project(".") as memory:
+        memory.commit([Write("deploys.md", text, None)], Origin("user", "said so", said_by="user"))
+    assert ("fine", "1 memory") in [(row["level"], row["said"]) for row in found(capsys, "memory")]
+    with MemoryDir.for_project(".") as memory:
+        memory.propose([Write("page.md", text, None)], by_page, "a page says so")
+    [fine, worry] = found(capsys, "memory")
+    assert (fine["level"], worry["level"]) == ("fine", "worry")
+    assert worry["said"].startswith("1 change of memories")
+    assert "sevenfold memory review" in worry["advice"]
+
+
+def test_memory_that_is_switched_off_is_noted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEVENFOLD_MEMORY_ENABLED", "false")
+    assert [row["level"] for row in found(capsys, "memory")] == ["note"]
+
+
+def test_a_team_that_was_joined_and_one_that_refuses_are_seen(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    joined = Membership("http://team.invalid", RepoId("r1"), "acme/app", "acme", "ada")
+    with Project.open(Path(), home=home) as project, project.control.subfolder(FOLDER) as folder:
+        write_membership(folder, joined)
+        assert [row["level"] for row in found(capsys, "team")] == ["fine"]
+        FolderLedger(folder).write_pace(Pace(refusal="the token has expired"))
+    [row] = found(capsys, "team")
+    assert row["level"] == "worry"
+    assert "the token has expired" in row["said"]
+
+
+def found(capsys: pytest.CaptureFixture[str], area: str) -> list[dict[str, str]]:
+    capsys.readouterr()
+    main(["doctor", "--json"])
+    rows: list[dict[str, str]] = json.loads(capsys.readouterr().out)
+    return [row for row in rows if row["area"] == area]

@@ -11,6 +11,7 @@ from typing import cast
 
 from sevenfold.cli.doctor_finding import Finding, Level
 from sevenfold.cli.doctor_machine import check_keys, check_programs, check_python, check_sandbox
+from sevenfold.cli.doctor_memory import check_memory
 from sevenfold.cli.doctor_store import (
     check_home,
     check_project,
@@ -48,6 +49,7 @@ def examine(project: Path) -> list[Finding]:
         findings += [
             *check_home(read.settings, environ),
             *check_project(project, read.settings, environ),
+            *check_memory(project, read.settings, environ),
             *check_sockets(read.settings, environ),
             *check_spend(read.settings, environ),
             *check_sandbox(read.settings.of(SandboxSettings), environ),

@@ -44,9 +44,10 @@ LATELY = timedelta(days=7)
 
 TROUBLES = frozenset(
     {
-        "BreakerOpened", "BreakerStateLost", "CallRefused", "HookFailed", "KindPaused", "LineQuarantined",
-        "MailQuarantined", "NotesRecordLost", "PrefixBroken", "SpendStateLost", "SpillFailed", "SweepFailed",
-        "TailSealed", "TranscriptFailed", "WriterFailed",
+        "BreakerOpened", "BreakerStateLost", "CallRefused", "EventsLost", "HookFailed", "KindPaused",
+        "LineQuarantined", "MailQuarantined", "MemoryBehind", "NotesRecordLost", "PrefixBroken",
+        "RulesSkipped", "SpendStateLost", "SpillFailed", "SweepFailed", "TailSealed", "TeamStopped",
+        "TranscriptFailed", "UsesLost", "WriterFailed",
     }
 )  # fmt: skip
 """Events that say something worked less well than it should."""
