@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -199,6 +200,19 @@ def test_offline_is_fine_and_said(office: Office) -> None:
     assert away.texts() == {KEY: "one\n"}
     with pytest.raises(TeamOffline, match="cannot be reached"):
         asyncio.run(away.team.exchange())
+
+
+def test_a_server_that_never_answers_holds_up_one_session_and_not_the_next(office: Office) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        away = office.laptop("away", url=url, settings=SyncSettings(pull_seconds=1))
+        assert asyncio.run(away.team.pull_news()) is None
+        assert asyncio.run(away.team.pull_news()) is None
+    waited, refrained = away.told(TeamUnreachable)
+    assert isinstance(waited, TeamUnreachable)
+    assert isinstance(refrained, TeamUnreachable)
+    assert "took longer than 1 s" in waited.reason
+    assert "the last attempt failed; the next one is at" in refrained.reason
 
 
 def test_a_refusal_stops_until_a_file_or_the_token_changes(office: Office, ada: Laptop) -> None:

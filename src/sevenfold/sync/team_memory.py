@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import LockBusy, SevenfoldError, TeamError, TeamRefused
+from sevenfold.core.errors import LockBusy, SevenfoldError, TeamError, TeamOffline, TeamRefused
 from sevenfold.core.events import Emit, TeamStopped, TeamUnreachable, ignore
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.folder import Folder
@@ -60,6 +60,9 @@ class TeamMemory:
                 return await self.try_exchange(sends=False)
         except TimeoutError:
             reason = f"{self.joined.membership.url} took longer than {self.settings.pull_seconds} s"
+            # The next session is not to wait for it as well.
+            with suppress(SevenfoldError):
+                await durably(lambda: self._note_failure(TeamOffline(reason), self.read_mark()))
             self._emit(TeamUnreachable(reason))
             return None
 
@@ -79,8 +82,7 @@ class TeamMemory:
             self._emit(TeamUnreachable(BUSY))
             return None
         except TeamError as error:
-            failed = after_failure(pace, self._clock.now(), error, mark)
-            await durably(lambda: self.ledger.write_pace(failed))
+            await durably(lambda error=error: self._note_failure(error, mark))
             self._emit((TeamStopped if isinstance(error, TeamRefused) else TeamUnreachable)(str(error)))
             return None
         except SevenfoldError as error:
@@ -110,6 +112,9 @@ class TeamMemory:
         """Delete a memory here, and for all at the next exchange."""
         async with self._alone(wait):
             await delete_for_all(key, self.files, self.ledger)
+
+    def _note_failure(self, error: TeamError, mark: str) -> None:
+        self.ledger.write_pace(after_failure(self.ledger.read_pace(), self._clock.now(), error, mark))
 
     def read_mark(self) -> str:
         """What the team's files and the token are like: another text whenever one of them is. Blocks."""
