@@ -13,8 +13,8 @@ from sevenfold.background import dreaming
 from sevenfold.background.dream_logs import append_log, log_key
 from sevenfold.core.errors import LeaseLost, LockBusy, Overloaded
 from sevenfold.core.events import (
+    DreamDegraded,
     DreamEnded,
-    DreamFellBack,
     DreamProgressed,
     DreamSpared,
     DreamStarted,
@@ -276,7 +276,7 @@ def test_without_the_model_it_goes_on_and_says_so(tmp_path: Path) -> None:
         night = room.dream(Sleeper(room, [Overloaded("busy")]).model)
         assert night.record.outcome == "completed"
         assert night.record.writer == "mechanical"
-        assert [type(event) for event in room.told(DreamFellBack, DreamEnded)] == [DreamFellBack, DreamEnded]
+        assert [type(event) for event in room.told(DreamDegraded, DreamEnded)] == [DreamDegraded, DreamEnded]
         assert room.texts().keys() == {"push.md"}
 
 

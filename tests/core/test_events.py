@@ -23,6 +23,7 @@ IRREGULAR = frozenset(
         "Lost",
         "Rebuilt",
         "Sent",
+        "Shown",
         "Swept",
         "Taken",
         "Unknown",
@@ -31,7 +32,7 @@ IRREGULAR = frozenset(
 """Past participles that do not end in -ed."""
 
 every_event = pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
-EXAMPLES = {"str": "text", "int": 7, "ToolUseId": "toolu_1", "bool": True, "float": 0.5}
+EXAMPLES = {"str": "text", "int": 7, "ToolUseId": "toolu_1", "bool": True, "float": 0.5, "UseKind": "shown"}
 
 
 def example(event: type[Event]) -> Event:

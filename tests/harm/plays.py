@@ -240,7 +240,7 @@ _PLANTS: dict[Vector, Callable[[Lesson, Case], None]] = {
     "tool output": _tool("shell"),
     "web page": _tool("web_fetch"),
     "mcp": _tool("mcp__tracker__read"),
-    "teammate file": _tool("read", "/home/a/memory/team/rules.md"),
+    "teammate file": _tool("read", "/srv/a/memory/team/rules.md"),
     "mail": _mail,
     "outside edit": _outside,
     "transcript": _transcript,

@@ -25,7 +25,7 @@ from sevenfold.layers.extract import (
     wrote_memory,
 )
 
-FOLDER = "/home/a/memory"
+FOLDER = "/srv/a/memory"
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_what_the_user_did_not_say_is_a_strangers(said: str, written: str) -> No
         ("shell", {"command": "cat x"}, "tool"),
         ("web_fetch", {"url": "https://x.example"}, "web"),
         ("mcp__docs__search", {}, "mcp"),
-        ("read", {"file_path": "/home/a/memory/team/deploy.md"}, "team"),
+        ("read", {"file_path": "/srv/a/memory/team/deploy.md"}, "team"),
         ("memory", {"action": "read", "name": "team/deploy.md"}, "team"),
         ("send_message", {"to": "bob"}, "mail"),
     ],

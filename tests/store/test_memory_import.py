@@ -88,8 +88,8 @@ def test_claude_codes_folder_is_used_in_place(tmp_path: Path) -> None:
 
 
 def test_claude_codes_folder_is_named_by_letters_and_digits_alone() -> None:
-    folder = claude_memory(Path("/work/my_app (2)/größe.v1"), Path("/home/ada"))
-    assert folder == Path("/home/ada/.claude/projects/-work-my-app--2--gr--e-v1/memory")
+    folder = claude_memory(Path("/srv/my_app (2)/größe.v1"), Path("/home/ada"))
+    assert folder == Path("/home/ada/.claude/projects/-srv-my-app--2--gr--e-v1/memory")
 
 
 def test_a_path_too_long_for_its_name_there_is_not_guessed_and_may_be_named(

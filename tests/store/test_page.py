@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sevenfold.store.record_lines import is_whole, read_line, write_line
 from sevenfold.store.records import BoundaryRecord, MessageRecord
 
@@ -25,8 +27,8 @@ def test_the_example_lines_are_lines() -> None:
     assert [write_line(record).rstrip(b"\n") for record in records] == lines
 
 
-def test_the_example_code_runs(tmp_path: Path) -> None:
-    [code] = fenced("python")
+@pytest.mark.parametrize("code", fenced("python"))
+def test_the_example_code_runs(tmp_path: Path, code: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )

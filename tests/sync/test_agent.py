@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from sevenfold.agent.setup import Setup, open_agent
-from sevenfold.core.events import Event, TeamStopped, TeamSynced, TeamUnreachable
+from sevenfold.core.events import Event, TeamStopped, TeamSynced, TeamUnreached
 from sevenfold.core.memories import TEAM
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.store.folder import Folder
@@ -83,7 +83,7 @@ def test_a_server_that_is_away_or_a_token_that_is_gone_keeps_no_agent_from_its_w
     desk = Desk(tmp_path)
     desk.join(office, url="http://127.0.0.1:9")
     assert len(desk.talk().requests) == 1
-    assert len(desk.told(TeamUnreachable)) == 1
+    assert len(desk.told(TeamUnreached)) == 1
     desk.join(office, token="")
     assert len(desk.talk().requests) == 1
     assert len(desk.told(TeamStopped)) == 1
@@ -94,4 +94,4 @@ def test_without_a_server_or_with_sync_off_nothing_is_said_or_asked(office: Offi
     assert "always private" not in str(desk.talk().requests[0].messages)
     desk.join(office, url="http://127.0.0.1:9")
     assert "always private" not in str(desk.talk(enabled=False).requests[0].messages)
-    assert desk.told(TeamUnreachable) == []
+    assert desk.told(TeamUnreached) == []

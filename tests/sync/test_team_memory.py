@@ -18,7 +18,7 @@ from sevenfold.core.events import (
     TeamStopped,
     TeamSynced,
     TeamTextKept,
-    TeamUnreachable,
+    TeamUnreached,
 )
 from sevenfold.core.memories import TEAM
 from sevenfold.run.sync_settings import SyncSettings
@@ -196,7 +196,7 @@ def test_offline_is_fine_and_said(office: Office) -> None:
     away = office.laptop("away", url="http://127.0.0.1:9")
     away.write(KEY, "one\n")
     assert asyncio.run(away.team.pull_news()) is None
-    assert len(away.told(TeamUnreachable)) == 1
+    assert len(away.told(TeamUnreached)) == 1
     assert away.texts() == {KEY: "one\n"}
     with pytest.raises(TeamOffline, match="cannot be reached"):
         asyncio.run(away.team.exchange())
@@ -208,9 +208,9 @@ def test_a_server_that_never_answers_holds_up_one_session_and_not_the_next(offic
         away = office.laptop("away", url=url, settings=SyncSettings(pull_seconds=1))
         assert asyncio.run(away.team.pull_news()) is None
         assert asyncio.run(away.team.pull_news()) is None
-    waited, refrained = away.told(TeamUnreachable)
-    assert isinstance(waited, TeamUnreachable)
-    assert isinstance(refrained, TeamUnreachable)
+    waited, refrained = away.told(TeamUnreached)
+    assert isinstance(waited, TeamUnreached)
+    assert isinstance(refrained, TeamUnreached)
     assert "took longer than 1 s" in waited.reason
     assert "the last attempt failed; the next one is at" in refrained.reason
 
@@ -250,7 +250,7 @@ def test_one_process_of_a_laptop_exchanges_at_a_time(ada: Laptop) -> None:
         asyncio.run(ada.team.exchange(wait=timedelta(0)))
     with mutex(ada.folder, "exchange"):
         assert asyncio.run(ada.team.try_exchange()) is None
-    assert len(ada.told(TeamUnreachable)) == 1
+    assert len(ada.told(TeamUnreached)) == 1
 
 
 def test_mirror_takes_the_servers_text_on_a_pull_and_sends_ours_on_a_push(

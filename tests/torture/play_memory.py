@@ -10,7 +10,7 @@ from typing import ClassVar
 from unittest.mock import patch
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.events import Emit, Event, MemoryBehind, MemoryEdited, ignore
+from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryLagged, ignore
 from sevenfold.core.memories import INDEX, write_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.store.disk import Disk
@@ -117,7 +117,7 @@ class Memories:
         finally:
             opened.close()
         for event in events:
-            if isinstance(event, MemoryEdited | MemoryBehind):
+            if isinstance(event, MemoryEdited | MemoryLagged):
                 yield f"work of our own was taken for somebody else's, or is stuck: {event}"
         if "purge" in seen.done and (left := _holding(root, SECRET)):
             yield f"what was purged is still in {left}"

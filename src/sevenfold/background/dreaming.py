@@ -25,8 +25,8 @@ from sevenfold.background.notes_texts import read_template
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import LeaseLost, ProviderError, SpendRefused, StoreError
 from sevenfold.core.events import (
+    DreamDegraded,
     DreamEnded,
-    DreamFellBack,
     DreamSpared,
     DreamStarted,
     Emit,
@@ -189,7 +189,7 @@ class Dreamer:
             runner = StageRunner(model.toolbox, stage, copy.path, sessions, night.progress)
             result = await model.run_fork(brief(task, prompt, self._settings), runner.run)
         except (ProviderError, SpendRefused) as error:
-            self._emit(DreamFellBack(night.id, str(error)))
+            self._emit(DreamDegraded(night.id, str(error)))
             night.record = replace(night.record, writer="mechanical", reason=str(error))
             return draft
         finally:

@@ -45,7 +45,7 @@ LATELY = timedelta(days=7)
 TROUBLES = frozenset(
     {
         "BreakerOpened", "BreakerStateLost", "CallRefused", "EventsLost", "HookFailed", "KindPaused",
-        "LineQuarantined", "MailQuarantined", "MemoryBehind", "NotesRecordLost", "PrefixBroken",
+        "LineQuarantined", "MailQuarantined", "MemoryLagged", "NotesRecordLost", "PrefixBroken",
         "RulesSkipped", "SpendStateLost", "SpillFailed", "SweepFailed", "TailSealed", "TeamStopped",
         "TranscriptFailed", "UsesLost", "WriterFailed",
     }

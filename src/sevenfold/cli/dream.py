@@ -22,7 +22,7 @@ from sevenfold.background.dreaming import Dreamer, Dreamt
 from sevenfold.cli.render import Screen, Tone
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, ProviderMissing
-from sevenfold.core.events import DreamFellBack, DreamProgressed, DreamSpared, Event
+from sevenfold.core.events import DreamDegraded, DreamProgressed, DreamSpared, Event
 from sevenfold.layers.dream import DreamSettings
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.governed import GovernedProvider
@@ -153,7 +153,7 @@ class _Desk:
         except ProviderMissing as error:
             if writer == "model":
                 raise
-            emit(DreamFellBack("", str(error)))
+            emit(DreamDegraded("", str(error)))
             return None
         exits.push_async_callback(provider.close)
         governor = Governor.open(ground.folders.home, settings.of(SpendSettings), emit=emit)
@@ -198,7 +198,7 @@ class _Telling:
         match event:
             case DreamProgressed(state=state, step=step):
                 self.screen.note(f"{state}: {step}")
-            case DreamFellBack(reason=reason):
+            case DreamDegraded(reason=reason):
                 self.screen.note(f"note: without a model ({reason})")
             case DreamSpared(keys=keys, reason=reason):
                 self.screen.note(f"note: {keys} is left as it is: {reason}")

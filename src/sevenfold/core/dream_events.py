@@ -22,7 +22,7 @@ class DreamEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class DreamFellBack:
+class DreamDegraded:
     """A dream goes on without a model: duplicates, dates and stale memories need none."""
 
     dream: str
@@ -58,6 +58,8 @@ class DreamSpared:
 
 @dataclass(frozen=True, slots=True)
 class DreamStarted:
+    """A dream began, with so many memories in its copy."""
+
     dream: str
     writer: str
     """`model`, or `mechanical`: without one."""

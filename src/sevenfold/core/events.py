@@ -53,8 +53,8 @@ from sevenfold.core.compact_events import (
     WordsCut,
 )
 from sevenfold.core.dream_events import (
+    DreamDegraded,
     DreamEnded,
-    DreamFellBack,
     DreamProgressed,
     DreamSkipped,
     DreamSpared,
@@ -64,9 +64,9 @@ from sevenfold.core.extraction_events import DraftRefused, ExtractionEnded, Extr
 from sevenfold.core.fork_events import ForkEnded, ForkStarted, ToolDenied, WriterFailed
 from sevenfold.core.memory_events import (
     IndexCut,
-    MemoryBehind,
     MemoryChanged,
     MemoryEdited,
+    MemoryLagged,
     MemoryPurged,
     MemoryQuarantined,
     MemoryRebuilt,
@@ -127,7 +127,7 @@ from sevenfold.core.sync_events import (
     TeamStopped,
     TeamSynced,
     TeamTextKept,
-    TeamUnreachable,
+    TeamUnreached,
 )
 from sevenfold.core.tool_events import RuleLost, SkillSkipped, ToolStateLost
 from sevenfold.core.turn_events import HooksIgnored, ToolFailed, TurnInterrupted
@@ -154,8 +154,8 @@ Event: TypeAlias = (
     | DocTracked
     | DocUpdated
     | DraftRefused
+    | DreamDegraded
     | DreamEnded
-    | DreamFellBack
     | DreamProgressed
     | DreamSkipped
     | DreamSpared
@@ -188,9 +188,9 @@ Event: TypeAlias = (
     | McpDeferred
     | McpFailed
     | McpSkipped
-    | MemoryBehind
     | MemoryChanged
     | MemoryEdited
+    | MemoryLagged
     | MemoryPurged
     | MemoryQuarantined
     | MemoryRebuilt
@@ -233,7 +233,7 @@ Event: TypeAlias = (
     | TeamStopped
     | TeamSynced
     | TeamTextKept
-    | TeamUnreachable
+    | TeamUnreached
     | TempSwept
     | ToolDenied
     | ToolFailed

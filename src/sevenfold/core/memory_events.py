@@ -14,7 +14,7 @@ class IndexCut:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryBehind:
+class MemoryLagged:
     """A change is recorded and in use, and files of the memory folder could not be brought up to date with
     it; the next change tries again."""
 

@@ -66,7 +66,7 @@ class TeamTextKept:
 
 
 @dataclass(frozen=True, slots=True)
-class TeamUnreachable:
+class TeamUnreached:
     """The server did not answer in time: the memories that are here are used, and what is new waits."""
 
     reason: str

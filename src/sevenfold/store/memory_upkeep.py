@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import DiskFault, LockBusy, SevenfoldError
-from sevenfold.core.events import Emit, MemoryBehind, MemoryEdited, MemoryRecovered
+from sevenfold.core.events import Emit, MemoryEdited, MemoryLagged, MemoryRecovered
 from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import Origin
 from sevenfold.store.kept_index import KeptIndex
@@ -181,7 +181,7 @@ class MemoryUpkeep:
             self._placed.clear()
             self._book.write_checkpoint()
         except SevenfoldError as error:
-            self._emit(MemoryBehind(str(error)))
+            self._emit(MemoryLagged(str(error)))
 
     def _sync(self) -> int:
         """Up to where the history is durable now: nothing is put in place that a power cut could undo."""

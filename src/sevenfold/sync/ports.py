@@ -28,7 +28,7 @@ class Missing:
 
 
 class Remote(Protocol):
-    """The server. `TeamUnreachable` when it is not there, `TeamRefused` when it does not want to."""
+    """The server. `TeamUnreached` when it is not there, `TeamRefused` when it does not want to."""
 
     async def pull_entries(self, etag: str) -> Listing | None:
         """None: as it was at `etag`."""

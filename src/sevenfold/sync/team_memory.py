@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import LockBusy, SevenfoldError, TeamError, TeamOffline, TeamRefused
-from sevenfold.core.events import Emit, TeamStopped, TeamUnreachable, ignore
+from sevenfold.core.events import Emit, TeamStopped, TeamUnreached, ignore
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_dir import MemoryDir
@@ -63,7 +63,7 @@ class TeamMemory:
             # The next session is not to wait for it as well.
             with suppress(SevenfoldError):
                 await durably(lambda: self._note_failure(TeamOffline(reason), self.read_mark()))
-            self._emit(TeamUnreachable(reason))
+            self._emit(TeamUnreached(reason))
             return None
 
     async def try_exchange(self, *, sends: bool = True, is_patient: bool = False) -> Report | None:
@@ -74,16 +74,16 @@ class TeamMemory:
         why_not = choose_wait(pace, self._clock.now(), mark)
         if why_not:
             if not is_patient:
-                self._emit(TeamUnreachable(why_not))
+                self._emit(TeamUnreached(why_not))
             return None
         try:
             return await self.exchange(sends=sends)
         except LockBusy:
-            self._emit(TeamUnreachable(BUSY))
+            self._emit(TeamUnreached(BUSY))
             return None
         except TeamError as error:
             await durably(lambda error=error: self._note_failure(error, mark))
-            self._emit((TeamStopped if isinstance(error, TeamRefused) else TeamUnreachable)(str(error)))
+            self._emit((TeamStopped if isinstance(error, TeamRefused) else TeamUnreached)(str(error)))
             return None
         except SevenfoldError as error:
             self._emit(TeamStopped(str(error)))

@@ -48,7 +48,7 @@ _ROWS: dict[type[Event], _Row] = {
     ),
     events.ExtractionSkipped: _Row(5, "the turn was not looked through: {reason}"),
     events.IndexCut: _Row(5, "the index of memories was cut by {lines} lines: {reason}", True),
-    events.MemoryBehind: _Row(5, "files of the memory folder are behind its history: {reason}", True),
+    events.MemoryLagged: _Row(5, "files of the memory folder are behind its history: {reason}", True),
     events.MemoryChanged: _Row(5, "{keys} changed ({kind}, by {who})"),
     events.MemoryEdited: _Row(
         5, "{key} was edited outside; the text from before is used until `sevenfold memory review`", True
@@ -69,7 +69,7 @@ _ROWS: dict[type[Event], _Row] = {
         "the team's memories: {taken} came, {dropped} went, {merged} merged, {sent} sent, {deleted} deleted",
     ),
     events.TeamTextKept: _Row(5, "{key} stays: {reason}", True),
-    events.TeamUnreachable: _Row(5, "the team's server: {reason}", True),
+    events.TeamUnreached: _Row(5, "the team's server: {reason}", True),
     events.VectorsUnused: _Row(5, "memories are found by words alone: {reason}"),
     events.RuleShown: _Row(5, "the memory {memory} was put before {tool} ({condition})"),
     events.RulesSkipped: _Row(5, "no rules were looked at before {tool}: {reason}", True),
@@ -77,7 +77,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.ClaimsBroken: _Row(5, "{memory} names what could not be found: {claims}", True),
     events.UsesLost: _Row(5, "how often memories were used is not known: {reason}", True),
     events.DreamEnded: _Row(6, "the dream {dream} is over: {outcome}, {changed} changed, {removed} merged"),
-    events.DreamFellBack: _Row(6, "the dream goes on without a model: {reason}", True),
+    events.DreamDegraded: _Row(6, "the dream goes on without a model: {reason}", True),
     events.DreamSkipped: _Row(6, "no dream: {reason}"),
     events.DreamSpared: _Row(6, "the dream left {keys} as they are: {reason}"),
     events.DreamStarted: _Row(6, "a dream over {memories} memories begins ({writer})"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sevenfold.cli.usages.shared import Action, add_actions, add_nothing
 
-HELP = "share memories with a team: join a server, pull, push, settle conflicts"
+HELP = "share memories with a team through a server"
 
 DESCRIPTION = """\
 Memories under `team/` are shared with everybody who has joined the same
