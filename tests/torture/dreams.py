@@ -152,7 +152,9 @@ def _edit(place: Path, number: int, pipe: Pipe) -> None:
                 key = f"e{number}-{at}.md"
                 found = memory.find(key)
                 count = _read_count(memory, key) + 1
-                body = f"Count {count}.\n- It was said yesterday.\n- It was said yesterday.\n"
+                # Its own name in it: two that say the same would rightly become one.
+                said = f"- The file {key} was said yesterday.\n"
+                body = f"Count {count}. It is the count of {key}.\n{said}{said}"
                 text = write_memory(f"e{number}-{at}", "a count", "project", body)
                 try:
                     memory.commit(
