@@ -99,7 +99,8 @@ class Memories:
             ),
             "revert": (
                 lambda memory: _bring_back(memory, "a.md"),
-                lambda world: world | {"a.md": one},
+                # What was removed comes back: the first text, where the commit before never happened.
+                lambda world: world | {"a.md": one if "sub/c.md" in world else self.texts[0]},
             ),
             "purge": (
                 lambda memory: memory.purge(session="first"),
