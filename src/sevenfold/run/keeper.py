@@ -11,6 +11,7 @@ of whatever loses its own.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def keep(parent: int, command: Sequence[str]) -> int:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    woken = _hear_signals()
     code = 128 + signal.SIGTERM
     try:
         _ask_kernel()
@@ -60,7 +62,7 @@ def keep(parent: int, command: Sequence[str]) -> int:
         os.close(0)  # the child's alone: it sees the end of it
         passing = threading.Thread(target=_pass_on, args=(cast("BinaryIO", child.stdout),), daemon=True)
         passing.start()
-        code = _wait(child, parent)
+        code = _wait(child, parent, woken)
         # What the child has left in the pipe; others may hold it open.
         passing.join(LAST_SECONDS)
     except _Stopped:
@@ -106,16 +108,27 @@ def _ask_kernel() -> None:
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _wait(child: subprocess.Popen[bytes], parent: int) -> int:
+def _hear_signals() -> int:
+    """A pipe with something in it once a signal came, an ended child's too.
+
+    Waiting for the child alone would miss one that comes just before the wait begins, and then wait for ever.
+    """
+    woken, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    return woken
+
+
+def _wait(child: subprocess.Popen[bytes], parent: int, woken: int) -> int:
     is_told = sys.platform.startswith("linux")
-    while True:
-        try:
-            code = child.wait(timeout=None if is_told else 1)
-        except subprocess.TimeoutExpired:
-            if os.getppid() != parent:
-                raise _Stopped from None
-            continue
-        return code if code >= 0 else 128 - code
+    while (code := child.poll()) is None:
+        ready, _, _ = select.select([woken], [], [], None if is_told else 1)
+        if ready:
+            os.read(woken, 4_096)
+        elif os.getppid() != parent:
+            raise _Stopped
+    return code if code >= 0 else 128 - code
 
 
 def _end_all() -> None:
