@@ -208,3 +208,16 @@ def test_sockets_lie_where_their_path_is_short_enough() -> None:
     assert choose_folder(deep, {}) == Path(f"/tmp/sevenfold-{os.getuid()}")
     with pytest.raises(InputError, match="too long"):
         asyncio.run(MailSocket.listen(deep / "run" / "some-long-name.sock", Ear().take))
+
+
+def test_whoever_is_cancelled_while_it_begins_to_listen_leaves_no_socket(path: Path) -> None:
+    async def tell() -> None:
+        listening = asyncio.create_task(MailSocket.listen(path, Ear().take))
+        await asyncio.sleep(0)
+        assert path.exists(), "it is about to listen"
+        listening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await listening
+        assert not path.exists()
+
+    asyncio.run(tell())
