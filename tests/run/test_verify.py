@@ -34,6 +34,7 @@ def root(tmp_path: Path) -> Path:
         "Everything is in `src/api/`.",
         "Call `load_settings()` before `UserStore.find_all`.",
         "Run `make check` and `make -C sub all`.",
+        "Run `ssh host make release` and `docker exec web make assets`.",
         "Run `npm run build:web`.",
         "Run `./scripts/dev.sh --fast`.",
         "Run `pytest tests/test_api.py -q`.",

@@ -44,7 +44,10 @@ PHASES: dict[Phase, tuple[str, ...]] = {
         *("cargo add", "cargo install", "go get", "go install", "gem install", "bundle add", "brew install"),
         *("apt install", "apt-get install", "conda install"),
     ),
-    "before-delete": ("rm", "rmdir", "unlink", "shred", "git rm", "git clean", "git branch -D"),
+    "before-delete": (
+        *("rm", "rmdir", "unlink", "shred", "git rm", "git clean", "git branch -d", "git branch -D"),
+        *("git worktree remove", "git stash drop", "git stash clear"),
+    ),
 }
 """Each moment, and the commands that are it. A plan that is handed in or begun is `planning`, and a call that
 changes a file is `before-edit`: those two are known by what the call says of itself."""

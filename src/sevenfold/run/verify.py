@@ -155,7 +155,8 @@ class _Checking:
         return set(missing)
 
     def _why_no_command(self, command: str) -> str:
-        for words in split_commands(command):
+        # What another machine or a container has cannot be told from here.
+        for words in split_commands(command, depth=1):
             reason = self._why_no_target(words) or self._why_no_argument(words)
             if reason:
                 return reason

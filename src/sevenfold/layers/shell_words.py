@@ -1,0 +1,111 @@
+"""Reads a command line as a shell does, as far as its simple commands: quotes, comments, redirections and
+here-documents. Variables, aliases and patterns stand as they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r"""[^\S\n]*(?:
+        (?P<comment>\#[^\n]*)
+      | (?P<duplicate>\d*[<>]&(?:\d+|-))
+      | (?:\d*|&)(?P<redirect><<-|<<<|[<>]+)[&|]?
+      | (?P<word>(?:\$?"(?:[^"\\]|\\.)*"|\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^\s;&|<>()`"'\\])+)
+      | (?P<end>[;&|()`]+|\n)
+      | (?P<stray>.)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_PART = re.compile(r"""\$?"((?:[^"\\]|\\.)*)"|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\\(.)|(.)""", re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\$`])')
+_DOCUMENT = ("<<", "<<-")
+_STRING = "<<<"
+
+
+@dataclass(slots=True)
+class SimpleCommand:
+    words: list[str] = field(default_factory=list[str])
+    """Without quotes, and without redirections but for a here-string."""
+    fed: list[str] = field(default_factory=list[str])
+    """Here-documents on its row, also those that another command of the row may pass on to it."""
+    substituted: list[str] = field(default_factory=list[str])
+    """Command lines whose output stands in its words, or in a here-document."""
+
+
+def read_commands(line: str) -> list[SimpleCommand]:
+    """The simple commands of a line, or of several; some may have no words."""
+    reader = _Reader(line.replace("\\\n", ""))
+    reader.read()
+    return reader.commands
+
+
+class _Reader:
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self.commands = [SimpleCommand()]
+        self._row = 0
+        """The first command of this row."""
+        self._awaited: list[str] = []
+        """How the here-documents of this row end, as that is written."""
+
+    def read(self) -> None:
+        at, redirect = 0, ""
+        while token := _TOKEN.match(self._line, at):
+            at = token.end()
+            if token["word"] is not None:
+                self._take(token["word"], redirect)
+                redirect = ""
+            elif token["redirect"] is not None:
+                redirect = token["redirect"]
+            elif token["end"] is not None:
+                redirect = ""
+                at = self._end_row(at) if token["end"] == "\n" else at
+                self.commands.append(SimpleCommand())
+
+    def _take(self, word: str, redirect: str) -> None:
+        if redirect in _DOCUMENT:
+            self._awaited.append(word)
+        elif redirect in ("", _STRING):
+            command, bare = self.commands[-1], _bare(word)
+            command.words.append(bare)
+            command.substituted += _substituted(bare)
+
+    def _end_row(self, at: int) -> int:
+        """Past the here-documents that follow a row."""
+        row, awaited = self.commands[self._row :], self._awaited
+        self._row, self._awaited = len(self.commands), []
+        for written in awaited:
+            end = re.compile(rf"^\t*{re.escape(_bare(written))}$", re.MULTILINE).search(self._line, at)
+            if end is None:
+                break  # it was none: `$((1 << x))`
+            body, at = self._line[at : end.start()], end.end()
+            for command in row:
+                command.fed.append(body)
+            if _bare(written) == written:
+                row[0].substituted += _substituted(body)
+        return at
+
+
+def _bare(word: str) -> str:
+    return "".join(map(_plain, _PART.finditer(word)))
+
+
+def _plain(part: re.Match[str]) -> str:
+    if part[1] is not None:
+        return _ESCAPED.sub(r"\1", part[1])
+    if part[2] is not None:
+        return re.sub(r"\\(.)", r"\1", part[2], flags=re.DOTALL)
+    return part[3] or part[4] or part[5] or ""
+
+
+def _substituted(text: str) -> Iterator[str]:
+    yield from re.findall(r"`([^`]*)`", text)
+    for opened in re.finditer(r"\$\(", text):
+        depth = 1
+        for closed in re.finditer(r"[()]", text[opened.end() :]):
+            depth += 1 if closed[0] == "(" else -1
+            if not depth:
+                yield text[opened.end() : opened.end() + closed.start()]
+                break
