@@ -37,10 +37,17 @@ TEXTS = st.sampled_from(["Yes.", "", " ", "half \ud83d", "\ud83d\ude00 whole", "
 IDS = st.sampled_from([ToolUseId(f"toolu_{at}") for at in range(4)])
 FIELDS = st.sampled_from([EMPTY, EMPTY, EMPTY, JsonObject({"id": "msg_1"})])
 
+UNREADABLE: list[Block] = [
+    Opaque(JsonObject({"text": "of no type"})),
+    Opaque(JsonObject({"type": None})),
+    Opaque(JsonObject({"type": "text", "text": None})),
+]
 INNER: st.SearchStrategy[Block] = st.one_of(
     TEXTS.map(Text),
     st.just(Image(SOURCE)),
     st.just(Opaque(JsonObject({"type": "tool_reference", "tool_name": "x"}))),
+    st.sampled_from(UNREADABLE),
+    st.just(Thinking("Hm.", "signed")),
 )
 RESULTS = st.builds(
     ToolResult,
@@ -58,6 +65,7 @@ BLOCKS: st.SearchStrategy[Block] = st.one_of(
     RESULTS,
     st.just(Image(SOURCE)),
     st.just(Document(PDF)),
+    st.sampled_from(UNREADABLE),
     st.just(Opaque(JsonObject({"type": "tool_use", "id": "bad", "name": "look", "input": "no object"}))),
     st.just(Opaque(JsonObject({"type": "web_search_tool_result", "tool_use_id": "srv", "content": ()}))),
 )

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import pickle
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import IntEnum, StrEnum
@@ -196,6 +197,26 @@ def test_reading_fails_in_no_other_way_than_a_wire_error(noise: bytes | str) -> 
 def test_an_object_is_expected_where_one_is_asked_for(text: str) -> None:
     with pytest.raises(WireError, match="object"):
         read_object(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ({"a": [1, {"b": b"x"}]}, "a[1].b"),
+        ([{"a": 1, 2: 3}], "[0]"),
+        ({"a": {"b": [float("inf")]}}, "a.b[0]"),
+    ],
+)
+def test_what_is_no_json_is_named_by_its_place(value: object, place: str) -> None:
+    with pytest.raises(WireError, match=rf"^{re.escape(place)}: "):
+        freeze(value)
+
+
+def test_a_value_that_holds_itself_twice_is_refused_at_once() -> None:
+    value: list[object] = []
+    value += [value, value]
+    with pytest.raises(WireError, match="holds itself"):
+        freeze({"in": value})
 
 
 @pytest.mark.parametrize("levels", [NESTING + 1, 500, 5_000, 200_000])

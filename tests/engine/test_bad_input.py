@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sevenfold.blocking import Session
-from sevenfold.core.errors import InputError, SettingsError, WindowFull, WireError
+from sevenfold.core.errors import InputError, SettingsError, WindowFull
 from sevenfold.core.events import BreakerOpened, HistoryRepaired, ResultSpilled, SpillFailed, TranscriptFailed
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
 from sevenfold.core.requests import Frame
@@ -142,30 +142,6 @@ def test_large_text_that_is_no_utf_8_is_stored_readable(opened: Open, listener: 
     session.prepare()
     (event,) = (event for event in listener.events if isinstance(event, ResultSpilled))
     assert Path(event.path).read_text() == LARGE + "\\udcff"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"role": "user", "content": b"bytes"},
-        {"role": "nobody", "content": "x"},
-        {"content": "x"},
-        "only text",
-        None,
-        {"role": "user", "content": [{"type": "text", "text": float("nan")}]},
-    ],
-    ids=["bytes", "role", "no role", "text", "none", "nan"],
-)
-def test_what_is_no_message_is_refused_by_its_place_and_nothing_of_it_is_taken(
-    opened: Open, wrong: object
-) -> None:
-    session = opened()
-    good: list[object] = [{"role": "user", "content": text} for text in ("go", "on")]
-    session.prepare(good)
-    with pytest.raises(WireError, match=r"messages\[1\]"):
-        session.prepare([good[0], wrong, good[1]])
-    more = [*good, {"role": "user", "content": "more"}]
-    assert [message.content for message in session.prepare(more).request.messages] == ["go", "on", "more"]
 
 
 def test_a_deleted_spill_changes_no_byte_of_what_is_sent(opened: Open, listener: Listener) -> None:

@@ -72,6 +72,31 @@ def test_a_field_that_an_object_of_the_sdk_does_not_declare_is_found() -> None:
     assert mirror.sync(messages).kept == 1
 
 
+class Sealed:
+    """An object that shows none of its fields."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def say(self, text: str) -> None:
+        self._text = text
+
+    def model_dump(self, **_: object) -> dict[str, str]:
+        return {"type": "text", "text": self._text}
+
+
+def test_a_change_of_an_object_that_shows_no_fields_is_found() -> None:
+    sealed = Sealed("hello")
+    mirror, messages = Mirror(), [{"role": "user", "content": [sealed]}, answer()]
+    assert mirror.sync(messages).added[0] == Message("user", (Text("hello"),))
+    assert mirror.sync(messages).kept == 2
+    sealed.say("no")
+    synced = mirror.sync(messages)
+    assert (synced.kept, synced.added[0]) == (0, Message("user", (Text("no"),)))
+
+
 def test_an_input_changed_inside_an_object_of_the_sdk_is_found() -> None:
     mirror, messages = Mirror(), [ask(), answer(), result()]
     mirror.sync(messages)

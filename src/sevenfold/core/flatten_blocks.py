@@ -46,8 +46,9 @@ _ASSISTANT = SERVER_RESULTS | {
     *("container_upload", "mcp_tool_use", "mcp_tool_listing", "fallback"),
 }
 _SYSTEM = frozenset({"text", "tool_addition", "tool_removal"})
+_IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 _TAKEN: Mapping[Role, frozenset[str]] = {"user": _USER, "assistant": _ASSISTANT, "system": _SYSTEM}
-_KNOWN = _USER | _ASSISTANT | _SYSTEM
+_KNOWN = _USER | _ASSISTANT | _SYSTEM | _IN_RESULTS
 
 _READ = frozenset(
     {
@@ -142,8 +143,10 @@ def _taken_blocks(message: Message, found: list[Found]) -> tuple[Block, ...]:
 def _taken_block(block: Block, role: Role) -> Block | None:
     """The block, what stands in for it, or None where nothing needs to."""
     kind = kind_of(block)
-    if isinstance(block, Opaque) and kind in _READ:
-        return in_words(block, f"a {kind} block that cannot be read")
+    if _is_unreadable(block):
+        return in_words(block, _unreadable(kind))
+    if isinstance(block, ToolResult) and role == "user":
+        return _taken_result(block)
     if isinstance(block, (Thinking, RedactedThinking)):
         is_signed = isinstance(block, RedactedThinking) or block.signature is not None
         return block if role == "assistant" and is_signed else None
@@ -152,6 +155,30 @@ def _taken_block(block: Block, role: Role) -> Block | None:
     if kind in _KNOWN and kind not in _TAKEN[role]:
         return Text(f"[{kind}]") if isinstance(block, (Image, Document)) else in_words(block, kind)
     return block
+
+
+def _taken_result(result: ToolResult) -> ToolResult:
+    if not isinstance(result.content, tuple):
+        return result
+    inner = tuple(map(_taken_inside, result.content))
+    is_same = all(one is other for one, other in zip(inner, result.content, strict=True))
+    return result if is_same else replace(result, content=inner)
+
+
+def _taken_inside(block: Block) -> Block:
+    kind = kind_of(block)
+    if _is_unreadable(block):
+        return in_words(block, _unreadable(kind))
+    return in_words(block, kind) if kind in _KNOWN and kind not in _IN_RESULTS else block
+
+
+def _is_unreadable(block: Block) -> bool:
+    """No model is new enough to take it: it has no type, or lacks what its type says."""
+    return isinstance(block, Opaque) and (not block.type or block.type in _READ)
+
+
+def _unreadable(kind: str) -> str:
+    return f"{kind or 'untyped'} block that cannot be read"
 
 
 def _taken_text(block: Text, role: Role) -> Text | None:
@@ -167,6 +194,10 @@ def _why(block: Block, role: Role) -> str:
         return f"citations in a {role} message" if block.text.strip() else "an empty text"
     if isinstance(block, Thinking) and role == "assistant":
         return "thinking without a signature"
+    if _is_unreadable(block):
+        return _unreadable(kind_of(block))
+    if isinstance(block, ToolResult) and role == "user":
+        return f"what no tool result may hold, in that of {block.tool_use_id}"
     return f"a {kind_of(block)} block in a {role} message"
 
 

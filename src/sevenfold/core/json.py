@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from decimal import Decimal
-from typing import TypeAlias, TypeVar, cast, final, overload
+from typing import Protocol, TypeAlias, TypeVar, cast, final, overload
 
 from sevenfold.core.errors import WireError
 
@@ -85,8 +85,13 @@ EMPTY = JsonObject()
 
 
 def freeze(value: object) -> Json:
-    """A deep, immutable copy of plain JSON data; a value that is no JSON is refused by its type."""
-    return _freeze(value, NESTING)
+    """A deep, immutable copy of JSON data, with objects of an SDK as it would send them; what is no JSON is
+    refused by its place and type."""
+    try:
+        return _freeze(value, NESTING)
+    except WireError as error:
+        place = "".join(_steps_to_flaw(value)).removeprefix(".")
+        raise WireError(f"{place}: {error}" if place else str(error)) from error
 
 
 def thaw(value: Json) -> object:
@@ -100,7 +105,9 @@ def thaw(value: Json) -> object:
 
 def freeze_object(value: Mapping[str, object]) -> JsonObject:
     """The same for what is known to be an object."""
-    return JsonObject({key: freeze(item) for key, item in value.items()})
+    frozen = freeze(value)
+    assert isinstance(frozen, JsonObject)
+    return frozen
 
 
 def nesting(value: Json) -> int:
@@ -162,8 +169,10 @@ def _spell(value: Json, *, sort_keys: bool) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-_TOO_DEEP = f"JSON nested deeper than {NESTING} levels; flatten it, or send it as text"
+_TOO_DEEP = f"JSON nested deeper than {NESTING} levels, or that holds itself; flatten it, or send it as text"
 _TOO_LONG = 10**INT_DIGITS
+_MOST_STEPS = 6
+"""`content[0].content[1].source.data`; what holds itself has no end of them."""
 
 
 def _freeze(value: object, levels: int) -> Json:
@@ -180,7 +189,52 @@ def _freeze(value: object, levels: int) -> Json:
         return JsonObject({_freeze_key(key): _freeze(item, levels - 1) for key, item in items})
     if isinstance(value, (list, tuple)):
         return tuple([_freeze(item, levels - 1) for item in cast("list[object]", value)])
+    if callable(getattr(value, "model_dump", None)):
+        return _freeze(_dumped(cast("_Dumping", value)), levels - 1)
     raise WireError(f"a {type(value).__name__} is no JSON value; expected text, number, list or object")
+
+
+class _Dumping(Protocol):
+    """What pydantic makes, and SDKs hand out."""
+
+    def model_dump(self, *, mode: str, by_alias: bool, exclude_unset: bool) -> object: ...
+
+
+def _dumped(value: _Dumping) -> object:
+    try:
+        # As the SDK itself would send it: fields that were never set stay absent.
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    except Exception as error:
+        # Somebody else's code may raise anything.
+        told = f"{type(error).__name__}: {error}"
+        raise WireError(f"model_dump of a {type(value).__name__} failed: {told}; send a dict") from error
+
+
+def _steps_to_flaw(value: object) -> Iterator[str]:
+    """The way to the first thing that is refused, as one would write it, in as many steps as can be read."""
+    for _ in range(_MOST_STEPS):
+        found = next(((step, item) for step, item in _held(value) if not _is_json(item)), None)
+        if found is None:
+            return
+        step, value = found
+        yield step
+
+
+def _held(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping):
+        for key, item in cast("Mapping[object, object]", value).items():
+            yield f".{key}", item
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(cast("list[object]", value)):
+            yield f"[{index}]", item
+
+
+def _is_json(value: object) -> bool:
+    try:
+        _freeze(value, NESTING)
+    except WireError:
+        return False
+    return True
 
 
 def _freeze_text(text: str) -> str:

@@ -34,7 +34,7 @@ ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system":
 
 
 def read_message(wire: object) -> Message:
-    """A message from its wire form: plain dicts, an SDK's dump, or frozen JSON."""
+    """A message from its wire form: plain dicts, an SDK's objects, or frozen JSON."""
     frozen = _freeze_shallow(wire)
     if not isinstance(frozen, JsonObject):
         raise WireError(f"a message must be an object, not {type(wire).__name__}")

@@ -10,11 +10,11 @@ from typing import TypeAlias
 from weakref import WeakSet
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import Json, JsonObject, freeze
+from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic_body import BodyWriter
-from sevenfold.request.mirror import Shared, plain
+from sevenfold.request.mirror import Shared
 
 OpenSession: TypeAlias = Callable[[Frame], Awaitable[Session]]
 
@@ -36,9 +36,8 @@ class FrameReader:
     def read(self, body: Mapping[str, object], betas: tuple[str, ...]) -> Frame:
         rest = {key: value for key, value in body.items() if key not in ("messages", "stream")}
         if self._frame is None or rest != self._copy or betas != self._betas:
-            wire = freeze(plain(rest))
-            assert isinstance(wire, JsonObject)
-            self._copy = {key: plain(value) for key, value in rest.items()}
+            wire = freeze_object(rest)
+            self._copy = {key: thaw(value) for key, value in wire.items()}
             self._betas, self._frame = betas, _frame(wire, betas)
         return self._frame
 

@@ -8,7 +8,7 @@ a changed letter is found. Cache markers are the caller's to move: they are take
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import cast
@@ -165,6 +165,9 @@ class Mirror:
         if isinstance(value, tuple):
             return tuple([self._copy(item, index) for item in cast("tuple[object, ...]", value)])
         if hasattr(value, "model_dump"):
+            if not hasattr(value, "__dict__"):
+                # What cannot be looked into is read again each time.
+                return object()
             # In the list it is known by identity; whether its fields were set since is looked at apart.
             self._watch(vars(value), index)
             extra: dict[str, object] | None = getattr(value, "__pydantic_extra__", None)
@@ -180,24 +183,11 @@ class Mirror:
         self._seen.append(copy or NO_FIELDS)
 
 
-def plain(value: object) -> object:
-    """A value of the wire as dicts and lists, whatever an SDK wrapped it in."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        # As the SDK itself would send it: fields that were never set stay absent.
-        return dump(mode="json", by_alias=True, exclude_unset=True)
-    if isinstance(value, Mapping):
-        return {key: plain(item) for key, item in cast("Mapping[object, object]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in cast("list[object]", value)]
-    return value
-
-
 def _read(wire: object, index: int) -> Message:
     if isinstance(wire, Message):
         return wire
     try:
-        return read_message(plain(wire))
+        return read_message(wire)
     except WireError as error:
         raise WireError(f"messages[{index}]: {error}") from error
 
