@@ -247,6 +247,21 @@ def test_a_request_alone_has_no_text_and_thought_alone_an_empty_one() -> None:
     assert chat(Message("assistant", (Thinking("Hmm."),))) == [{"role": "assistant", "content": ""}]
 
 
+def test_who_speaks_twice_in_a_row_speaks_once_in_a_chat_and_again_the_same() -> None:
+    looks = Message("assistant", (Text("I look."), *used("look").blocks))
+    history = [user("go"), user("now"), looks, assistant("And wait."), result("seen"), user("well?")]
+    writer = ChatWriter(max_tokens_field="max_tokens", replays_reasoning=False)
+
+    def turns(*messages: Message) -> list[JsonObject]:
+        body = read_object(writer.write(ask(*messages), streams=False))
+        return [turn for turn in sent(body, "messages") if isinstance(turn, JsonObject)]
+
+    first = turns(*history)
+    assert [turn["role"] for turn in first] == ["user", "assistant", "tool", "user"]
+    assert [turn["content"] for turn in first] == ["go\nnow", "I look.\n\nAnd wait.", "seen", "well?"]
+    assert turns(*history, assistant("Yes."))[:4] == first
+
+
 def test_items_keep_the_order_of_blocks_and_a_texts_phase() -> None:
     phase = frozen({"phase": "commentary"})
     reasoning = frozen({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"})

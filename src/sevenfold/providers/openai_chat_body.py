@@ -36,7 +36,8 @@ class ChatWriter:
             fields["tools"] = self._tools.of(frame.tools)
         system = system_text(frame)
         opening = [write_json(_message("system", content=system))] if system else []
-        fields["messages"] = [*opening, *(data for data in self._messages.of(request.messages) if data)]
+        said = self._messages.of(_turns(request.messages))
+        fields["messages"] = [*opening, *(data for data in said if data)]
         if streams:
             fields["stream"] = b"true"
             fields["stream_options"] = b'{"include_usage":true}'
@@ -44,6 +45,28 @@ class ChatWriter:
 
     def _message_bytes(self, message: Message) -> bytes:
         return b",".join([write_json(wire) for wire in write_chat(message, replays_reasoning=self._replays)])
+
+
+def _turns(messages: Iterable[Message]) -> list[Message]:
+    """Who speaks twice in a row speaks once: a call must be followed by its result here, and the templates of
+    many models take nothing but turns."""
+    turns: list[Message] = []
+    for message in messages:
+        if turns and turns[-1].role == message.role != "system":
+            turns[-1] = _joined_turn(turns[-1], message)
+        else:
+            turns.append(message)
+    return turns
+
+
+def _joined_turn(one: Message, other: Message) -> Message:
+    # Texts of one answer follow each other without a gap, and these are two.
+    has_gap = one.role == "assistant" and _has_text(one) and _has_text(other)
+    return Message(one.role, (*one.blocks, *((Text("\n\n"),) if has_gap else ()), *other.blocks))
+
+
+def _has_text(message: Message) -> bool:
+    return any(isinstance(block, Text) for block in message.blocks)
 
 
 def write_chat(message: Message, *, replays_reasoning: bool = False) -> Iterator[JsonObject]:
