@@ -8,7 +8,8 @@
     peer     LangChain's SummarizationMiddleware and ContextEditingMiddleware on the same history: CPU time
 
 Each is run several times, in a process of its own, so that one run's heap is not in another's way, and the
-least of every tenth counts: other work on a machine only ever adds to it. Of ratios the median counts.
+least of every tenth counts: other work on a machine only ever adds to it. The last tenth and the first are
+compared round by round in turn, in two conversations of one process; of these ratios the median counts.
 
 Bars: the last tenth of the rounds costs at most 1.2 times the first, 1 ms in memory, 3 ms through `attach`
 at the end, and a tenth of the peer. PYTHON is an interpreter that can import `langchain`; without it, this
@@ -120,25 +121,69 @@ def reply_to(message: Message, number: int, prompt: int, before: int) -> Reply:
     return Reply(message, read_usage(usage), wire, "tool_use", f"msg_{number}", MODEL)
 
 
-async def measure_own(limit: int, home: Path | None, timer: Callable[[], float]) -> Series:
-    """Our own append-only history."""
-    series, dice = Series(), random.Random(7)
-    environ = {"HOME": str(home or "/nonexistent")}
-    async with await Session.open(FRAME, project=home, settings=SETTINGS, environ=environ) as session:
+@dataclass(slots=True)
+class Own:
+    """A conversation in our own append-only history, a round at a time."""
+
+    session: Session
+    timer: Callable[[], float]
+    series: Series = field(default_factory=Series)
+    dice: random.Random = field(default_factory=lambda: random.Random(7))
+    number: int = 0
+    tokens: int = 0
+
+    @classmethod
+    async def open(cls, home: Path | None, timer: Callable[[], float]) -> Own:
+        environ = {"HOME": str(home or "/nonexistent")}
+        session = await Session.open(FRAME, project=home, settings=SETTINGS, environ=environ)
         session.history.append(Message("user", "Please mend the parser."))
-        number, tokens, before = 0, 0, 0
-        while tokens < limit:
-            round_ = make_round(number, dice)
-            started = timer()
-            view = await session.prepare()
-            spent = timer() - started
-            reply = reply_to(round_.answer, number, view.tokens, before)
-            started = timer()
-            await session.record(reply)
-            series.add(spent + timer() - started, view.tokens)
-            session.history.append(round_.result)
-            number, tokens, before = number + 1, view.tokens, view.tokens
-    return series
+        return cls(session, timer)
+
+    async def grow(self, limit: int) -> None:
+        while self.tokens < limit:
+            await self.step()
+
+    async def step(self) -> None:
+        round_ = make_round(self.number, self.dice)
+        started = self.timer()
+        view = await self.session.prepare()
+        spent = self.timer() - started
+        reply = reply_to(round_.answer, self.number, view.tokens, self.tokens)
+        started = self.timer()
+        await self.session.record(reply)
+        self.series.add(spent + self.timer() - started, view.tokens)
+        self.session.history.append(round_.result)
+        self.number, self.tokens = self.number + 1, view.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """A conversation that grew to the end, and what its last tenth costs against the first of another."""
+
+    series: Series
+    ratio: float
+
+
+async def measure_disk(limit: int, home: Path) -> Series:
+    own = await Own.open(home, perf_counter)
+    async with own.session:
+        await own.grow(limit)
+    return own.series
+
+
+async def measure_memory(limit: int) -> Grown:
+    """The rounds of the last tenth and of another conversation's first in turn, so that both have the same
+    machine: what else runs on it changes within seconds by more than what is asked for here."""
+    old, young = await Own.open(None, thread_time), await Own.open(None, thread_time)
+    async with old.session, young.session:
+        await old.grow(limit * 9 // 10)
+        await young.grow(START)
+        at, first = len(old.series.seconds), len(young.series.seconds)
+        while old.tokens < limit:
+            await young.step()
+            await old.step()
+    ratio = median(old.series.seconds[at:]) / median(young.series.seconds[first:])
+    return Grown(old.series, ratio)
 
 
 @dataclass(slots=True)
@@ -225,15 +270,15 @@ def sdk_answer(message: Message) -> dict[str, Any]:
     return {"role": "assistant", "content": blocks}
 
 
-def run_memory(limit: int) -> Series:
+def run_memory(limit: int) -> Grown:
     gc.freeze()
-    return asyncio.run(measure_own(limit, None, thread_time))
+    return asyncio.run(measure_memory(limit))
 
 
 def run_disk(limit: int) -> Series:
     gc.freeze()
     with tempfile.TemporaryDirectory() as home:
-        return asyncio.run(measure_own(limit, Path(home), perf_counter))
+        return asyncio.run(measure_disk(limit, Path(home)))
 
 
 def run_attached(limit: int) -> Attached:
@@ -274,10 +319,10 @@ def measure_peer(python: str, limit: int) -> dict[str, Any]:
 
 
 def summarise(
-    own: Sequence[Series], disk: Series, runs: Sequence[Attached], peer: dict[str, Any]
+    grown: Sequence[Grown], disk: Series, runs: Sequence[Attached], peer: dict[str, Any]
 ) -> dict[str, Any]:
+    own, ratios = [run.series for run in grown], [run.ratio for run in grown]
     parts, kept = least(own), disk.deciles()
-    ratios = [run.deciles()[-1] / run.deciles()[0] for run in own]
     through, attached = least([run.ours for run in runs]), runs[-1]
     report: dict[str, Any] = {
         "runs": len(own),
