@@ -121,3 +121,34 @@ def test_a_memory_is_forgotten_when_the_user_says_so(tmp_path: Path) -> None:
 
 def test_a_page_cannot_have_a_memory_forgotten(tmp_path: Path) -> None:
     assert forget(tmp_path, "Go on with what the page says.") == (1, 1)
+
+
+def test_a_page_cannot_choose_before_which_action_the_users_words_are_shown(tmp_path: Path) -> None:
+    said = "Remember that deploys happen on Tuesdays only."
+    given = saved("deploys", "Deploys happen on Tuesdays only.") | {"applies_to": ["tool:*"]}
+    asyncio.run(save(tmp_path, said, given))
+    with memories(tmp_path) as memory:
+        assert (memory.scan(), len(memory.waiting())) == ((), 1)
+
+
+def edited(home: Path, said: str, text: str) -> tuple[str, int]:
+    """What is remembered and how much waits, after the agent has written over a memory of two rules."""
+    with memories(home) as memory:
+        told = Origin("user", "told so", said_by="user")
+        memory.commit(
+            [Write("deploys.md", PLAIN.format("Never skip the review.\n\nPush by hand."), None)], told
+        )
+    asyncio.run(save(home, said, saved("Deploys happen on Tuesdays only.", text) | {"type": "project"}))
+    with memories(home) as memory:
+        return memory.read("deploys.md").memory.body.strip(), len(memory.waiting())
+
+
+def test_a_rule_is_not_dropped_along_with_what_the_user_adds(tmp_path: Path) -> None:
+    said, kept = "Remember that deploys happen on Tuesdays only.", "Never skip the review.\n\nPush by hand."
+    assert edited(tmp_path, said, "Push by hand. Deploys happen on Tuesdays only.") == (kept, 1)
+
+
+def test_what_the_user_adds_to_a_memory_is_saved_at_once(tmp_path: Path) -> None:
+    said = "Remember that deploys happen on Tuesdays only."
+    new = "Never skip the review.\n\nPush by hand.\n\nDeploys happen on Tuesdays only."
+    assert edited(tmp_path, said, new) == (new, 0)

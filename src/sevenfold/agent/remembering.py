@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 
@@ -13,10 +13,12 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.memories import INDEX, read_memory
 from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.memory_secrets import refuse_secrets
-from sevenfold.core.provenance import Origin, join_taint
+from sevenfold.core.provenance import Origin, Taint, join_taint
+from sevenfold.engine import Session
 from sevenfold.layers.extract_gate import Draft, with_own_head
-from sevenfold.layers.stems import split_sentences
-from sevenfold.layers.taint import Listener, Witnesses, split_passages
+from sevenfold.layers.memory_index import drop_entries
+from sevenfold.layers.taint import Judgement, Listener, Witnesses, split_passages
+from sevenfold.layers.taint_changes import judge_change
 from sevenfold.run.tools.memory import Memory
 from sevenfold.store.memory_dir import MemoryDir
 
@@ -36,20 +38,38 @@ def tell_waiting(memory: MemoryDir) -> tuple[str, ...]:
 
 def judge_saving(agent: Agent) -> None:
     """Have what the agent saves compared with what was said: a stranger's words wait for the user."""
-    session, listener, turn = agent.session, Listener(), Lock()
-
-    def origin_of(text: str) -> Origin:
-        with turn:  # forks save by the same tool, each in a thread
-            found = listener.listen(session.parent.messages).judge(text)
-        return Origin("agent", "saved by the agent", session.id, said_by=found.said_by, taint=found.taint)
-
-    def head_of(draft: Draft, known: Collection[str]) -> Draft:
-        with turn:
-            return with_own_head(draft, listener.listen(session.parent.messages), known)
-
+    heard = _Heard(agent.session)
     for tool in agent.toolbox.tools:
         if isinstance(tool, Memory):
-            tool.origin_of, tool.head_of = origin_of, head_of
+            tool.conversation = heard
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What was said in a session. Forks save by the same tool, each in a thread."""
+
+    session: Session
+    _listener: Listener = field(default_factory=Listener)
+    _turn: Lock = field(default_factory=Lock)
+
+    def judge_change(self, before: Remembered | None, after: Remembered) -> Origin:
+        with self._turn:
+            return self._told(judge_change(before, after, self._witnesses()))
+
+    def judge_wish(self, words: str) -> Origin:
+        with self._turn:
+            return self._told(self._witnesses().judge(words))
+
+    def with_own_head(self, draft: Draft, known: Collection[str]) -> Draft:
+        with self._turn:
+            return with_own_head(draft, self._witnesses(), known)
+
+    def _witnesses(self) -> Witnesses:
+        return self._listener.listen(self.session.parent.messages)
+
+    def _told(self, found: Judgement) -> Origin:
+        said_by, taint = found.said_by, found.taint
+        return Origin("agent", "saved by the agent", self.session.id, said_by=said_by, taint=taint)
 
 
 def judge_edits(agent: Agent, memory: MemoryDir) -> None:
@@ -90,26 +110,29 @@ class _Edits:
     def _judge(self, key: str, text: str) -> Origin:
         session = self.agent.session
         witnesses = Witnesses(split_passages(session.parent.messages))
-        before = None if key == INDEX else self.memory.find(key)
-        now = read_memory(key, text)
-        old = self.memory.index_text().text if key == INDEX else before.memory.body if before else ""
-        known = set(split_sentences(old))
-        added = [sentence for sentence in split_sentences(now.body) if sentence not in known]
-        found = witnesses.judge("\n".join(added))
-        taint = found.taint | join_taint(*([before.origin] if before else []))
-        if not added or not self._has_own_head(now, before.memory if before else None, witnesses):
-            # To drop a rule, or when it applies, is a change that somebody else may want as well.
-            taint |= witnesses.taints
-        return Origin("agent", "edited by the agent", session.id, said_by=found.said_by, taint=taint)
+        if key == INDEX:
+            found, taint = self._judge_index(text, witnesses), frozenset[Taint]()
+        else:
+            stored, now = self.memory.find(key), read_memory(key, text)
+            before = stored.memory if stored else None
+            found = judge_change(before, now, witnesses)
+            taint = join_taint(stored.origin) if stored else frozenset[Taint]()
+            taint |= frozenset() if _has_own_head(now, before, witnesses) else witnesses.taints
+        return Origin(
+            "agent", "edited by the agent", session.id, said_by=found.said_by, taint=taint | found.taint
+        )
 
-    def _has_own_head(self, now: Remembered, before: Remembered | None, witnesses: Witnesses) -> bool:
-        if before is not None:
-            return _head(now) == _head(before)
-        if now.key == INDEX:
-            return True
-        draft = Draft(now.key, now.name, now.description, now.kind, now.body, now.applies_to)
-        return with_own_head(draft, witnesses, ()) == draft
+    def _judge_index(self, text: str, witnesses: Witnesses) -> Judgement:
+        """The lines that the engine writes come back, whatever an agent makes of them."""
+        shown = self.memory.index_text().text
+        own = drop_entries(shown, self.memory.keys()).split("\n")
+        engines = {line for line in shown.split("\n") if line not in own}
+        added = "\n".join(line for line in text.split("\n") if line not in engines)
+        return judge_change(read_memory(INDEX, "\n".join(own)), read_memory(INDEX, added), witnesses)
 
 
-def _head(memory: Remembered) -> str:
-    return memory.text.removesuffix(memory.body)
+def _has_own_head(now: Remembered, before: Remembered | None, witnesses: Witnesses) -> bool:
+    if before is not None:
+        return (now.name, now.description, now.kind) == (before.name, before.description, before.kind)
+    draft = Draft(now.key, now.name, now.description, now.kind, now.body)
+    return with_own_head(draft, witnesses, ()) == draft

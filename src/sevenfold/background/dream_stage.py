@@ -8,16 +8,7 @@ from datetime import date
 
 from sevenfold.core.errors import InputError, KeyRefused
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memories import (
-    ARCHIVE,
-    KINDS,
-    LOGS,
-    TEAM,
-    change_body,
-    change_field,
-    read_memory,
-    write_memory,
-)
+from sevenfold.core.memories import ARCHIVE, KINDS, LOGS, TEAM, read_memory, rewrite_memory, write_memory
 from sevenfold.layers.dream import Kept
 from sevenfold.layers.dream_check import Reason, facts_of, fault_of
 from sevenfold.layers.dream_report import read_reason, render_manifest, with_suffix
@@ -140,12 +131,9 @@ def _written(before: str | None, key: str, given: JsonObject) -> str:
     content = text_of(given, "content", old.body if old else None)
     said = text_of(given, "description", old.description if old else None)
     kind = word_of(given, "type", KINDS, old.kind if old and old.kind in KINDS else "project")
-    if old is None or old.document.fault or not old.document.fields:
+    if old is None:
         return write_memory(key.rpartition("/")[2].removesuffix(".md"), said, kind, content)
-    text = change_body(old.text, f"\n{content.strip()}\n")
-    for name, value, was in (("description", said, old.description), ("type", kind, old.kind)):
-        text = text if value == was else change_field(text, name, value)
-    return text if old.field("name") else change_field(text, "name", old.name)
+    return rewrite_memory(old, said, kind, content)
 
 
 def _key(given: JsonObject) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sevenfold.core.memories import read_memory
 from sevenfold.layers.extract import Listed
-from sevenfold.layers.extract_gate import Known, is_stated
-from sevenfold.layers.memory_facts import split_facts
+from sevenfold.layers.extract_gate import Known
+from sevenfold.layers.memory_facts import is_stated, split_facts
 from sevenfold.search.lexical import LexicalIndex
 from sevenfold.store.memory_changes import Stored
 from sevenfold.store.memory_dir import MemoryDir

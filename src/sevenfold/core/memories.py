@@ -91,6 +91,21 @@ def write_memory(
     return write_frontmatter(fields, f"\n{body.strip()}\n")
 
 
+def rewrite_memory(
+    before: Memory, description: str, kind: str, body: str, *, applies_to: Sequence[str] | None = None
+) -> str:
+    """The file of a memory with another text. All else in its head stays, with None also when it applies."""
+    if before.document.fault or not before.document.fields:
+        told = before.applies_to if applies_to is None else applies_to
+        return write_memory(before.name, description, kind, body, applies_to=told)
+    text = change_body(before.text, f"\n{body.strip()}\n")
+    for name, value, was in (("description", description, before.description), ("type", kind, before.kind)):
+        text = text if value == was else change_field(text, name, value)
+    if applies_to is not None and tuple(applies_to) != before.applies_to:
+        text = change_field(text, _APPLIES_TO, applies_to or None)
+    return text if before.field("name") else change_field(text, "name", before.name)
+
+
 def change_body(text: str, body: str) -> str:
     """The file with another body; its head stays byte for byte."""
     return text.removesuffix(read_frontmatter(text).body) + body

@@ -7,20 +7,21 @@ is wrongly remembered comes back for months.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import KINDS, Memory, write_memory
+from sevenfold.core.memories import KINDS, Memory, read_memory, rewrite_memory, write_memory
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, join_taint
 from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.extract_unsaved import UNSAVED, UnsavedRule, without_code
-from sevenfold.layers.memory_facts import NEGATION, Fact, covers, is_turned, read_fact, split_facts
+from sevenfold.layers.memory_facts import NEGATION, Fact, is_stated, is_turned, split_facts
 from sevenfold.layers.stems import content_stems, cut_words, make_slug, split_sentences
 from sevenfold.layers.taint import Judgement, Passage, Witnesses
+from sevenfold.layers.taint_changes import fresh_sentences, judge_change
 
 Rule: TypeAlias = (
     UnsavedRule
@@ -115,15 +116,21 @@ def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
         return objection
     found = _judged(dated, before, ground)
     named = dated if found.taint else with_own_head(dated, ground.witnesses, ground.keys)
-    text = write_memory(
-        named.name,
-        named.description,
-        named.kind,
-        named.body,
-        applies_to=named.applies_to,
-        supersedes=named.supersedes,
+    return Admitted(named.key, _written(named, before), before.sha256 if before else None, found)
+
+
+def _written(draft: Draft, before: Known | None) -> str:
+    if before is not None:
+        told = draft.applies_to or None
+        return rewrite_memory(before.memory, draft.description, draft.kind, draft.body, applies_to=told)
+    return write_memory(
+        draft.name,
+        draft.description,
+        draft.kind,
+        draft.body,
+        applies_to=draft.applies_to,
+        supersedes=draft.supersedes,
     )
-    return Admitted(named.key, text, before.sha256 if before else None, found)
 
 
 def _misshapen(draft: Draft) -> Refused | None:
@@ -188,11 +195,6 @@ def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None
     return None
 
 
-def is_stated(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
-    """Whether others say all of these."""
-    return all(any(covers(said, fact) for said in by) for fact in facts)
-
-
 def _clash(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
     """The fact among the old ones that one of the new ones contradicts: the same subject, and another number,
     name or sign, or the same the other way round."""
@@ -232,8 +234,7 @@ def _is_kin(draft: Draft, memory: Memory) -> bool:
 
 def _recalled(draft: Draft, before: Known | None, witnesses: Witnesses) -> Refused | None:
     """What the program itself said in this conversation is known, and not learnt again."""
-    old = split_facts(before.memory.body) if before else ()
-    fresh = [text for text in split_sentences(draft.body) if not _stands(text, old)]
+    fresh = fresh_sentences(draft.body, before.memory if before else None)
     if fresh and all(witnesses.was_told(text) and not witnesses.supports(text) for text in fresh):
         reason = "it was recalled from memory, or read from an instruction file, in this conversation"
         return Refused(draft.key, "recalled", reason)
@@ -241,10 +242,9 @@ def _recalled(draft: Draft, before: Known | None, witnesses: Witnesses) -> Refus
 
 
 def _judged(draft: Draft, before: Known | None, ground: Ground) -> Judgement:
-    """Whose words the new parts are; what stood there before has its own taint, and brings it along."""
-    old = split_facts(before.memory.body) if before else ()
-    fresh = [text for text in split_sentences(draft.body) if not _stands(text, old)]
-    found = ground.witnesses.judge("\n".join(fresh))
+    """Whose words the new parts are, and whose wish; what stood there before brings its own taint along."""
+    after = read_memory(draft.key, _written(draft, before))
+    found = judge_change(before.memory if before else None, after, ground.witnesses)
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
 
 
@@ -273,8 +273,3 @@ def free_slug(slug: str, known: Collection[str]) -> str:
 
 def _is_said(witnesses: Witnesses, name: str) -> bool:
     return witnesses.supports(re.sub(r"[-_/]", " ", name))
-
-
-def _stands(sentence: str, old: Sequence[Fact]) -> bool:
-    fact = read_fact(sentence)
-    return any(covers(said, fact) for said in old)

@@ -7,7 +7,7 @@ those are compared one by one, and only the words around them may differ a littl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -146,6 +146,11 @@ def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
         return said.words == fact.words  # a word alone says nothing that a sentence with it would
     slack = 0 if is_strict else len(fact.words) * SLACK_PERCENT // 100
     return len(fact.bag - said.bag) <= slack and _is_in_order(said, fact) and not is_turned(said, fact)
+
+
+def is_stated(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
+    """Whether others say all of these."""
+    return all(any(covers(said, fact) for said in by) for fact in facts)
 
 
 def is_turned(said: Fact, fact: Fact) -> bool:

@@ -56,6 +56,7 @@ MAX_CONDITIONS = 32
 """Of one memory: with more it applies to everything, and instruction files are the place for that."""
 MAX_PATTERN_CHARS = 200
 
+GATE = "gate"
 ACKNOWLEDGE = "acknowledge"
 """The one `gate` there is: the call runs once the model has named the memory in its own words."""
 

@@ -98,8 +98,8 @@ def judge(text: str, passages: Sequence[Passage]) -> Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
-    """Words that were said together."""
+class Utterance:
+    """Words that the user said together."""
 
     stems: frozenset[str]
     is_negated: bool
@@ -119,7 +119,8 @@ class Witnesses:
     """A conversation, ready to be asked about one text after another."""
 
     passages: Sequence[Passage]
-    _units: list[_Unit] = field(default_factory=list[_Unit], init=False)
+    said: list[Utterance] = field(default_factory=list[Utterance], init=False)
+    """What the user said, by clause, by sentence and as a whole."""
     _exact: set[str] = field(default_factory=set[str], init=False)
     _words: str = field(default="", init=False)
     _shown: tuple[LineIndex, ...] = field(default=(), init=False)
@@ -134,7 +135,7 @@ class Witnesses:
         self.passages = [*self.passages, *passages]
         for passage in passages:
             if passage.voice == "user":
-                self._units += _units(passage)
+                self.said += _units(passage)
                 self._exact |= exact_words(passage.text)
                 self._words += f"{_squeezed(passage.text)}\n"
             if passage.taint is not None:
@@ -168,7 +169,7 @@ class Witnesses:
         """The same conversation, with this said too. What was said before is not read again."""
         heard = Witnesses((passage,))
         heard.passages = (*self.passages, passage)
-        heard._units = [*self._units, *heard._units]
+        heard.said = [*self.said, *heard.said]
         heard._exact |= self._exact
         heard._words = self._words + heard._words
         heard._shown = (*self._shown, *heard._shown)
@@ -190,9 +191,9 @@ class Witnesses:
         if not stems:
             # Nothing but idle words: only as they were said.
             is_said = _squeezed(sentence).strip(" .!,;:") in self._words
-            return next((unit.at for unit in self._units), None) if is_said else None
+            return next((unit.at for unit in self.said), None) if is_said else None
         best = max(
-            (unit for unit in self._units if unit.is_negated == negated and unit.may_say(sentence, stems)),
+            (unit for unit in self.said if unit.is_negated == negated and unit.may_say(sentence, stems)),
             key=lambda unit: len(stems & unit.stems),
             default=None,
         )
@@ -203,8 +204,8 @@ class Witnesses:
         nearest = max(said, default=0.0)
         return best.at if nearest <= share + LEAD else None
 
-    def _has_clauses(self, sentence: str, unit: _Unit) -> bool:
-        near = {stem for other in self._units if other.at == unit.at for stem in other.stems}
+    def _has_clauses(self, sentence: str, unit: Utterance) -> bool:
+        near = {stem for other in self.said if other.at == unit.at for stem in other.stems}
         for clause in split_clauses(sentence):
             stems = content_stems(clause)
             if len(stems) > 1 and len(stems & near) / len(stems) < CLAUSE_FLOOR:
@@ -244,13 +245,13 @@ class Listener:
         return self._witnesses
 
 
-def _units(passage: Passage) -> Iterator[_Unit]:
+def _units(passage: Passage) -> Iterator[Utterance]:
     """What a user said, by clause, by sentence and as a whole: a memory may put two sentences into one."""
     sentences = split_sentences(passage.text)
     told = [sentence for sentence in sentences if not is_reported(sentence)]
     parts = (*told, *(clause for sentence in told for clause in split_clauses(sentence)))
     for part in (*parts, " ".join(told)):
-        yield _Unit(content_stems(part), is_negated(part), passage.at, part)
+        yield Utterance(content_stems(part), is_negated(part), passage.at, part)
 
 
 def _calls(message: Message) -> dict[ToolUseId, ToolUse]:

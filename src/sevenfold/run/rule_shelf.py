@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from sevenfold.core.events import ConditionRefused, Emit, ignore
 from sevenfold.core.provenance import SaidBy
 from sevenfold.layers.rule_texts import Rule, rule_text
-from sevenfold.layers.rules import ACKNOWLEDGE, RefusedCondition, RuleSettings, read_conditions
+from sevenfold.layers.rules import ACKNOWLEDGE, GATE, RefusedCondition, RuleSettings, read_conditions
 from sevenfold.store.memory_changes import Stored
 from sevenfold.store.memory_dir import MemoryDir
-
-GATE = "gate"
 
 _WORDS: dict[SaidBy, str] = {
     "user": "the user's words",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +10,13 @@ import pytest
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.frontmatter import read_frontmatter
+from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.provenance import Origin
+from sevenfold.layers.extract_gate import Draft
 from sevenfold.layers.memory_index import MAX_LINE_CHARS
-from sevenfold.run.tools.memory import MAX_BYTES, Memory
+from sevenfold.run.tools.memory import MAX_BYTES, Memory, Unheard
 from sevenfold.run.workplace import Workplace
+from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
 from tests.run.tools.places import call, fault_of, make_place, text_of
@@ -40,6 +43,16 @@ def save(memory: Memory, place: Workplace, name: str, description: str = "When i
 
 def index(memory: Memory) -> str:
     return (memory.memory.path / "MEMORY.md").read_text()
+
+
+class Foreign(Unheard):
+    def judge_change(self, _before: Remembered | None, _after: Remembered, /) -> Origin:
+        return Origin("agent", "", taint=frozenset(["web"]))
+
+
+class Renaming(Unheard):
+    def with_own_head(self, draft: Draft, _known: Collection[str], /) -> Draft:
+        return replace(draft, key="own.md", name="own", description=draft.body.strip())
 
 
 def test_a_memory_is_written_read_listed_and_forgotten(memory: Memory, place: Workplace) -> None:
@@ -109,7 +122,7 @@ def test_what_a_call_touches_is_said_before(memory: Memory, place: Workplace) ->
 
 
 def test_a_strangers_words_wait_for_the_user(memory: Memory, place: Workplace) -> None:
-    memory.origin_of = lambda _: Origin("agent", "", taint=frozenset(["web"]))
+    memory.conversation = Foreign()
     given = {"action": "write", "name": "a", "description": "x", "content": "Obey."}
     assert "waits for the user" in text_of(call(memory, place, **given))
     assert text_of(call(memory, place, action="list")) == "nothing is remembered yet"
@@ -117,7 +130,7 @@ def test_a_strangers_words_wait_for_the_user(memory: Memory, place: Workplace) -
 
 
 def test_a_head_that_says_more_than_the_body_is_made_from_it(memory: Memory, place: Workplace) -> None:
-    memory.head_of = lambda draft, _: replace(draft, key="own.md", name="own", description=draft.body.strip())
+    memory.conversation = Renaming()
     given = {"action": "write", "name": "a", "description": "Obey.", "content": "Deploys are on Tuesdays."}
     assert text_of(call(memory, place, **given)) == "remembered as own.md"
     assert text_of(call(memory, place, action="list")) == "- [project] own: Deploys are on Tuesdays."
@@ -137,6 +150,22 @@ def test_a_rule_says_when_it_applies(memory: Memory, place: Workplace) -> None:
     assert memory.memory.read("a.md").memory.applies_to == ("command:git push*",)
     with pytest.raises(InputError, match="applies_to"):
         call(memory, place, **given, applies_to="shell")
+
+
+def test_what_a_write_does_not_speak_of_stays_in_the_head(memory: Memory, place: Workplace) -> None:
+    text = "---\nname: a\ndescription: x\napplies_to: [tool:shell]\ngate: acknowledge\nmine: 1\n---\n\nAsk.\n"
+    memory.memory.commit([Write("a.md", text, None)], Origin("user", ""))
+    given = {"action": "write", "name": "a", "description": "x", "content": "Ask first."}
+    text_of(call(memory, place, **given))
+    stored = memory.memory.read("a.md").memory
+    assert (stored.applies_to, stored.field("gate"), stored.field("mine")) == (
+        ("tool:shell",),
+        "acknowledge",
+        "1",
+    )
+    assert stored.body.strip() == "Ask first."
+    text_of(call(memory, place, **given, applies_to=[]))
+    assert memory.memory.read("a.md").memory.applies_to == ()
 
 
 def test_what_changed_outside_is_not_written_over(memory: Memory, place: Workplace) -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memories import KINDS, read_memory, write_memory
+from sevenfold.core.memories import KINDS, read_memory, rewrite_memory, write_memory
 from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.memory_secrets import refuse_secrets
-from sevenfold.core.provenance import Origin
+from sevenfold.core.provenance import Origin, join_taint
 from sevenfold.layers.extract_gate import Draft
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import answered, schema, text_of, word_of
@@ -25,11 +25,7 @@ MAX_BYTES = 64 * 1024
 
 ACTIONS = ("list", "read", "write", "delete")
 
-OriginOf: TypeAlias = Callable[[str], Origin]
-"""Whose words a text is, by the conversation that it was written in."""
-HeadOf: TypeAlias = Callable[[Draft, Collection[str]], Draft]
-"""The same memory under a head of its own words, beside memories of these names."""
-
+_SAVED = Origin("agent", "saved by the agent", said_by="model")
 _FORGETTING = ("forget", "delete", "remove", "drop")
 
 _NAME = re.compile(r"(?:team/)?[a-z0-9][a-z0-9_-]{0,79}")
@@ -64,14 +60,33 @@ SPEC = ToolSpec(
 )
 
 
-def told_by_agent(_text: str) -> Origin:
+class Conversation(Protocol):
+    """Whose words and wishes there are, by what was said."""
+
+    def judge_change(self, before: Remembered | None, after: Remembered, /) -> Origin:
+        """Who wants a memory to become this."""
+        ...
+
+    def judge_wish(self, words: str, /) -> Origin:
+        """Who said this."""
+        ...
+
+    def with_own_head(self, draft: Draft, known: Collection[str], /) -> Draft:
+        """The same memory under a head of its own words, beside memories of these names."""
+        ...
+
+
+class Unheard:
     """For whoever knows nothing of the conversation."""
-    return Origin("agent", "saved by the agent", said_by="model")
 
+    def judge_change(self, _before: Remembered | None, _after: Remembered, /) -> Origin:
+        return _SAVED
 
-def as_it_is(draft: Draft, _known: Collection[str]) -> Draft:
-    """The same."""
-    return draft
+    def judge_wish(self, _words: str, /) -> Origin:
+        return _SAVED
+
+    def with_own_head(self, draft: Draft, _known: Collection[str], /) -> Draft:
+        return draft
 
 
 @dataclass(slots=True)
@@ -79,10 +94,8 @@ class Memory:
     """The tool, over a project's memories."""
 
     memory: MemoryDir
-    origin_of: OriginOf = told_by_agent
-    """Whose words a body is. Set once there is a conversation to ask."""
-    head_of: HeadOf = as_it_is
-    """A name and a description that say no more than the body. Set with it."""
+    conversation: Conversation = field(default_factory=Unheard)
+    """Set once there is one to ask."""
     spec: ToolSpec = SPEC
 
     def need(self, given: JsonObject, _place: Workplace) -> Need:
@@ -91,7 +104,7 @@ class Memory:
             return Need("read", (str(self.memory.path),), said="list memories")
         key = _key(given)
         if action == "write":
-            _written(given)
+            _draft(given)
         kind = "read" if action == "read" else "edit"
         return Need(kind, (f"{self.memory.path}/{key}",), said=f"{action} the memory {key}")
 
@@ -105,7 +118,7 @@ class Memory:
             case "read":
                 return self.memory.read(_key(given)).memory.text
             case "write":
-                return self._write(_key(given), _written(given))
+                return self._write(_draft(given), keeps_conditions="applies_to" not in given)
             case _:
                 return self._delete(_key(given))
 
@@ -117,31 +130,27 @@ class Memory:
         if count > DEFAULT_SCAN:
             yield f"[{count:,} in all]"
 
-    def _write(self, key: str, text: str) -> str:
-        refuse_secrets(text)
-        memory, there = read_memory(key, text), self.memory.find(key)
-        origin = self.origin_of(memory.body)
+    def _write(self, draft: Draft, *, keeps_conditions: bool) -> str:
+        stored = self.memory.find(draft.key)
+        there = stored.memory if stored else None
+        if there and keeps_conditions:
+            draft = replace(draft, applies_to=there.applies_to)
+        memory = _written(draft, there)
+        refuse_secrets(memory.text)
+        origin = self.conversation.judge_change(there, memory)
+        origin = replace(origin, taint=origin.taint | (join_taint(stored.origin) if stored else frozenset()))
         if origin.is_trusted:
-            memory = self._headed(memory)
-        key = memory.key
-        change = Write(key, memory.text, there.sha256 if there else None)
+            memory = _written(self.conversation.with_own_head(draft, self.memory.keys()), there)
+        change = Write(memory.key, memory.text, stored.sha256 if stored else None)
         if not origin.is_trusted:
             self.memory.propose([change], origin, "the agent wrote it from what it had read elsewhere")
             return (
-                f"{key} is not remembered yet: it says what was read elsewhere, not what the user said. It "
-                "waits for the user, who can accept it with `sevenfold memory review`; tell them so"
+                f"{memory.key} is not remembered yet: it says what was read elsewhere, takes away what the "
+                "user did not, or applies when they did not say so. It waits for the user, who can accept it "
+                "with `sevenfold memory review`; tell them so"
             )
         self.memory.commit([change], origin)
-        return f"remembered as {key}"
-
-    def _headed(self, memory: Remembered) -> Remembered:
-        name, said = memory.name, memory.description
-        given = Draft(memory.key, name, said, memory.kind, memory.body, memory.applies_to)
-        found = self.head_of(given, self.memory.keys())
-        text = write_memory(
-            found.name, found.description, found.kind, found.body, applies_to=found.applies_to
-        )
-        return memory if found == given else read_memory(found.key, text)
+        return f"remembered as {memory.key}"
 
     def _delete(self, key: str) -> str:
         there = self.memory.find(key)
@@ -150,7 +159,7 @@ class Memory:
         change = Remove(key, there.sha256)
         name = re.sub(r"[-_/]", " ", key.removesuffix(".md"))
         # A page may want a rule of the user's forgotten: they have to have said so.
-        wishes = [self.origin_of(f"{verb} {name}") for verb in _FORGETTING]
+        wishes = [self.conversation.judge_wish(f"{verb} {name}") for verb in _FORGETTING]
         origin = next((wish for wish in wishes if wish.is_trusted), wishes[0])
         if not origin.is_trusted:
             self.memory.propose([change], origin, "the agent wants it forgotten, and the user did not say so")
@@ -169,17 +178,31 @@ def _key(given: JsonObject) -> str:
     return f"{name}.md"
 
 
-def _written(given: JsonObject) -> str:
+def _draft(given: JsonObject) -> Draft:
     description = " ".join(text_of(given, "description").split())
     if not description:
         raise InputError("description is empty; say in one line when this memory matters")
-    name = _key(given).rpartition("/")[2].removesuffix(".md")
-    kind = word_of(given, "type", KINDS, "project")
-    text = write_memory(name, description, kind, text_of(given, "content"), applies_to=_conditions(given))
+    key = _key(given)
+    name = key.rpartition("/")[2].removesuffix(".md")
+    kind, content = word_of(given, "type", KINDS, "project"), text_of(given, "content")
+    draft = Draft(key, name, description, kind, content, _conditions(given))
+    _written(draft, None)
+    return draft
+
+
+def _written(draft: Draft, before: Remembered | None) -> Remembered:
+    """The memory as its file will say it; what the draft does not speak of stays."""
+    if before:
+        conditions = draft.applies_to
+        text = rewrite_memory(before, draft.description, draft.kind, draft.body, applies_to=conditions)
+    else:
+        text = write_memory(
+            draft.name, draft.description, draft.kind, draft.body, applies_to=draft.applies_to
+        )
     size = len(text.encode("utf-8", "replace"))
     if size > MAX_BYTES:
         raise InputError(f"a memory of {size:,} bytes is over the limit of {MAX_BYTES:,}; split it by topic")
-    return text
+    return read_memory(draft.key, text)
 
 
 def _conditions(given: JsonObject) -> tuple[str, ...]:

@@ -1,0 +1,97 @@
+"""Whose wish a change of a memory is (SPEC F14): what it adds, what it takes away, and when it is to apply.
+
+A stranger's sentence is not the only harm that a page can do to a memory. It may want a rule dropped along
+with an honest correction, or have it shown before another action than the one that the user spoke of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sevenfold.core.memories import Memory
+from sevenfold.layers.memory_facts import Fact, is_stated, read_fact, split_facts
+from sevenfold.layers.rules import GATE, Condition, read_conditions
+from sevenfold.layers.stems import content_stems, split_sentences
+from sevenfold.layers.taint import Judgement, Witnesses
+
+HALF = 0.5
+"""Of the words of what is taken away, in what the user put in its place or wants forgotten."""
+
+_FORGETTING = re.compile(
+    r"\b(?:forget|delete|remove|drop|erase|scrap|ignore)\b|\bno longer\b|\bany ?more\b", re.IGNORECASE
+)
+_SPOKEN = {
+    "planning": ("plan", "planning"),
+    "before-edit": ("edit", "change", "write", "modify", "touch", "rename"),
+    "before-commit": ("commit", "merge"),
+    "before-push": ("push", "release", "publish"),
+    "before-install": ("install", "add", "dependency", "package", "upgrade"),
+    "before-delete": ("delete", "remove", "clean", "drop"),
+}
+"""How people name the moments that rules know."""
+
+
+def judge_change(before: Memory | None, after: Memory, witnesses: Witnesses) -> Judgement:
+    """Whose wish it is that a memory becomes another. What stood there before is not judged again."""
+    fresh = fresh_sentences(after.body, before)
+    found = witnesses.judge("\n".join(fresh))
+    if not witnesses.taints:
+        return found
+    own = [read_fact(sentence) for sentence in fresh if sentence not in found.unsupported]
+    unasked = (*_lost(before, after, own, witnesses), *_moved(before, after, witnesses))
+    if not unasked:
+        return found
+    return replace(
+        found,
+        said_by="tool output",
+        taint=found.taint | witnesses.taints,
+        unsupported=(*found.unsupported, *unasked),
+    )
+
+
+def fresh_sentences(body: str, before: Memory | None) -> list[str]:
+    """The sentences of a body that the memory before it does not state."""
+    old = split_facts(before.body) if before else ()
+    return [text for text in split_sentences(body) if not is_stated([read_fact(text)], old)]
+
+
+def _lost(before: Memory | None, after: Memory, own: Sequence[Fact], witnesses: Witnesses) -> Iterator[str]:
+    """What is taken away without the user having put something in its place or wanted it gone."""
+    left = split_facts(after.body)
+    for fact in split_facts(before.body) if before else ():
+        if is_stated([fact], left) or any(_is_on_same(fact, said) for said in own):
+            continue
+        stems = content_stems(fact.text)
+        forgotten = (said.stems for said in witnesses.said if _FORGETTING.search(said.text))
+        if not stems or not any(len(stems & said) >= HALF * len(stems) for said in forgotten):
+            yield f"taken away: {fact.text}"
+
+
+def _is_on_same(fact: Fact, said: Fact) -> bool:
+    one, other = content_stems(fact.text), content_stems(said.text)
+    return bool(one and other) and len(one & other) >= HALF * min(len(one), len(other))
+
+
+def _moved(before: Memory | None, after: Memory, witnesses: Witnesses) -> Iterator[str]:
+    """What is changed of when it applies, without the user having named that."""
+    old = read_conditions(before.applies_to).found if before else ()
+    new = read_conditions(after.applies_to).found
+    for condition in (*(one for one in new if one not in old), *(one for one in old if one not in new)):
+        if not any(_is_named(condition, said.stems) for said in witnesses.said):
+            yield f"applies to {condition}"
+    gate = after.field(GATE)
+    if gate != (before.field(GATE) if before else ""):
+        yield f"{GATE}: {gate}"
+
+
+def _is_named(condition: Condition, said: frozenset[str]) -> bool:
+    """Whether these words name a condition: all of its own words, but a command's program goes without
+    saying."""
+    if condition.kind == "phase":
+        return any(content_stems(word) <= said for word in _SPOKEN[condition.pattern])
+    words = re.sub(r"[*?{}\[\]./_-]+", " ", condition.pattern).split()
+    named = words[1:] if condition.kind == "command" and len(words) > 1 else words
+    stems = content_stems(" ".join(named))
+    return bool(stems) and stems <= said
