@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from sevenfold.server.limits import Limits
+from sevenfold.server.front import BODY_TIME
+from sevenfold.server.gate import SELDOM_BURST
+from sevenfold.server.limits import BYTES_A_PERMIT, SMALL_BYTES, TOLD_BYTES_A_PERMIT, Limits
 from sevenfold.server.rights import ROLES, RULES
 from tests.contracts.house import ROOT
 
@@ -32,9 +34,13 @@ def test_limits_stand_in_the_page_as_they_are() -> None:
         f"| a repository with its history | {limits.kept_bytes // 10**9} GB |",
         f"| {limits.waiting_bytes // 10**6} MB, {limits.body_hours} hours |",
         f"| one text | {limits.file_bytes:,} bytes |",
+        f"| a request without texts | {SMALL_BYTES:,} bytes |",
+        f"| to send a request's body | {BODY_TIME.seconds} seconds |",
+        f"tried by an organisation | {SELDOM_BURST}, then",
+        f"{BYTES_A_PERMIT:,} bytes of texts that are sent, or {TOLD_BYTES_A_PERMIT:,} that are read",
         f"| a request of several texts | {limits.body_bytes:,} bytes",
         f"| requests of a token | {limits.token_rate} a second, {limits.token_rate * limits.burst_seconds}",
-        f"in each process | {limits.org_rate} a second",
+        f"in all processes together | {limits.org_rate} a second",
         f"without a good token | {limits.stranger_rate} a second",
         f"at once | {limits.at_once};",
         f"wait for the database | {limits.waiting:,} |",

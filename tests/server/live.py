@@ -17,7 +17,7 @@ from sevenfold.server.host import Host
 from sevenfold.server.limits import Limits
 from sevenfold.server.meters import Meters
 
-LOOSE = Limits(token_rate=100_000, org_rate=100_000, stranger_rate=100_000)
+LOOSE = Limits(token_rate=100_000, org_rate=100_000, stranger_rate=100_000, seldom_rate=100_000)
 MEMORY = "/api/v1/memory"
 
 

@@ -172,7 +172,7 @@ def test_a_devices_code_ends_and_a_guess_finds_nothing(database: Database) -> No
 
 def test_who_asks_too_often_waits_and_others_do_not(database: Database) -> None:
     clock = ManualClock()
-    limits = Limits(token_rate=1, org_rate=100, stranger_rate=1, burst_seconds=3)
+    limits = Limits(token_rate=1, org_rate=100, stranger_rate=1, burst_seconds=3, delay=timedelta())
     noisy, quiet = Team(database), Team(database)
     with serving(database, clock=clock, limits=limits) as live:
         statuses = [live.ask("GET", "/api/v1/whoami", noisy.token).status_code for _ in range(4)]
@@ -191,7 +191,7 @@ def test_an_organisation_shares_a_limit(database: Database) -> None:
     clock = ManualClock()
     team = Team(database)
     second = team.add_token("ada")
-    with serving(database, clock=clock, limits=Limits(org_rate=1, burst_seconds=2)) as live:
+    with serving(database, clock=clock, limits=Limits(org_rate=2, delay=timedelta())) as live:
         statuses = [
             live.ask("GET", "/api/v1/whoami", token).status_code for token in (team.token, second, second)
         ]

@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DatabaseFailed
 from sevenfold.server import front
 from sevenfold.server.database import Database, OrgId, Tx
@@ -54,11 +56,14 @@ class Flaky:
 
 
 def test_a_database_that_does_not_answer_is_503_and_may_be_asked_again(database: Database) -> None:
-    flaky = Flaky(database)
-    team = Team(flaky, now_ms=int(time.time() * 1000))
-    with serving(flaky) as live:
+    flaky, clock = Flaky(database), ManualClock()
+    team = Team(flaky, now_ms=int(clock.now().timestamp() * 1000))
+    with serving(flaky, clock=clock) as live:
         assert live.ask("GET", "/readyz").status_code == 200
         flaky.is_down = True
+        # It is not asked more often than once a second, whoever wants to know.
+        assert live.ask("GET", "/readyz").status_code == 200
+        clock.pass_time(timedelta(seconds=1))
         for method, path in (("GET", f"{MEMORY}?repo={team.repo}"), ("GET", "/readyz")):
             got = live.ask(method, path, team.token)
             assert (got.status_code, got.headers["retry-after"], got.json()["error"]["retry"]) == (

@@ -34,8 +34,9 @@ MOST_DAYS = 3_650
 MOST_LINES = 1_000
 
 
-async def whoami(_desk: Desk, call: Call) -> Answer:
+async def whoami(desk: Desk, call: Call) -> Answer:
     who = call.who
+    await desk.look(who, lambda _tx: None)  # only whether it still holds
     expires = None if who.expires_ms is None else spell_time(who.expires_ms)
     told = wire.WhoTold(
         who.org, who.org_name, who.member_name, who.role, sorted(who.scopes), who.token, expires
@@ -45,14 +46,14 @@ async def whoami(_desk: Desk, call: Call) -> Answer:
 
 async def list_all_repos(desk: Desk, call: Call) -> Answer:
     org = call.who.org
-    repos = await desk.read(org, lambda tx: list_repos(tx, org))
+    repos = await desk.read(call.who, lambda tx: list_repos(tx, org))
     return Answer(wire.ReposTold([_repo(one) for one in repos]))
 
 
 async def claim(desk: Desk, call: Call) -> Answer:
     sent, who, now = cast("wire.ClaimSent", call.body), call.who, desk.now_ms
     repo = await desk.write(
-        who.org, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now, desk.limits)
+        who, lambda tx: claim_repo(tx, who, sent.name, sent.remote, "admin", now, desk.limits)
     )
     return Answer(_repo(repo), 201)
 
@@ -69,38 +70,38 @@ async def prove(desk: Desk, call: Call) -> Answer:
     found = await desk.forge.look_up(sent.remote, sent.credential)
     proof = f"{desk.forge.host}#{found.number}"
     repo = await desk.write(
-        who.org, lambda tx: claim_repo(tx, who, found.name, sent.remote, proof, now, desk.limits)
+        who, lambda tx: claim_repo(tx, who, found.name, sent.remote, proof, now, desk.limits)
     )
     return Answer(_repo(repo), 201)
 
 
 async def list_all_members(desk: Desk, call: Call) -> Answer:
     org = call.who.org
-    members = await desk.read(org, lambda tx: list_members(tx, org))
+    members = await desk.read(call.who, lambda tx: list_members(tx, org))
     return Answer(wire.MembersTold([_member(one) for one in members]))
 
 
 async def add_one_member(desk: Desk, call: Call) -> Answer:
     sent, who, now = cast("wire.MemberSent", call.body), call.who, desk.now_ms
-    member = await desk.write(who.org, lambda tx: add_member(tx, who, sent.name, sent.role, now))
+    member = await desk.write(who, lambda tx: add_member(tx, who, sent.name, sent.role, now))
     return Answer(_member(member), 201)
 
 
 async def change_member(desk: Desk, call: Call) -> Answer:
     sent, who, now = cast("wire.RoleSent", call.body), call.who, desk.now_ms
     name = call.places["member"]
-    return Answer(_member(await desk.write(who.org, lambda tx: change_role(tx, who, name, sent.role, now))))
+    return Answer(_member(await desk.write(who, lambda tx: change_role(tx, who, name, sent.role, now))))
 
 
 async def remove_one_member(desk: Desk, call: Call) -> Answer:
     who, now, name = call.who, desk.now_ms, call.places["member"]
-    await desk.write(who.org, lambda tx: remove_member(tx, who, name, now))
+    await desk.write(who, lambda tx: remove_member(tx, who, name, now))
     return Answer(wire.DoneTold())
 
 
 async def list_all_tokens(desk: Desk, call: Call) -> Answer:
     org = call.who.org
-    tokens = await desk.read(org, lambda tx: list_tokens(tx, org))
+    tokens = await desk.read(call.who, lambda tx: list_tokens(tx, org))
     return Answer(
         wire.TokensTold(
             [
@@ -120,15 +121,13 @@ async def add_one_token(desk: Desk, call: Call) -> Answer:
     if not 1 <= sent.days <= MOST_DAYS:
         raise Refusal(422, "bad request", f"a token cannot last {sent.days} days", f"say 1 to {MOST_DAYS}")
     lasts = timedelta(days=sent.days)
-    token = await desk.write(
-        who.org, lambda tx: add_token(tx, who, sent.member, sent.scopes, now, lasts=lasts)
-    )
+    token = await desk.write(who, lambda tx: add_token(tx, who, sent.member, sent.scopes, now, lasts=lasts))
     return Answer(wire.NewTokenTold(token.id, token.text), 201)
 
 
 async def revoke_one_token(desk: Desk, call: Call) -> Answer:
     who, now, token = call.who, desk.now_ms, call.places["id"]
-    await desk.write(who.org, lambda tx: revoke_token(tx, who, token, now))
+    await desk.write(who, lambda tx: revoke_token(tx, who, token, now))
     return Answer(wire.DoneTold())
 
 
@@ -149,13 +148,13 @@ async def poll_device(desk: Desk, call: Call) -> Answer:
 
 async def approve(desk: Desk, call: Call) -> Answer:
     sent, who, now = cast("wire.ApprovalSent", call.body), call.who, desk.now_ms
-    member = await desk.write(who.org, lambda tx: approve_device(tx, who, sent.user_code, sent.member, now))
+    member = await desk.write(who, lambda tx: approve_device(tx, who, sent.user_code, sent.member, now))
     return Answer(_member(member))
 
 
 async def allow(desk: Desk, call: Call) -> Answer:
     sent, who, now = cast("wire.AllowanceSent", call.body), call.who, desk.now_ms
-    await desk.write(who.org, lambda tx: allow_finding(tx, who, sent.fingerprint, sent.reason, now))
+    await desk.write(who, lambda tx: allow_finding(tx, who, sent.fingerprint, sent.reason, now))
     return Answer(wire.DoneTold(), 201)
 
 
@@ -163,7 +162,7 @@ async def audit(desk: Desk, call: Call) -> Answer:
     org = call.who.org
     limit = _whole(call.query.get("limit", "100"), "limit", MOST_LINES)
     before = _whole(call.query["before"], "before", 10**15) if "before" in call.query else None
-    lines = await desk.read(org, lambda tx: read_audit(tx, org, limit, before))
+    lines = await desk.read(call.who, lambda tx: read_audit(tx, org, limit, before))
     return Answer(
         wire.AuditTold(
             [

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from asyncio import Semaphore, wrap_future
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from sevenfold.core.clock import Clock
 from sevenfold.server.database import Database, OrgId, Tx
 from sevenfold.server.forge import Forge
 from sevenfold.server.limits import Limits
+from sevenfold.server.people import check_standing
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.rights import Principal
-from sevenfold.server.scanning import check_secrets, key_of_org, read_allowances, read_fingerprint_key
+from sevenfold.server.scanners import Scanners
+from sevenfold.server.scanning import key_of_org, read_allowances, read_fingerprint_key
 
 T = TypeVar("T")
 
-SCANS_AT_ONCE = 2
-"""They are all computing; more would only take turns."""
+Asker: TypeAlias = Principal | OrgId | None
+"""Whose rows a transaction is about: a principal's, who must still be one; an organisation's; nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Desk:
         self.limits, self.clock, self.forge = limits, clock, forge
         self._database = database
         self._turns: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
-        self._scans = Semaphore(SCANS_AT_ONCE)
+        self._scanners = Scanners()
         self._waiting = 0
         self._key = database.write(None, read_fingerprint_key).result()
 
@@ -70,28 +71,45 @@ class Desk:
         """Transactions under way or in line."""
         return self._waiting
 
-    async def read(self, org: OrgId | None, work: Callable[[Tx], T]) -> T:
-        return await self._take_turn(org or "", lambda: self._database.read(org, work))
+    async def read(self, who: Asker, work: Callable[[Tx], T]) -> T:
+        org, checked = _org_of(who), self._checked(who, work)
+        return await self._take_turn(org or "", lambda: self._database.read(org, checked))
 
-    async def look(self, org: OrgId, work: Callable[[Tx], T], *, turn: str | None = None) -> T:
+    async def look(self, who: Asker, work: Callable[[Tx], T], *, turn: str | None = None) -> T:
         """Read some rows by their keys. `turn`: in whose line to wait, if not the organisation's own."""
-        return await self._take_turn(turn or org, lambda: self._database.read(org, work, quick=True))
+        org, checked = _org_of(who), self._checked(who, work)
+        return await self._take_turn(turn or org or "", lambda: self._database.read(org, checked, quick=True))
 
-    async def write(self, org: OrgId | None, work: Callable[[Tx], T]) -> T:
-        return await self._take_turn(org or "", lambda: self._database.write(org, work))
+    async def write(self, who: Asker, work: Callable[[Tx], T]) -> T:
+        org, checked = _org_of(who), self._checked(who, work)
+        return await self._take_turn(org or "", lambda: self._database.write(org, checked))
 
-    async def check_secrets(self, org: OrgId, texts: Mapping[str, str]) -> None:
-        allowances = await self.look(org, lambda tx: read_allowances(tx, org))
-        key = key_of_org(self._key, org)
-        # Behind its own organisation's first, so that a hundred texts of one are not before all others'.
-        async with self._turn(f"scan {org}", SCANS_AT_ONCE), self._scans:
-            await asyncio.to_thread(check_secrets, texts, key, allowances)
+    async def check_secrets(self, who: Principal, texts: Mapping[str, str]) -> None:
+        org = who.org
+        allowances = await self.look(who, lambda tx: read_allowances(tx, org))
+        await self._scanners.check(org, texts, key_of_org(self._key, org), allowances)
 
-    def _turn(self, line: str, at_once: int) -> Semaphore:
+    def close(self) -> None:
+        """After the last request. The database is the caller's."""
+        self._scanners.close()
+
+    def _checked(self, who: Asker, work: Callable[[Tx], T]) -> Callable[[Tx], T]:
+        """With a look, in the same transaction, at whether a principal still is what the gate knew."""
+        if not isinstance(who, Principal):
+            return work
+        now_ms = self.now_ms
+
+        def check_and_work(tx: Tx) -> T:
+            check_standing(tx, who, now_ms)
+            return work(tx)
+
+        return check_and_work
+
+    def _turn(self, line: str) -> Semaphore:
         """It is forgotten as soon as nobody waits for it."""
         turn = self._turns.get(line)
         if turn is None:
-            self._turns[line] = turn = Semaphore(at_once)
+            self._turns[line] = turn = Semaphore(self.limits.at_once)
         return turn
 
     async def _take_turn(self, line: str, start: Callable[[], Future[T]]) -> T:
@@ -107,11 +125,15 @@ class Desk:
             )
         self._waiting += 1
         try:
-            async with self._turn(line, self.limits.at_once):
+            async with self._turn(line):
                 future = start()
                 return future.result() if future.done() else await wrap_future(future)
         finally:
             self._waiting -= 1
+
+
+def _org_of(who: Asker) -> OrgId | None:
+    return who.org if isinstance(who, Principal) else who
 
 
 def spell_time(milliseconds: int) -> str:

@@ -5,12 +5,14 @@ Starlette and msgspec are imported when an application is made, so that the pack
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -20,10 +22,11 @@ from sevenfold.server import messages as wire
 from sevenfold.server.bodies import inflate, read_capped
 from sevenfold.server.desk import Answer, Call, Desk, spell_time
 from sevenfold.server.gate import Gate
+from sevenfold.server.limits import SMALL_BYTES
 from sevenfold.server.meters import Meters, Served
 from sevenfold.server.operations import OPERATIONS, Method, Operation
 from sevenfold.server.refusals import Refusal, not_found
-from sevenfold.server.rights import Principal
+from sevenfold.server.rights import Principal, RightsMoved
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -62,7 +65,12 @@ PERFORM: Mapping[str, Perform] = {
     "read_audit": admin_calls.audit,
 }
 
-CHANGES_RIGHTS = frozenset({"change_member", "remove_member", "revoke_token"})
+SELDOM = frozenset({"start_device", "approve_device"})
+"""Who does these often guesses codes, or uses up those that there are."""
+BODY_TIME = timedelta(seconds=60)
+"""To send a body: 4 KB a second for the largest ordinary one. Whoever is slower holds a connection."""
+READY_FOR = timedelta(seconds=1)
+"""So long an answer of the database stands for it: anybody may ask, and as often as they like."""
 
 
 @dataclass(slots=True)
@@ -80,7 +88,8 @@ class _Seen:
 class Front:
     def __init__(self, desk: Desk, meters: Meters) -> None:
         self._desk, self._meters = desk, meters
-        self._gate = Gate(desk)
+        self.gate = Gate(desk)
+        self._ready_until = timedelta()
         self._prefix, self._numbers = secrets.token_hex(4), count()
 
     def make_app(self) -> Starlette:
@@ -123,6 +132,15 @@ class Front:
             return await self._carry_out(operation, request, seen)
         except Refusal:
             raise
+        except RightsMoved as error:  # twice while one request was under way
+            raise Refusal(
+                503,
+                "not ready",
+                "the rights of this token are being changed",
+                "send the same again",
+                retry=True,
+                retry_after_seconds=RETRY_SECONDS,
+            ) from error
         except InputError as error:
             raise Refusal(422, "bad request", str(error)[:500], "correct the request") from error
         except DatabaseFailed as error:
@@ -146,16 +164,18 @@ class Front:
 
     async def _carry_out(self, operation: Operation, request: Request, seen: _Seen) -> Answer:
         address = request.client.host if request.client else ""
-        if operation.verb is None:
-            self._gate.admit_stranger(address)
+        authorization, verb = request.headers.get("authorization", ""), operation.verb
+        if verb is None:
+            self.gate.admit_stranger(address)
         else:
-            authorization = request.headers.get("authorization", "")
-            seen.principal = await self._gate.admit(authorization, address, operation.verb)
+            seen.principal = await self.gate.admit(authorization, address, verb)
+        if operation.name in SELDOM:
+            self.gate.check_seldom(seen.principal.org if seen.principal else address)
         if operation.needs_repo:
             seen.repo = _read_repo(request)
         body: object = None
         if operation.takes is not None:
-            raw = await self._read_body(request)
+            raw = await self._read_body(operation, request)
             seen.bytes_in = len(raw)
             body = _decode(raw, operation.takes)
         call = Call(
@@ -167,24 +187,39 @@ class Front:
             body,
             seen.bytes_in,
         )
-        answer = await PERFORM[operation.name](self._desk, call)
-        if operation.name in CHANGES_RIGHTS:
-            self._gate.forget()
-        return answer
+        try:
+            return await PERFORM[operation.name](self._desk, call)
+        except RightsMoved:
+            if verb is None:
+                raise
+            seen.principal = await self.gate.admit_again(authorization, address, verb)
+            return await PERFORM[operation.name](self._desk, replace(call, principal=seen.principal))
 
-    async def _read_body(self, request: Request) -> bytes:
+    async def _read_body(self, operation: Operation, request: Request) -> bytes:
+        from starlette.requests import ClientDisconnect
+
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
         if kind != JSON:
             raise Refusal(415, "unsupported", f"{kind[:80]!r} is not read here", f"send {JSON}")
-        limit = self._desk.limits.raw_bytes
-        raw = await read_capped(request.stream(), limit)
+        limit = self._desk.limits.raw_bytes if operation.needs_repo else SMALL_BYTES
+        try:
+            async with asyncio.timeout(BODY_TIME.total_seconds()):
+                raw = await read_capped(request.stream(), limit)
+        except ClientDisconnect as error:  # nobody hears this; the log and the figures do
+            raise Refusal(400, "cut off", "the body ended before its end", "send it again") from error
+        except TimeoutError as error:
+            raise Refusal(
+                408, "cut off", f"the body took longer than {BODY_TIME.seconds} s", "send less at a time"
+            ) from error
         return inflate(raw, request.headers.get("content-encoding", "").strip().lower(), limit)
 
     async def _tell_health(self, name: str) -> Answer:
         if name == "metrics":
             return Answer(self._meters.exposition(self._desk.waiting))
-        if name == "is_ready":
+        now = self._desk.clock.uptime()
+        if name == "is_ready" and now >= self._ready_until:
             await self._desk.read(None, lambda tx: tx.rows("SELECT 1 FROM meta"))
+            self._ready_until = now + READY_FOR
         return Answer(wire.HealthTold("ok"))
 
     async def _missing(self, request: Request, error: Exception) -> Response:
@@ -219,6 +254,8 @@ class Front:
                 request=seen.request,
             )
         )
+        if who is not None:
+            self.gate.charge(who, seen.bytes_in, len(response.body))
         response.headers["x-request-id"] = seen.request
         return response
 

@@ -2,56 +2,93 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import timedelta
 
 from sevenfold.server.database import OrgId
 from sevenfold.server.desk import Desk
-from sevenfold.server.limits import Buckets
+from sevenfold.server.limits import BYTES_A_PERMIT, TOLD_BYTES_A_PERMIT, Buckets
 from sevenfold.server.people import find_principal, hash_token, org_in_token
 from sevenfold.server.refusals import Refusal
-from sevenfold.server.rights import Principal, Verb, check_right
+from sevenfold.server.rights import Principal, Verb, check_right, is_allowed
 
-REMEMBERED = timedelta(seconds=5)
-"""So long a revoked token may still work in another process; else pollers would ask the database twice."""
 MOST_REMEMBERED = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    principal: Principal
-    until: timedelta
+"""Principals whose tokens were seen here. Each transaction looks whether they still hold."""
+SELDOM_BURST = 20
 
 
 class Gate:
     def __init__(self, desk: Desk) -> None:
         limits, self._desk = desk.limits, desk
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._tokens = Buckets(limits.token_rate, limits.token_rate * limits.burst_seconds)
-        self._orgs = Buckets(limits.org_rate, limits.org_rate * limits.burst_seconds)
-        self._strangers = Buckets(limits.stranger_rate, limits.stranger_rate * limits.burst_seconds)
+        self._known: OrderedDict[str, Principal] = OrderedDict()
+        burst, delay = limits.burst_seconds, limits.delay
+        self._tokens = Buckets(limits.token_rate, limits.token_rate * burst, delay=delay, is_shared=True)
+        # A second's worth at once and no more: what one organisation does together, all others wait for.
+        self._orgs = Buckets(limits.org_rate, limits.org_rate, delay=delay, is_shared=True)
+        self._strangers = Buckets(limits.stranger_rate, limits.stranger_rate * burst)
+        self._seldom = Buckets(limits.seldom_rate, SELDOM_BURST)
 
     async def admit(self, authorization: str, address: str, verb: Verb) -> Principal:
-        """Whoever asks, if it is allowed; else `Refusal` 401, 403 or 429."""
+        """Whoever asks, if it is allowed and when it is their turn; else `Refusal` 401, 403 or 429."""
         principal = await self._find(authorization, address)
         now = self._desk.clock.uptime()
-        _check_rate(self._tokens.take(principal.token, now), "this token")
-        _check_rate(self._orgs.take(principal.org, now), "this organisation")
+        waits = [
+            _check_rate(self._tokens, principal.token, now, "this token"),
+            _check_rate(self._orgs, principal.org, now, "this organisation"),
+        ]
+        if any(waits):
+            await asyncio.sleep(max(waits).total_seconds())
+        if not is_allowed(principal.role, principal.scopes, verb):  # as far as is known here
+            return await self.admit_again(authorization, address, verb)
+        return principal
+
+    async def admit_again(self, authorization: str, address: str, verb: Verb) -> Principal:
+        """Where what was known of the token holds no longer."""
+        self._known.pop(hash_token(_text_in(authorization)), None)
+        principal = await self._find(authorization, address)
         check_right(principal, verb)
         return principal
 
     def admit_stranger(self, address: str) -> None:
-        _check_rate(self._strangers.take(address, self._desk.clock.uptime()), "your address without a token")
+        now = self._desk.clock.uptime()
+        _check_rate(self._strangers, address, now, "your address without a token")
 
-    def forget(self) -> None:
-        """Somebody's rights changed here: look everybody up again."""
-        self._known.clear()
+    def check_seldom(self, who: str) -> None:
+        """Before a device's code is made or tried: who guesses codes, or uses them up, asks often."""
+        _check_rate(self._seldom, who, self._desk.clock.uptime(), "this kind")
+
+    def charge(self, principal: Principal, bytes_in: int, bytes_out: int) -> None:
+        """What a request cost beside having been one; its organisation's next ones wait for it."""
+        permits = bytes_in // BYTES_A_PERMIT + bytes_out // TOLD_BYTES_A_PERMIT
+        if permits:
+            self._orgs.charge(principal.org, self._desk.clock.uptime(), permits)
+
+    def tell_taken(self) -> dict[str, int]:
+        """What was taken here of permits that all processes share, by the name of the bucket."""
+        return {
+            f"{kind} {name}": permits
+            for kind, buckets in self._shared.items()
+            for name, permits in buckets.tell_taken().items()
+        }
+
+    def take_elsewhere(self, taken: Mapping[str, int]) -> None:
+        """What other processes took of them."""
+        now = self._desk.clock.uptime()
+        for spelled, permits in taken.items():
+            kind, _, name = spelled.partition(" ")
+            if permits > 0:  # fewer than before: its row was forgotten meanwhile
+                self._shared[kind].take_elsewhere(name, now, permits)
+
+    @property
+    def _shared(self) -> Mapping[str, Buckets]:
+        return {"token": self._tokens, "org": self._orgs}
 
     async def _find(self, authorization: str, address: str) -> Principal:
-        scheme, _, text = authorization.partition(" ")
-        org = org_in_token(text.strip()) if scheme.lower() == "bearer" else None
-        principal = await self._look_up(org, hash_token(text.strip()), address) if org else None
+        text = _text_in(authorization)
+        org = org_in_token(text)
+        principal = await self._look_up(org, hash_token(text), address) if org else None
         if principal is None:
             self.admit_stranger(address)
             raise Refusal(
@@ -63,32 +100,45 @@ class Gate:
         return principal
 
     async def _look_up(self, org: OrgId, hash_: str, address: str) -> Principal | None:
-        now, now_ms = self._desk.clock.uptime(), self._desk.now_ms
+        now_ms = self._desk.now_ms
         known = self._known.get(hash_)
-        if known is not None and now < known.until:
-            expires = known.principal.expires_ms
-            return known.principal if expires is None or now_ms < expires else None
+        if known is not None:
+            return known if known.expires_ms is None or now_ms < known.expires_ms else None
         # Of an address that has guessed too often, what is not known is not even looked for.
-        _check_rate(self._strangers.look(address, now), "your address with tokens that are none")
+        wait = self._strangers.look(address, self._desk.clock.uptime())
+        if wait:
+            raise _too_often(wait, "your address with tokens that are none")
         principal = await self._desk.look(
             org, lambda tx: find_principal(tx, org, hash_, now_ms), turn="sign in"
         )
-        self._known.pop(hash_, None)
         if principal is not None:
-            self._known[hash_] = _Known(principal, now + REMEMBERED)
+            self._known[hash_] = principal
             if len(self._known) > MOST_REMEMBERED:
                 self._known.popitem(last=False)
         return principal
 
 
-def _check_rate(wait: timedelta, whose: str) -> None:
-    if wait:
-        seconds = max(1, -(-wait // timedelta(seconds=1)))
-        raise Refusal(
-            429,
-            "rate",
-            f"too many requests of {whose}",
-            f"wait {seconds} s, and ask less often",
-            retry=True,
-            retry_after_seconds=seconds,
-        )
+def _text_in(authorization: str) -> str:
+    """The token in a header; empty where there is none."""
+    scheme, _, text = authorization.partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def _check_rate(buckets: Buckets, name: str, now: timedelta, whose: str) -> timedelta:
+    """How long to wait; `Refusal` 429 where that is too long."""
+    wait = buckets.take(name, now)
+    if wait > buckets.delay:
+        raise _too_often(wait, whose)
+    return wait
+
+
+def _too_often(wait: timedelta, whose: str) -> Refusal:
+    seconds = max(1, -(-wait // timedelta(seconds=1)))
+    return Refusal(
+        429,
+        "rate",
+        f"too many requests of {whose}",
+        f"wait {seconds} s, and ask less often",
+        retry=True,
+        retry_after_seconds=seconds,
+    )

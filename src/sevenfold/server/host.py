@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import sys
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +20,7 @@ from sevenfold.server.meters import Meters
 from sevenfold.server.people import list_orgs
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.repos import collect, list_repos
+from sevenfold.server.shared_rates import SHARE_EVERY, SharedRates, forget_taken
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -28,6 +30,9 @@ DRAIN_SECONDS = 20
 """Longer than the slowest request, shorter than the half minute after which supervisors kill."""
 COLLECT_EVERY = timedelta(hours=1)
 BACKLOG = 4096
+SWITCH = timedelta(microseconds=500)
+"""How long the database's threads may keep the interpreter from the loop. Python's own five milliseconds are
+as much as a whole request, and the loop would wait so long after each of its calls to the system."""
 
 
 class Host:
@@ -40,6 +45,7 @@ class Host:
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT, or `stop` from another thread. What was begun is finished first."""
+        sys.setswitchinterval(SWITCH.total_seconds())
         with _signals_only_heard():
             asyncio.run(self._serve())
 
@@ -47,14 +53,27 @@ class Host:
         self._server.should_exit = True
 
     async def _serve(self) -> None:
-        collecting = asyncio.create_task(self._collect_on())
+        beside = [asyncio.create_task(work) for work in (self._collect_on(), self._share_on())]
         try:
             await self._server.serve(sockets=[self._listener])
         finally:
-            collecting.cancel()
-            with suppress(asyncio.CancelledError):
-                await collecting
+            for one in beside:
+                one.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            await asyncio.to_thread(self._desk.close)
         self._meters.tell("ended")
+
+    async def _share_on(self) -> None:
+        rates, is_shared = SharedRates(self._desk, self._front.gate), True
+        while True:
+            await asyncio.sleep(SHARE_EVERY.total_seconds())
+            try:
+                await rates.share()
+                is_shared = True
+            except (DatabaseFailed, Refusal) as error:
+                if is_shared:  # once, and not every second
+                    self._meters.tell("rates not shared", error=str(error)[:500])
+                is_shared = False
 
     async def _collect_on(self) -> None:
         # Processes that were started together do not collect together.
@@ -68,6 +87,7 @@ class Host:
 
     async def _collect(self) -> None:
         desk = self._desk
+        await desk.write(None, lambda tx: forget_taken(tx, desk.now_ms))
         for org in await desk.read(None, list_orgs):
             for repo in await desk.read(org.id, lambda tx, org=org: list_repos(tx, org.id)):
                 gone = await desk.write(

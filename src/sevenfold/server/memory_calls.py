@@ -41,11 +41,11 @@ async def read_memory(desk: Desk, call: Call) -> Answer:
         )
     seen = _tags(call.headers.get("if-none-match"))
     if seen is not None:
-        seq = await desk.look(who.org, lambda tx: read_seq(tx, who, repo))
+        seq = await desk.look(who, lambda tx: read_seq(tx, who, repo))
         if {f'"{seq}"', f'W/"{seq}"', "*"} & seen:
             return Answer(None, 304, seq)
     with_bodies = view != "hashes"
-    found = await desk.read(who.org, lambda tx: read_contents(tx, who, repo, bodies=with_bodies))
+    found = await desk.read(who, lambda tx: read_contents(tx, who, repo, bodies=with_bodies))
     return Answer(_told(repo, found, bodies=with_bodies), etag=found.seq)
 
 
@@ -53,27 +53,25 @@ async def put_memory(desk: Desk, call: Call) -> Answer:
     texts = cast("wire.EntriesSent", call.body).entries
     check_sizes(call.raw_bytes, list(texts.values()), desk.limits)
     check_keys(texts)
-    await desk.check_secrets(call.who.org, texts)
+    await desk.check_secrets(call.who, texts)
     writer, if_match = _writer(desk, call), _tags(call.headers.get("if-match"))
-    applied = await desk.write(call.who.org, lambda tx: upsert(tx, writer, texts, if_match))
+    applied = await desk.write(call.who, lambda tx: upsert(tx, writer, texts, if_match))
     return Answer(_applied(applied), etag=applied.seq)
 
 
 async def send_bodies(desk: Desk, call: Call) -> Answer:
     bodies = cast("wire.BodiesSent", call.body).bodies
     check_sizes(call.raw_bytes, bodies, desk.limits)
-    await desk.check_secrets(call.who.org, {checksum_of(body): body for body in bodies})
+    await desk.check_secrets(call.who, {checksum_of(body): body for body in bodies})
     writer = _writer(desk, call)
-    return Answer(
-        wire.ChecksumsTold(await desk.write(call.who.org, lambda tx: store_bodies(tx, writer, bodies)))
-    )
+    return Answer(wire.ChecksumsTold(await desk.write(call.who, lambda tx: store_bodies(tx, writer, bodies))))
 
 
 async def read_one_body(desk: Desk, call: Call) -> Answer:
     who, repo, checksum = call.who, RepoId(call.repo), call.places["checksum"]
     if not is_checksum(checksum):
         raise not_found("body with that checksum in the repository")
-    body = await desk.read(who.org, lambda tx: read_body(tx, who, repo, checksum))
+    body = await desk.read(who, lambda tx: read_body(tx, who, repo, checksum))
     return Answer(wire.BodyTold(checksum, body.decode()))
 
 
@@ -84,7 +82,7 @@ async def make_commit(desk: Desk, call: Call) -> Answer:
         for one in sent.changes
     )
     writer, wanted = _writer(desk, call), Commit(CommitId(sent.id), changes)
-    applied = await desk.write(call.who.org, lambda tx: commit(tx, writer, wanted))
+    applied = await desk.write(call.who, lambda tx: commit(tx, writer, wanted))
     return Answer(_applied(applied), etag=applied.seq)
 
 

@@ -49,6 +49,7 @@ REFUSALS: Mapping[int, str] = {
     401: "No token that is good here.",
     403: "The token's scopes or the member's role do not reach.",
     404: "Not there, or another organisation's.",
+    408: "The body took too long to come.",
     409: "Something changed meanwhile, or is there already; nothing was done.",
     412: "The repository is not where If-Match says.",
     413: "Too large.",
@@ -198,7 +199,8 @@ def _responses(one: Operation) -> Iterator[tuple[str, Schema]]:
 def statuses(one: Operation) -> list[int]:
     """Every refusal that an operation may answer with."""
     everybody = {500, 503} if one.path.count("/") == 1 else {400, 429, 500, 503}
-    return sorted({*everybody, *one.refuses, *((401, 403) if one.verb else ())})
+    sent = (408, 413, 415) if one.takes else ()
+    return sorted({*everybody, *one.refuses, *sent, *((401, 403) if one.verb else ())})
 
 
 def _json(*names: str) -> dict[str, Schema]:

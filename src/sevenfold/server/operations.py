@@ -30,7 +30,7 @@ class Operation:
     """None: it takes no token."""
     takes: type | None = None
     refuses: tuple[int, ...] = ()
-    """Beside 400, 429, 500 and 503, and 401 and 403 where a token is needed."""
+    """Beside 400, 429, 500 and 503; 401 and 403 where a token is needed; 408, 413 and 415 where a body is."""
     status: int = 200
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     """Name and what it means. `repo` alone is required."""
@@ -71,7 +71,7 @@ OPERATIONS = (
         wire.AppliedTold,
         "memory.write",
         wire.EntriesSent,
-        refuses=(404, 412, 413, 415, 422),
+        refuses=(404, 412, 422),
         query=_REPO,
         conditional="if-match",
     ),
@@ -83,7 +83,7 @@ OPERATIONS = (
         wire.ChecksumsTold,
         "memory.write",
         wire.BodiesSent,
-        refuses=(404, 413, 415, 422),
+        refuses=(404, 422),
         query=_REPO,
     ),
     Operation(
@@ -104,7 +104,7 @@ OPERATIONS = (
         wire.AppliedTold,
         "memory.write",
         wire.CommitSent,
-        refuses=(404, 409, 413, 415, 422),
+        refuses=(404, 409, 422),
         query=_REPO,
     ),
     Operation("whoami", "GET", f"{API}/whoami", "Whom the token speaks for.", wire.WhoTold, "whoami"),
@@ -119,7 +119,7 @@ OPERATIONS = (
         wire.RepoTold,
         "repo.claim",
         wire.ClaimSent,
-        refuses=(409, 413, 415, 422),
+        refuses=(409, 422),
         status=201,
     ),
     Operation(
@@ -130,7 +130,7 @@ OPERATIONS = (
         wire.RepoTold,
         "repo.prove",
         wire.ProofSent,
-        refuses=(409, 413, 415, 422),
+        refuses=(409, 422),
         status=201,
     ),
     Operation(
@@ -149,7 +149,7 @@ OPERATIONS = (
         wire.MemberTold,
         "member.change",
         wire.MemberSent,
-        refuses=(409, 413, 415, 422),
+        refuses=(409, 422),
         status=201,
     ),
     Operation(
@@ -160,7 +160,7 @@ OPERATIONS = (
         wire.MemberTold,
         "member.change",
         wire.RoleSent,
-        refuses=(404, 413, 415, 422),
+        refuses=(404, 422),
     ),
     Operation(
         "remove_member",
@@ -187,7 +187,7 @@ OPERATIONS = (
         wire.NewTokenTold,
         "token.change",
         wire.TokenSent,
-        refuses=(404, 413, 415, 422),
+        refuses=(404, 422),
         status=201,
     ),
     Operation(
@@ -206,7 +206,7 @@ OPERATIONS = (
         "Begin to sign a device in: it shows `user_code` to a person, and asks with `device_code`.",
         wire.DeviceTold,
         takes=wire.DeviceSent,
-        refuses=(413, 415, 422),
+        refuses=(422,),
         status=201,
     ),
     Operation(
@@ -216,7 +216,7 @@ OPERATIONS = (
         "Ask whether the device was approved; its token is told once. 400 `pending` until then.",
         wire.SignedInTold,
         takes=wire.PollSent,
-        refuses=(404, 413, 415, 422),
+        refuses=(404, 422),
     ),
     Operation(
         "approve_device",
@@ -226,7 +226,7 @@ OPERATIONS = (
         wire.MemberTold,
         "device.approve",
         wire.ApprovalSent,
-        refuses=(404, 413, 415, 422),
+        refuses=(404, 422),
     ),
     Operation(
         "allow_finding",
@@ -236,7 +236,7 @@ OPERATIONS = (
         wire.DoneTold,
         "secret.allow",
         wire.AllowanceSent,
-        refuses=(413, 415, 422),
+        refuses=(422,),
         status=201,
     ),
     Operation(

@@ -13,7 +13,16 @@ from typing import cast
 from sevenfold.server.audit import record
 from sevenfold.server.database import OrgId, Row, Tx, number_of, text_of
 from sevenfold.server.refusals import Refusal
-from sevenfold.server.rights import ROLES, SCOPES, MemberId, Principal, Role, Scope, TokenId
+from sevenfold.server.rights import (
+    ROLES,
+    SCOPES,
+    MemberId,
+    Principal,
+    RightsMoved,
+    Role,
+    Scope,
+    TokenId,
+)
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,79}", re.ASCII)
 """Of organisations and members: what a log line or a terminal can show as it is."""
@@ -226,6 +235,24 @@ def find_principal(tx: Tx, org: OrgId, hash_: str, now_ms: int) -> Principal | N
         frozenset(_scopes(text_of(scopes))),
         None if expires is None else number_of(expires),
     )
+
+
+def check_standing(tx: Tx, who: Principal, now_ms: int) -> None:
+    """`RightsMoved` unless the token still is what it was when it was looked up, in whichever process."""
+    found = tx.rows(
+        "SELECT member.role, token.scopes FROM token"
+        " JOIN member ON member.org = token.org AND member.id = token.member"
+        " WHERE token.org = ? AND token.id = ? AND token.revoked IS NULL AND member.removed IS NULL",
+        *(who.org, who.token),
+    )
+    is_over = who.expires_ms is not None and who.expires_ms <= now_ms
+    if (
+        is_over
+        or not found
+        or found[0][0] != who.role
+        or frozenset(_scopes(text_of(found[0][1]))) != who.scopes
+    ):
+        raise RightsMoved
 
 
 def hash_token(text: str) -> str:

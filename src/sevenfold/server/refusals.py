@@ -10,6 +10,7 @@ Kind: TypeAlias = Literal[
     "bad request",
     "commit reused",
     "conflict",
+    "cut off",
     "exists",
     "expired",
     "forbidden",

@@ -76,6 +76,10 @@ class Principal:
     expires_ms: int | None
 
 
+class RightsMoved(Exception):
+    """A principal is not what it was when its token was looked up: ask again who it is."""
+
+
 def is_allowed(role: Role, scopes: frozenset[Scope], verb: Verb) -> bool:
     rule = RULES[verb]
     return role in rule.roles and (rule.scope is None or rule.scope in scopes)

@@ -92,6 +92,8 @@ def _kept_in_sqlite(table: str) -> Iterator[str]:
         )
 
 
+_PERMIT = "permit (name TEXT PRIMARY KEY, taken BIGINT NOT NULL, at BIGINT NOT NULL)"
+
 MIGRATIONS = (
     Migration(
         1,
@@ -107,6 +109,15 @@ MIGRATIONS = (
             *(_kept_in_postgresql(table) for table in LASTING),
         ),
         sqlite=tuple(line for table in LASTING for line in _kept_in_sqlite(table)),
+    ),
+    Migration(
+        2,
+        "2026-11-15",
+        "What processes take of the rates that they share, so that several allow no more than one. After a "
+        "crash it is worth nothing, so PostgreSQL need not make it durable.",
+        (),
+        postgresql=(f"CREATE UNLOGGED TABLE {_PERMIT}",),
+        sqlite=(f"CREATE TABLE {_PERMIT}",),
     ),
 )
 
