@@ -37,6 +37,7 @@ def test_sentences_items_code_and_rows_are_facts_and_headings_are_not() -> None:
     [
         ("Always run `make check` before you push.", "always run `make check` before pushing"),
         ("The staging server is reached by VPN, as all others are.", "Staging servers are reached by VPN"),
+        ("On Fridays never deploy to production.", "Do not deploy to production on Fridays."),
         ("We decided on 2026-11-14 to use SQLite.", "On 2026-11-14 we decided to use SQLite"),
         ("The on-call engineer deploys the billing service from main on Thursdays by hand",
          "The on-call engineer deploys the billing service from main on Thursdays manually"),
@@ -53,6 +54,8 @@ def test_a_fact_in_nearly_the_same_words_is_covered(said: str, fact: str) -> Non
         ("Do not use tabs.", "Use tabs."),
         ("Use tabs.", "Never use tabs."),
         ("Push without a review.", "Never push without a review."),
+        ("Always deploy without a review.", "Never deploy."),
+        ("Push to main, and never wait.", "Never push to main."),
         ("Deploy to production with helm.", "Deploy to staging with helm."),
         ("Run the linter after the tests.", "Run the linter before the tests."),
         ("See `src/a.py`.", "See `src/b.py`."),

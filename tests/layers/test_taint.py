@@ -178,6 +178,7 @@ def test_a_long_conversation_is_read_once_however_many_sentences_are_asked_about
     ("said", "turned"),
     [
         ("Use tabs, not spaces.", "Use spaces, not tabs."),
+        ("Push to main, and never wait.", "Never push to main."),
         ("Please use pnpm and not npm here.", "Use npm, not pnpm."),
         ("Deploy staging before production.", "Deploy production before staging."),
         ("Retry 5 times after 10 seconds.", "Retry 10 times after 5 seconds."),

@@ -116,7 +116,7 @@ def propose(memory: MemoryDir, source: DreamSource, judged: Judged, *, dream: st
         replace(change, origin=origin) if isinstance(change, Write) else change
         for change in writing.changes(keys)
     ]
-    return (memory.propose(changes, origin, reason).id,)
+    return () if memory.was_asked(changes) else (memory.propose(changes, origin, reason).id,)
 
 
 def _commit(memory: MemoryDir, changes: list[Write | Remove], why: str) -> list[str]:

@@ -39,6 +39,7 @@ from sevenfold.layers.dream_merge import Draft, plan_mechanical
 from sevenfold.layers.dream_report import read_reasons, render_diff
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lease, Lock, LockSettings
+from sevenfold.store.memory_asked import ASKED
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.offload import durably
 from sevenfold.store.project import Project
@@ -166,7 +167,10 @@ class Dreamer:
         memory, today = self._memory, self._clock.now().date()
         published = publish(lease, memory, source, judged, today, self._settings, dream=night.id)
         night.published, night.diff = published, _diff(source, published.judged)
-        waiting = propose(memory, source, published.judged, dream=night.id)
+        judged = published.judged
+        waiting = propose(memory, source, judged, dream=night.id)
+        if judged.proposes and not waiting and not judged.objection:
+            self._emit(DreamSpared(night.id, ", ".join(sorted(judged.proposes)), ASKED))
         night.published = replace(published, waiting=waiting)
 
     def _plan(self, source: DreamSource, now: datetime) -> Draft:

@@ -17,7 +17,7 @@ from sevenfold.background.living_docs import RunFork
 from sevenfold.background.notes_texts import read_template
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import Emit, ExtractionEnded, ExtractionSkipped, ignore
+from sevenfold.core.events import DraftRefused, Emit, ExtractionEnded, ExtractionSkipped, ignore
 from sevenfold.core.messages import Message
 from sevenfold.core.provenance import Origin
 from sevenfold.layers.extract import (
@@ -37,6 +37,7 @@ from sevenfold.layers.extract_topics import Topic
 from sevenfold.layers.taint import Listener
 from sevenfold.run.fork import ToolRunner
 from sevenfold.store.folder import Folder
+from sevenfold.store.memory_asked import ASKED
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.offload import durably
@@ -166,10 +167,13 @@ class ExtractionWriter:
                     Origin("fork", f"extraction by {writer}", self._places.session),
                 )
             for item in others:
-                if not self._shelf.is_waiting(item.key, item.text):
-                    origin = self._origin(item, heard.view, ids, writer)
-                    memory.propose([_write(item, origin)], origin, _reason(item))
-                    waiting += 1
+                origin = self._origin(item, heard.view, ids, writer)
+                changes = [_write(item, origin)]
+                if memory.was_asked(changes):
+                    self._emit(DraftRefused(self._places.session, item.key, "asked", ASKED))
+                    continue
+                memory.propose(changes, origin, _reason(item))
+                waiting += 1
             return waiting
 
         waiting = await durably(write)

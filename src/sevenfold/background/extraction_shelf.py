@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sevenfold.core.memories import read_memory
 from sevenfold.layers.extract import Listed
 from sevenfold.layers.extract_gate import Known
-from sevenfold.layers.memory_facts import is_stated, split_facts
 from sevenfold.search.lexical import LexicalIndex
 from sevenfold.store.memory_changes import Stored
 from sevenfold.store.memory_dir import MemoryDir
@@ -58,16 +56,6 @@ class Shelf:
     def listed(self) -> Sequence[Listed]:
         stored = list(self._stored.values())[:MAX_LISTED]
         return [Listed(item.memory, item.modified) for item in stored]
-
-    def is_waiting(self, key: str, text: str) -> bool:
-        """Whether a person is asked about the same already. Blocks on the disk."""
-        facts = split_facts(read_memory(key, text).body)
-        for waiting in self.memory.waiting():
-            for change in waiting.changes:
-                told = split_facts(read_memory(change.key, change.text or "").body)
-                if facts and is_stated(facts, told):
-                    return True
-        return False
 
 
 def _known(stored: Stored) -> Known:

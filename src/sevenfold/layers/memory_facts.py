@@ -19,6 +19,9 @@ of them matters ("to staging", "to production")."""
 SAME_ORDER_PERCENT = 50
 """Of its pairs of neighbours: "the client calls the server" is not what it is backwards."""
 
+DENIED_WORDS = 4
+"""After a "not" that it may be about: "do not, on any account, deploy"."""
+
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+")
 _ALONE = re.compile(r"\s*(?:#{1,6}\s.*|[-*_=\s|:]+|<!--.*-->)")
@@ -158,6 +161,8 @@ def is_turned(said: Fact, fact: Fact) -> bool:
     "spaces, not tabs". What was at the end may come first: "on Fridays do not deploy"."""
     if not _has_sides(fact):
         return False
+    if not _denies_alike(said, fact):
+        return True
     shared = [token for token in fact.line if token in said.line]
     starts = range(max(1, len(said.line)))
     return not any(_is_within(shared, (*said.line[at:], *said.line[:at])) for at in starts)
@@ -168,6 +173,14 @@ def _has_sides(fact: Fact) -> bool:
     "not", "over" or "from" tell two things apart."""
     is_told = len(fact.hard) > 1 or bool(fact.negations) or bool(fact.hard & _TURNING)
     return is_told or len(set(fact.line)) < len(fact.line) or _SIDES.search(fact.text) is not None
+
+
+def _denies_alike(said: Fact, fact: Fact) -> bool:
+    """Whether "not" goes with the same: "deploy without review" does not say "never deploy"."""
+    denied = {after for before, after in pairwise(fact.line) if before == NEGATION}
+    marks = [at for at, token in enumerate(said.line) if token == NEGATION]
+    near = {token for at in marks for token in said.line[at + 1 : at + 1 + DENIED_WORDS]}
+    return denied.intersection(said.line) <= near
 
 
 def _is_within(tokens: Iterable[str], line: Iterable[str]) -> bool:

@@ -24,6 +24,7 @@ from sevenfold.core.provenance import Origin
 from sevenfold.core.sound import sound_text
 from sevenfold.layers.memory_index import fit_index
 from sevenfold.store.lock import LockSettings
+from sevenfold.store.memory_asked import was_asked
 from sevenfold.store.memory_book import MemoryBook
 from sevenfold.store.memory_changes import (
     ANYTHING,
@@ -188,6 +189,13 @@ class MemoryDir:
             taint = ", ".join(sorted(found.origin_of(change).taint))
             self._emit(MemoryQuarantined(found.id, change.key, taint, reason))
         return _waiting(found)
+
+    def was_asked(self, changes: Sequence[Write | Remove]) -> bool:
+        """Whether a person is asked the same already, or did not want it."""
+        checked = check_changes(changes)
+        with self._fresh() as state:
+            places = (*(item.place for item in state.waiting.values()), *state.rejected.values())
+            return was_asked(checked, map(self._book.log.read_at, places))
 
     def waiting(self) -> tuple[Waiting, ...]:
         """All that a person has to look at, the oldest first."""

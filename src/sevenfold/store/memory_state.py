@@ -28,7 +28,9 @@ from sevenfold.store.memory_records import (
 )
 from sevenfold.store.transcript import Place
 
-FORMAT = 1
+FORMAT = 2
+MAX_REJECTED = 200
+"""Of what a person did not want, the newest: each is compared with what a writer wants next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class MemoryState:
     layout: Version | None = None
     """The index as a person last arranged it."""
     waiting: dict[str, Pending] = field(default_factory=dict[str, Pending])
+    rejected: dict[str, Place] = field(default_factory=dict[str, Place])
+    """Proposals that a person did not want, the oldest first, and where they stand."""
     held: dict[str, str] = field(default_factory=dict[str, str])
     """Which outside edit of a key waits: its file is left alone."""
     placed: dict[str, Placement] = field(default_factory=dict[str, Placement])
@@ -129,6 +133,8 @@ class MemoryState:
         else:
             for change in entry.changes:
                 self._take_change(entry, change, place)
+        if entry.kind == "reject":
+            self._take_rejection(entry.of)
         for id_ in filter(None, (entry.of, *entry.settles)):
             self._settle(id_)
 
@@ -138,6 +144,14 @@ class MemoryState:
         for change in entry.changes if is_outside else ():
             self.held[change.key] = entry.id
             self._place(change.key, Placement(change.after, change.stamp))
+
+    def _take_rejection(self, id_: str) -> None:
+        pending = self.waiting.get(id_)
+        if pending is None or pending.is_outside:
+            return  # a person's own edit may come again: they know what they said to it
+        self.rejected[id_] = pending.place
+        if len(self.rejected) > MAX_REJECTED:
+            del self.rejected[next(iter(self.rejected))]
 
     def _take_change(self, entry: Logged, change: LoggedChange, place: Place) -> None:
         key = change.key
@@ -213,6 +227,7 @@ def write_state(state: MemoryState) -> bytes:
             id_: [item.place.offset, item.place.length_bytes, item.is_outside, *item.keys]
             for id_, item in state.waiting.items()
         },
+        "rejected": {id_: [place.offset, place.length_bytes] for id_, place in state.rejected.items()},
         "held": state.held,
         "placed": {key: write_placement(item) for key, item in state.placed.items()},
         "stale": sorted(state.stale),
@@ -257,6 +272,7 @@ class _State:
             versions={key: self._version(item) for key, item in self._items("versions")},
             layout=None if layout is None else self._version(layout),
             waiting={id_: self._pending(item) for id_, item in self._items("waiting")},
+            rejected={id_: Place(*cast("tuple[int, int]", item)) for id_, item in self._items("rejected")},
             held={key: str(item) for key, item in self._items("held")},
             placed={key: read_placement(item) for key, item in self._items("placed")},
             stale=self._names("stale"),

@@ -17,6 +17,7 @@ from sevenfold.layers.extract_gate import Draft
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import answered, schema, text_of, word_of
 from sevenfold.run.workplace import Workplace
+from sevenfold.store.memory_asked import ASKED
 from sevenfold.store.memory_changes import Remove, Write
 from sevenfold.store.memory_dir import DEFAULT_SCAN, MemoryDir
 
@@ -142,6 +143,8 @@ class Memory:
         if origin.is_trusted:
             memory = _written(self.conversation.with_own_head(draft, self.memory.keys()), there)
         change = Write(memory.key, memory.text, stored.sha256 if stored else None)
+        if not origin.is_trusted and self.memory.was_asked([change]):
+            return f"{memory.key} stays as it is: {ASKED}; `sevenfold memory review` shows what waits"
         if not origin.is_trusted:
             self.memory.propose([change], origin, "the agent wrote it from what it had read elsewhere")
             return (
@@ -161,6 +164,8 @@ class Memory:
         # A page may want a rule of the user's forgotten: they have to have said so.
         wishes = [self.conversation.judge_wish(f"{verb} {name}") for verb in _FORGETTING]
         origin = next((wish for wish in wishes if wish.is_trusted), wishes[0])
+        if not origin.is_trusted and self.memory.was_asked([change]):
+            return f"{key} stays as it is: {ASKED}; `sevenfold memory review` shows what waits"
         if not origin.is_trusted:
             self.memory.propose([change], origin, "the agent wants it forgotten, and the user did not say so")
             return (
