@@ -14,7 +14,7 @@ from sevenfold.sync.protocol import (
     Commit,
     Outcome,
 )
-from sevenfold.sync.state import SyncState
+from sevenfold.sync.state import SyncState, after_arrival
 from tests.sync.sim_device import Device, SimFiles, SimLedger
 from tests.sync.sim_server import SimServer
 from tests.sync.sim_world import play
@@ -78,7 +78,7 @@ class Unpledged(Device):
 
 class _NoIncoming(SimLedger):
     async def write(self, state: SyncState) -> None:
-        await SimLedger.write(self, replace(state, incoming={}))
+        await SimLedger.write(self, replace(state, incoming=None))
 
 
 class Unannounced(Device):
@@ -104,9 +104,7 @@ class _Hasty(SimLedger):
     """Believes in a write before it has happened: bases are kept when the intent is."""
 
     async def write(self, state: SyncState) -> None:
-        bases = {**state.bases, **state.incoming}
-        kept = {key: entry for key, entry in bases.items() if entry.checksum is not None}
-        await SimLedger.write(self, replace(state, bases=kept, incoming={}))
+        await SimLedger.write(self, after_arrival(state, came=True))
 
 
 class Hasty(Device):

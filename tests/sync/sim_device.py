@@ -60,6 +60,7 @@ class SimFiles:
     texts: dict[TeamKey, str] = field(default_factory=dict[TeamKey, str])
     history: dict[Checksum, str] = field(default_factory=dict[Checksum, str])
     seen: set[str] = field(default_factory=set[str])
+    marks: set[str] = field(default_factory=set[str])
 
     async def scan(self) -> Mapping[TeamKey, LocalText]:
         await PAUSE
@@ -68,11 +69,16 @@ class SimFiles:
     async def body(self, checksum: Checksum) -> str | None:
         return self.history.get(checksum)
 
-    async def write(self, changes: Sequence[FileChange]) -> bool:
+    async def was_written(self, mark: str) -> bool:
+        await PAUSE
+        return mark in self.marks
+
+    async def write(self, changes: Sequence[FileChange], mark: str) -> bool:
         await PAUSE
         assert len({change.key for change in changes}) == len(changes), "a file is changed twice at once"
         if not self.is_as_compared(changes):
             return False
+        self.marks.add(mark)
         for change in changes:
             if change.text is None:
                 self.texts.pop(change.key, None)
@@ -235,12 +241,14 @@ class _Watched:
         self._device, self._key = device, key
         self.wishes: list[Wish] = []
         self.scan, self.body = device.files.scan, device.files.body
+        self.was_written = device.files.was_written
 
-    async def write(self, changes: Sequence[FileChange]) -> bool:
+    async def write(self, changes: Sequence[FileChange], mark: str) -> bool:
         await PAUSE
         files, chronicle = self._device.files, self._device.chronicle
         if not files.is_as_compared(changes):
             return False
+        files.marks.add(mark)
         lines = frozenset(tokens(files.texts.pop(self._key)))
         chronicle.removed |= lines
         chronicle.resolved.add(self._key)

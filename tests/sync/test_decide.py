@@ -45,7 +45,7 @@ TABLE: list[tuple[str, KeyFacts, Decision]] = [
         KeyFacts(BASE, MINE, GONE),
         Push(5, MINE, "deleted elsewhere, changed here"),
     ),
-    ("changed here, forgotten there", KeyFacts(BASE, MINE), Push(0, MINE)),
+    ("changed here, forgotten there", KeyFacts(BASE, MINE), Push(0, MINE, "forgotten")),
     ("removed by hand", KeyFacts(BASE, None, BASE), Take(BASE)),
     ("gone on both ends", KeyFacts(BASE, None, GONE), Settle(None)),
     ("to be deleted", KeyFacts(BASE, None, BASE, OLD), Delete(3)),
@@ -58,7 +58,19 @@ TABLE: list[tuple[str, KeyFacts, Decision]] = [
     ),
     ("to be deleted, and gone there", KeyFacts(BASE, None, GONE, OLD), Settle(None)),
     ("to be deleted, and written anew", KeyFacts(BASE, MINE, BASE, OLD), Push(3, MINE)),
-    ("a server that was set back", KeyFacts(BASE, OLD, Entry(3, THEIRS)), Take(Entry(3, THEIRS))),
+    ("older there", KeyFacts(BASE, OLD, Entry(2, THEIRS)), Meet(Entry(2, THEIRS), is_older=True)),
+    (
+        "as old there and another",
+        KeyFacts(BASE, OLD, Entry(3, THEIRS)),
+        Meet(Entry(3, THEIRS), is_older=True),
+    ),
+    (
+        "older there, changed here",
+        KeyFacts(BASE, MINE, Entry(2, THEIRS)),
+        Meet(Entry(2, THEIRS), is_older=True),
+    ),
+    ("deleted there before it was agreed on", KeyFacts(BASE, OLD, Entry(2, None)), Push(2, OLD, "forgotten")),
+    ("older there, and the same text", KeyFacts(BASE, OLD, Entry(2, OLD)), Settle(Entry(2, OLD))),
 ]
 
 
@@ -75,6 +87,7 @@ def test_each_case_has_its_step(facts: KeyFacts, decision: Decision) -> None:
         ("server wins", KeyFacts(BASE, MINE, BASE), Push(3, MINE)),
         ("local wins", KeyFacts(BASE, MINE, NEWER), Push(5, MINE)),
         ("local wins", KeyFacts(BASE, OLD, NEWER), Take(NEWER)),
+        ("server wins", KeyFacts(BASE, OLD, Entry(2, None)), Push(2, OLD, "forgotten")),
     ],
 )
 def test_the_mirror_policy_lets_one_side_win(policy: Policy, facts: KeyFacts, decision: Decision) -> None:

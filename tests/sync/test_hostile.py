@@ -146,7 +146,6 @@ def test_a_listing_that_is_none_is_refused_and_nothing_is_taken(response: httpx2
         (401, TeamRefused),
         (403, TeamRefused),
         (404, TeamRefused),
-        (301, TeamRefused),
         (500, TeamOffline),
         (503, TeamOffline),
     ],
@@ -166,6 +165,30 @@ def test_a_server_that_is_busy_says_for_how_long() -> None:
     with pytest.raises(TeamOffline) as caught:
         Bench(answer({}, 503, retry_after="soon")).list()
     assert caught.value.retry_after is None
+
+
+def test_nobody_is_followed_elsewhere_with_the_token() -> None:
+    bench = Bench(httpx2.Response(307, headers={"location": "https://evil.example/api"}))
+    with pytest.raises(TeamRefused, match=r"points to 'https://evil\.example/api', where the token is not"):
+        bench.list()
+    assert [request.url.host for request in bench.link.asked] == ["memory.example.org"]
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"SSL_CERT_FILE": "/nowhere/at/all.pem"},
+        {"HTTPS_PROXY": "garbage://proxy.example"},
+        {"ALL_PROXY": "socks5://proxy.example:1080"},
+    ],
+)
+def test_certificates_and_proxies_that_are_none_are_the_users_to_mend(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match="SSL_CERT_FILE"):
+        asyncio.run(ServerLink(URL, "token", RepoId("r")).pull_entries(""))
 
 
 @pytest.mark.parametrize("error", [httpx2.ConnectError("no route"), httpx2.ReadTimeout("slow")])
@@ -249,7 +272,16 @@ def test_an_address_is_https_or_this_machine(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://a.example", "http://a.example", "https://", "https://a:b@c.example", "x"]
+    "url",
+    [
+        *("ftp://a.example", "http://a.example", "https://", "https://a:b@c.example", "x"),
+        *(
+            "https://:b@c.example",
+            "https://a.example/#b",
+            "http://localhost.a.example",
+            "http://127.0.0.1@a.example",
+        ),
+    ],
 )
 def test_other_addresses_are_refused(url: str) -> None:
     with pytest.raises(InputError):

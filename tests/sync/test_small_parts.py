@@ -29,7 +29,7 @@ from sevenfold.sync.protocol import (
     TeamKey,
     checksum_of,
 )
-from sevenfold.sync.state import LocalText, Refused, SyncState
+from sevenfold.sync.state import Arrival, LocalText, Refused, SyncState
 
 A = TeamKey("a.md")
 PARTS = st.text("abz09_-", max_size=79).map("k".__add__)
@@ -90,7 +90,7 @@ STATES = [
         '"7"',
         {A: Entry(7, None)},
         {A: Entry(6, checksum_of("six"))},
-        {A: Entry(7, checksum_of("ä"))},
+        Arrival("m", {A: Entry(7, checksum_of("ä"))}),
         {A: checksum_of("gone")},
         {A: Refused(checksum_of("no"), "too large")},
         Commit(CommitId("c"), (Change(A, 6, checksum_of("x")), Change(TeamKey("b.md"), 3, None))),
@@ -143,3 +143,19 @@ def test_what_cannot_be_a_token_is_not_kept(token: str, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no token"):
             Tokens(folder).write("https://one.example", token)
         assert Tokens(folder).find("https://one.example") == ""
+
+
+def test_a_damaged_membership_or_what_is_left_of_an_old_one_does_not_stand_in_the_way_of_joining(
+    tmp_path: Path,
+) -> None:
+    place = Membership("https://one", RepoId("r"), "acme/app", "acme", "ada")
+    for data in (b"{", None):
+        (tmp_path / STATE).write_bytes(b"of another server")
+        if data is None:
+            (tmp_path / "member.json").unlink()
+        else:
+            (tmp_path / "member.json").write_bytes(data)
+        with Folder.open(tmp_path) as folder:
+            write_membership(folder, place)
+            assert read_membership(folder) == place
+        assert not (tmp_path / STATE).exists()

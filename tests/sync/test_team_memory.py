@@ -9,8 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from sevenfold.core.errors import InputError, LockBusy, TeamOffline, TeamRefused
+from sevenfold.core.errors import DiskFault, InputError, LockBusy, TeamLeft, TeamOffline, TeamRefused
 from sevenfold.core.events import (
     TeamConflicted,
     TeamFileHeld,
@@ -21,11 +23,16 @@ from sevenfold.core.events import (
     TeamUnreached,
 )
 from sevenfold.core.memories import TEAM
+from sevenfold.core.team_keys import TEAM_KEY, is_team_key
 from sevenfold.run.sync_settings import SyncSettings
+from sevenfold.store.memory_keys import check_memory_key
 from sevenfold.store.mutex import mutex
 from sevenfold.sync.joining import pull_person, pull_token, start_device
+from sevenfold.sync.ledger import FolderLedger
+from sevenfold.sync.membership import forget_membership, write_membership
 from sevenfold.sync.protocol import TeamKey
 from sevenfold.sync.server_link import ServerLink
+from sevenfold.sync.state import SyncState
 from tests.sync.laptops import Laptop, Office
 
 KEY = TeamKey("deploy.md")
@@ -215,6 +222,100 @@ def test_a_server_that_never_answers_holds_up_one_session_and_not_the_next(offic
     assert "the last attempt failed; the next one is at" in refrained.reason
 
 
+def test_a_server_that_sends_a_byte_at_a_time_holds_nobody_up() -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
+        loop = asyncio.get_running_loop()
+
+        def send() -> None:
+            if not writer.is_closing():
+                writer.write(b" ")
+                loop.call_later(0.01, send)
+
+        send()
+        try:
+            await reader.read()
+        finally:
+            writer.transport.abort()
+
+    async def ask() -> None:
+        async with (
+            await asyncio.start_server(trickle, "127.0.0.1", 0) as server,
+            ServerLink(
+                f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=timedelta(milliseconds=200)
+            ) as link,
+        ):
+            await link.pull_entries("")
+
+    with pytest.raises(TeamOffline, match="took too long"):
+        asyncio.run(ask())
+
+
+def test_who_tries_again_by_itself_says_once_that_the_server_is_away(office: Office) -> None:
+    away = office.laptop("away", url="http://127.0.0.1:9")
+    away.write(KEY, "one\n")
+    for _ in range(5):
+        asyncio.run(away.team.try_exchange(is_patient=True))
+        away.clock.pass_time(timedelta(minutes=6))
+    assert len(away.team.ledger.read_pace().failures) == 5
+    assert len(away.told(TeamUnreached)) == 1
+
+
+def test_a_session_that_outlasts_its_team_sends_nothing_to_the_old_server(
+    office: Office, ada: Laptop
+) -> None:
+    other = replace(ada.team.joined.membership, repo=office.people.claim("acme/other"))
+    write_membership(ada.folder, other)
+    ada.write(KEY, "for the new team alone\n")
+    with pytest.raises(TeamLeft, match="has left acme/app"):
+        asyncio.run(ada.team.exchange())
+    assert asyncio.run(ada.team.pull_news()) is None
+    forget_membership(ada.folder)
+    with pytest.raises(TeamLeft):
+        asyncio.run(ada.team.delete(KEY))
+    assert office.people.texts() == {}
+    assert len(ada.told(TeamStopped)) == 1
+
+
+class Dying(FolderLedger):
+    """Ends with the first exchange that has written into the files."""
+
+    async def write(self, state: SyncState) -> None:
+        if state.incoming is None and self.read_state().incoming is not None:
+            raise DiskFault("the power is cut")
+        await FolderLedger.write(self, state)
+
+
+def test_what_a_cut_off_pull_wrote_can_be_edited_without_a_conflict(ada: Laptop, bob: Laptop) -> None:
+    ada.write(KEY, "one\n")
+    sync(ada)
+    bob.team.ledger = Dying(bob.folder)
+    with pytest.raises(DiskFault):
+        sync(bob)
+    assert bob.texts() == {KEY: "one\n"}
+    bob.team.ledger = FolderLedger(bob.folder)
+    bob.write(KEY, "one, and more\n")
+    sync(bob, ada)
+    assert ada.texts() == bob.texts() == {KEY: "one, and more\n"}
+
+
+def test_a_memory_that_no_device_can_have_is_none_that_a_server_takes(office: Office, ada: Laptop) -> None:
+    """It would stop every pull of every laptop: the index has that name."""
+    told = office.live.ask(
+        "PUT",
+        "/api/v1/memory",
+        office.people.token,
+        json={"entries": {"memory.md": "text"}},
+        repo=office.people.repo,
+    )
+    assert told.status_code == 422
+
+
+@given(st.from_regex(TEAM_KEY, fullmatch=True).filter(is_team_key))
+def test_every_name_that_may_be_shared_can_be_written_here(key: str) -> None:
+    assert check_memory_key(f"{TEAM}{key}") == f"{TEAM}{key}"
+
+
 def test_a_refusal_stops_until_a_file_or_the_token_changes(office: Office, ada: Laptop) -> None:
     good = ada.team.joined.token
     office.with_token(ada, "sfm_nobody_nothing")
@@ -272,6 +373,22 @@ def test_mirror_takes_the_servers_text_on_a_pull_and_sends_ours_on_a_push(
     assert bob.texts() == {KEY: "from ada again\n"} | {
         key: text for key, text in ada.texts().items() if key != KEY
     }
+
+
+def test_mirror_sends_what_is_here_over_what_changed_there_unless_it_has_only_just_joined(
+    office: Office, ada: Laptop
+) -> None:
+    ada.write(KEY, "from ada\n")
+    sync(ada)
+    bob = office.laptop("bob", settings=SyncSettings(policy="mirror"))
+    bob.write(KEY, "from bob\n")
+    sync(bob)
+    assert office.people.texts() == {KEY: "from ada\n"}
+    ada.write(KEY, "from ada again\n")
+    bob.write(KEY, "from bob again\n")
+    sync(ada)
+    asyncio.run(bob.team.try_exchange(is_patient=True))
+    assert office.people.texts() == {KEY: "from bob again\n"}
 
 
 def test_what_the_server_refused_is_sent_again_when_a_person_asks(office: Office, ada: Laptop) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from sevenfold.core.errors import DiskFault, LockBusy
 from sevenfold.core.events import Event, TeamStopped, TeamSynced
 from sevenfold.core.memories import TEAM
 from sevenfold.store.memory_changes import Write
+from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.sync.watcher import NOTICE_EVERY, Watcher
 from tests.sync.laptops import PERSON, Laptop, Office
 
@@ -97,4 +99,40 @@ def test_a_ledger_that_cannot_be_read_ends_the_watch_and_is_said(ada: Laptop) ->
     (Path(ada.folder.path) / "state.json").write_text("{")
     heard: list[Event] = []
     asyncio.run(Watcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append).run())
+    assert [type(event) for event in heard] == [TeamStopped]
+
+
+def test_memories_that_others_are_busy_with_do_not_end_the_watch(
+    ada: Laptop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Event] = []
+    watcher = Watcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append)
+    errors = iter([LockBusy("busy"), LockBusy("busy"), DiskFault("gone")])
+
+    def fail(*_: object, **__: object) -> int:
+        raise next(errors)
+
+    async def at_once(_: float) -> None: ...
+
+    monkeypatch.setattr(MemoryDir, "generation", fail)
+    monkeypatch.setattr(asyncio, "sleep", at_once)
+    asyncio.run(watcher.run())
+    assert heard == [TeamStopped("gone")]
+
+
+def test_what_is_new_at_the_end_of_a_session_is_sent_then(office: Office, ada: Laptop) -> None:
+    watcher = watch(ada)
+    look(ada, watcher)
+    ada.write("a.md", "one\n")
+    asyncio.run(watcher.finish())
+    assert office.people.texts() == {"a.md": "one\n"}
+    asked = len(office.live.lines)
+    asyncio.run(watcher.finish())
+    assert len(office.live.lines) == asked
+
+
+def test_a_session_that_ends_without_its_ledger_says_so(ada: Laptop) -> None:
+    (Path(ada.folder.path) / "state.json").write_text("{")
+    heard: list[Event] = []
+    asyncio.run(Watcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append).finish())
     assert [type(event) for event in heard] == [TeamStopped]

@@ -10,7 +10,7 @@ import pytest
 
 from sevenfold.core.errors import InputError, TeamOffline
 from sevenfold.sync.protocol import Applied, Entry, TeamKey, checksum_of
-from sevenfold.sync.state import SyncState
+from sevenfold.sync.state import Arrival, SyncState
 from sevenfold.sync.wishes import delete_for_all
 from tests.sync.sim_device import Chronicle, Device
 from tests.sync.sim_server import Network, SimServer
@@ -51,7 +51,8 @@ def test_a_file_that_a_cut_off_pull_has_written_can_be_deleted_for_all() -> None
     ada.files.put(A, "one\n")
     exchange(ada)
     bob.files.put(A, "one\n")
-    bob.ledger.state = SyncState("bob", incoming={A: Entry(1, ONE)})
+    bob.files.marks.add("m")
+    bob.ledger.state = SyncState("bob", incoming=Arrival("m", {A: Entry(1, ONE)}))
     run(delete_for_all(A, bob.files, bob.ledger))
     assert bob.ledger.state.bases == {A: Entry(1, ONE)}
     bob.files.put(A, "two\n")

@@ -48,7 +48,7 @@ async def join_team(ground: Ground, clock: Clock, emit: Emit, exits: AsyncExitSt
     await team.pull_news()
     watcher = Watcher(team, ground.memory, clock=clock, emit=emit)
     watching = asyncio.create_task(watcher.run(), name="team memory")
-    exits.push_async_callback(_stop, watching)
+    exits.push_async_callback(_stop, watcher, watching)
     return _guidance(ground, joined)
 
 
@@ -66,7 +66,10 @@ def _guidance(ground: Ground, joined: Joined) -> str:
     return text.strip()
 
 
-async def _stop(watching: asyncio.Task[None]) -> None:
+async def _stop(watcher: Watcher, watching: asyncio.Task[None]) -> None:
+    if watching.done():
+        return  # it has told why
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching
+    await watcher.finish()

@@ -20,7 +20,14 @@ from sevenfold.sync.joining import (
     pull_token,
     start_device,
 )
-from sevenfold.sync.membership import Membership, Tokens, forget_membership, read_membership, write_membership
+from sevenfold.sync.membership import (
+    Membership,
+    Tokens,
+    check_token,
+    forget_membership,
+    read_membership,
+    write_membership,
+)
 from sevenfold.sync.server_link import ServerLink, check_server
 
 
@@ -29,7 +36,7 @@ def join(options: Namespace, desk: TeamDesk) -> int:
     token = _token(options, desk, url)
     place = asyncio.run(_placed(desk, url, token, cast("str", options.repo)))
     Tokens(desk.home).write(url, token)
-    write_membership(desk.folder, place)
+    write_membership(desk.folder, place, wait=PATIENCE)
     report = asyncio.run(desk.open_team().exchange(wait=PATIENCE))
     if desk.desk.is_json:
         desk.screen.show_json({"repo": place.repo, "repo_name": place.repo_name, **describe_report(report)})
@@ -44,7 +51,7 @@ def leave(options: Namespace, desk: TeamDesk) -> int:
     place = read_membership(desk.folder)
     if place is None:
         raise InputError("this project has joined no server")
-    forget_membership(desk.folder)
+    forget_membership(desk.folder, wait=PATIENCE)
     if options.forget_token:
         Tokens(desk.home).forget(place.url)
     if desk.desk.is_json:
@@ -56,7 +63,7 @@ def leave(options: Namespace, desk: TeamDesk) -> int:
 
 def _token(options: Namespace, desk: TeamDesk, url: str) -> str:
     if options.token_stdin:
-        return sys.stdin.readline().strip()
+        return check_token(sys.stdin.readline().strip())
     if options.code:
         return asyncio.run(_signed_in(desk, url))
     known = Tokens(desk.home).find(url)
@@ -65,7 +72,7 @@ def _token(options: Namespace, desk: TeamDesk, url: str) -> str:
     if not desk.desk.is_attended:
         raise InputError("nobody can be asked for a token here; pipe it in with --token-stdin, or use --code")
     pasted = getpass(f"token for {url} (nothing: sign in with a code): ").strip()
-    return pasted or asyncio.run(_signed_in(desk, url))
+    return check_token(pasted) if pasted else asyncio.run(_signed_in(desk, url))
 
 
 async def _is_good(url: str, token: str) -> bool:

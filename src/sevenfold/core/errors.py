@@ -30,6 +30,7 @@ SevenfoldError
 │   ├── MessageTooLarge         one message is over its own limit
 │   └── PeerRefused             the other end is not the same user's, or cannot be told
 ├── TeamError                   the team's server did not do what was asked
+│   ├── TeamLeft                the project has left it meanwhile, or joined another
 │   ├── TeamOffline             no answer came, or none can be had now: it may pass
 │   └── TeamRefused             it does not want to, and will not until something changes
 ├── AgentError                  an agent could not be started
@@ -188,6 +189,10 @@ class PeerRefused(MailError):
 
 class TeamError(SevenfoldError):
     """The team's server did not do what was asked."""
+
+
+class TeamLeft(TeamError):
+    """The project has left the server meanwhile, or joined another: nothing more is exchanged with it."""
 
 
 class TeamOffline(TeamError):

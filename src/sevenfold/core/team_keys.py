@@ -14,15 +14,16 @@ DEVICES = frozenset(
     ["con", "prn", "aux", "nul"] + [f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)]
 )
 """Files on Windows that are none, whatever follows the first dot."""
+INDEX = "memory"
+"""The index of a folder of memories, in any case: each device makes its own, and takes none from others."""
 
 MAX_PART_CHARS = 80
 TEAM_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}(?:/[a-z0-9][a-z0-9_-]{0,79}){0,2}\.md", re.ASCII)
 
 
 def is_team_key(key: str) -> bool:
-    return bool(TEAM_KEY.fullmatch(key)) and not any(
-        part in DEVICES for part in key.removesuffix(".md").split("/")
-    )
+    parts = key.removesuffix(".md").split("/")
+    return bool(TEAM_KEY.fullmatch(key)) and parts[-1] != INDEX and DEVICES.isdisjoint(parts)
 
 
 def check_team_key(key: str) -> None:
@@ -30,5 +31,6 @@ def check_team_key(key: str) -> None:
     if not is_team_key(key):
         raise KeyRefused(
             f"{key[:100]!r} cannot be a shared memory's name; use 1 to 3 parts of 1 to {MAX_PART_CHARS} of "
-            "'a-z', '0-9', '_', '-', none of them a device's name such as 'con', and end with '.md'"
+            "'a-z', '0-9', '_', '-', none of them a device's name such as 'con', and end with '.md'; "
+            "'memory.md' is the index"
         )

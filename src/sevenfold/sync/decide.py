@@ -15,7 +15,7 @@ Policy: TypeAlias = Literal["merge", "server wins", "local wins"]
 """The last two are the halves of the mirror policy, for pulling and for pushing (SPEC I2)."""
 
 Kept: TypeAlias = Literal["deleted elsewhere, changed here", "deleted here, changed elsewhere", "forgotten"]
-"""Why a text stays: the last one is unknown to the server, which has no tombstone for it either."""
+"""Why a text stays: the last one the server had once, and does not any more, by nobody's wish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ class Meet:
     """Both ends have changed it: merge, or keep both where everybody sees them."""
 
     entry: Entry
+    is_older: bool = False
+    """The server was set back, to a backup say: what it has does not come from what was agreed on."""
 
 
 Decision: TypeAlias = Leave | Settle | Take | Drop | Push | Delete | Meet
@@ -96,8 +98,8 @@ def decide(facts: KeyFacts, policy: Policy = "merge") -> Decision:
         return Leave() if facts.base is None else Settle(None)
     if remote.checksum == local:
         return Leave() if facts.base == remote else Settle(remote)
-    if facts.base is not None and local == facts.base.checksum:
-        return _decide_clean(facts.base, local, remote)
+    if facts.base is not None and local == facts.base.checksum and not _is_older(remote, facts.base):
+        return _decide_clean(facts.base, remote)
     return _decide_edited(facts.base, local, remote, policy)
 
 
@@ -110,21 +112,26 @@ def _decide_doomed(facts: KeyFacts, doomed: Checksum) -> Decision:
     return Delete(remote.version) if was_seen else Take(remote, "deleted here, changed elsewhere")
 
 
-def _decide_clean(base: Entry, local: Checksum, remote: Entry) -> Decision:
+def _is_older(remote: Entry, base: Entry) -> bool:
+    """Whether the server has lost what was agreed on. Versions only grow, so it was set back; or, where it
+    has nothing at all, the tombstone is gone too. That is nobody's wish to change or delete anything."""
+    return remote != base and remote.version <= base.version
+
+
+def _decide_clean(base: Entry, remote: Entry) -> Decision:
     if remote == base:
         return Leave()
-    if remote.checksum is not None:
-        return Take(remote)
-    # No tombstone: the server has forgotten it, or was set back. That is nobody's wish to delete.
-    return Drop(remote) if remote != NOTHING else Push(0, local, "forgotten")
+    return Take(remote) if remote.checksum is not None else Drop(remote)
 
 
 def _decide_edited(base: Entry | None, local: Checksum, remote: Entry, policy: Policy) -> Decision:
+    is_older = base is not None and _is_older(remote, base)
     if remote.checksum is None:
-        was_deleted = base is not None and remote != NOTHING
+        was_deleted = base is not None and not is_older
         if was_deleted and policy == "server wins":
             return Drop(remote)
-        return Push(remote.version, local, "deleted elsewhere, changed here" if was_deleted else None)
+        kept: Kept | None = "forgotten" if is_older else None
+        return Push(remote.version, local, "deleted elsewhere, changed here" if was_deleted else kept)
     if remote == base or policy == "local wins":
         return Push(remote.version, local)
-    return Take(remote) if policy == "server wins" else Meet(remote)
+    return Take(remote) if policy == "server wins" else Meet(remote, is_older)

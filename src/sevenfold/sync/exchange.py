@@ -21,6 +21,7 @@ from sevenfold.core.events import (
     ignore,
 )
 from sevenfold.core.three_way import merge_lines
+from sevenfold.sync.arrivals import new_mark, with_arrival_known
 from sevenfold.sync.batches import split_batches
 from sevenfold.sync.conflicts import copy_key
 from sevenfold.sync.decide import (
@@ -49,19 +50,22 @@ from sevenfold.sync.protocol import (
 )
 from sevenfold.sync.report import Conflict, Report
 from sevenfold.sync.state import (
+    Arrival,
     LocalText,
     SyncState,
     after_answer,
-    agreed,
+    after_arrival,
     facts_of,
-    with_files_known,
     with_refusal,
     with_settled,
-    without,
+    without_rewritten,
 )
 
 MAX_STEPS = 12
 """A conflict on one of many keys takes three: list, merge, send. Who needs more is not getting on."""
+
+
+UNANSWERED = "it was sent, and whether it arrived cannot be asked"
 
 
 class Exchange:
@@ -83,34 +87,39 @@ class Exchange:
         self._emit = emit
         self._report = Report()
         self._saved: SyncState | None = None
+        self._refusal: TeamRefused | None = None
+        self._is_listed = False
 
     async def run(self, *, sends: bool = True) -> Report:
         """Pull, and send what is new here unless `sends` is off."""
         self._saved = await self._ledger.read()
-        state = await self._with_pending_known(self._saved)
+        state = await with_arrival_known(self._saved, self._files)
+        state = await self._with_pending_known(state)
         state = await self._with_listing(state)
         for _ in range(MAX_STEPS):
             here = await self._files.scan()
-            state = with_files_known(state, here)
+            state = without_rewritten(state, here)
             plan = self._plan(state, here)
             if any(isinstance(step, Take | Drop | Meet) for step in plan.values()):
                 state = await self._carried_out(state, here, plan)
                 continue
             state = await self._written(with_settled(state, plan))
-            changes = await self._choose_changes(state, here, plan) if sends else ()
-            if changes:
-                state = await self._sent(state, here, changes)
-            else:
+            if not (sends and any(isinstance(step, Push | Delete) for step in plan.values())):
                 self._report.is_settled = True
+                break
+            state = await self._with_sent(state, here, plan)
             if self._report.is_settled:
                 break
         self._tell()
+        if sends and self._refusal:
+            raise self._refusal
         return self._report
 
     async def _with_pending_known(self, state: SyncState) -> SyncState:
         """What became of a commit whose answer never came: the same one again has the same answer.
 
-        Texts that it lacks are sent too: given up, it might still arrive late, and be applied then.
+        Texts that it lacks are sent too: given up, it might still arrive late, and be applied then. Who may
+        not send any more cannot learn it; then its memories are left alone, and the others still come.
         """
         pending = state.pending
         if pending is None:
@@ -124,25 +133,37 @@ class Exchange:
                 )
         except TeamRefused as error:
             if not error.was_never_applied:
-                raise
+                self._refusal = error
+                for change in pending.changes:
+                    self._hold(change.key, f"{UNANSWERED}: {error}")
+                return state
             outcome = None
         applied = outcome if isinstance(outcome, Applied) else None
         return await self._written(after_answer(state, pending, applied))
 
     async def _with_listing(self, state: SyncState) -> SyncState:
+        """What the server has. That nothing is new is believed until something is to be sent: a server that
+        was set back may come to the same number again, with other texts."""
         listing = await self._remote.pull_entries(state.etag)
         if listing is None:
             return state
+        self._is_listed = True
         return replace(state, etag=listing.etag, remote=listing.entries)
 
     def _plan(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> dict[TeamKey, Decision]:
         keys = {*here, *state.remote, *state.bases, *state.doomed}
+        names = {key.casefold(): key for key in here}
         plan: dict[TeamKey, Decision] = {}
         for key in sorted(keys):
             if key in self._report.held:
                 continue
             if key in here and here[key].hold:
                 self._hold(key, here[key].hold)
+                continue
+            if key not in here and key in names:
+                self._hold(
+                    key, f"its name differs from that of {names[key]!r} in case alone; rename that one"
+                )
                 continue
             step = decide(facts_of(state, here, key), self._policy)
             if not isinstance(step, Leave):
@@ -164,21 +185,13 @@ class Exchange:
         )
         if not drafts:
             return state
-        entries = {draft.key: draft.entry for draft in drafts}
+        arrival = Arrival(new_mark(), {draft.key: draft.entry for draft in drafts})
         changes = {change.key: change for draft in drafts for change in draft.changes}
-        state = await self._written(replace(state, incoming=entries))
-        if not await self._files.write(list(changes.values())):
-            return state
-        for draft in drafts:
+        state = await self._written(replace(state, incoming=arrival))
+        came = await self._files.write(list(changes.values()), arrival.mark)
+        for draft in drafts if came else ():
             self._note(draft)
-        return await self._written(
-            replace(
-                state,
-                incoming={},
-                bases=agreed(state.bases, entries),
-                doomed=without(state.doomed, entries),
-            )
-        )
+        return await self._written(after_arrival(state, came=came))
 
     async def _bodies(self, wanted: Mapping[TeamKey, Entry]) -> Mapping[Checksum, str]:
         sums = sorted({entry.checksum for entry in wanted.values() if entry.checksum is not None})
@@ -204,15 +217,22 @@ class Exchange:
         if not isinstance(step, Meet) or mine is None or text is None:
             kept = step.kept if isinstance(step, Take) else None
             return _Draft(key, step.entry, (FileChange(key, before, text),), kept=kept or "")
-        base = state.bases.get(key)
-        old = await self._files.body(base.checksum) if base and base.checksum else None
-        merged = merge_lines(old, mine.text, text) if old is not None else None
+        merged = await self._merged(step, state.bases.get(key), mine.text, text)
         if merged is not None:
-            return _Draft(key, step.entry, (FileChange(key, before, merged),), is_merged=True)
+            kept = "forgotten" if step.is_older else ""
+            return _Draft(key, step.entry, (FileChange(key, before, merged),), is_merged=True, kept=kept)
         copy = copy_key(key, mine.checksum, here)
         there = here.get(copy)
         both = (FileChange(copy, there.checksum if there else None, mine.text), FileChange(key, before, text))
         return _Draft(key, step.entry, both, copy=copy)
+
+    async def _merged(self, meet: Meet, base: Entry | None, ours: str, theirs: str) -> str | None:
+        """Both in one text; None where nobody can tell how."""
+        if meet.is_older:
+            # What was here once has been replaced since, and is not news. Anything else is somebody's.
+            return ours if await self._files.body(checksum_of(theirs)) is not None else None
+        old = await self._files.body(base.checksum) if base and base.checksum else None
+        return merge_lines(old, ours, theirs) if old is not None else None
 
     def _note(self, draft: _Draft) -> None:
         report = self._report
@@ -254,6 +274,17 @@ class Exchange:
             elif isinstance(step, Delete):
                 changes.append(Change(key, step.expected, None))
         return tuple(changes[:MAX_CHANGES])
+
+    async def _with_sent(
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, Decision]
+    ) -> SyncState:
+        if not self._is_listed:
+            return await self._with_listing(replace(state, etag=""))
+        changes = () if self._refusal else await self._choose_changes(state, here, plan)
+        if changes:
+            return await self._sent(state, here, changes)
+        self._report.is_settled = True
+        return state
 
     async def _sent(
         self, state: SyncState, here: Mapping[TeamKey, LocalText], changes: tuple[Change, ...]

@@ -12,7 +12,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.offload import durably
 from sevenfold.sync.pace import Pace
 from sevenfold.sync.protocol import Change, Checksum, Commit, CommitId, Entry, TeamKey
-from sevenfold.sync.state import Refused, SyncState
+from sevenfold.sync.state import Arrival, Refused, SyncState
 
 STATE = "state.json"
 PACE = "pace.json"
@@ -68,14 +68,16 @@ class FolderLedger:
 
 
 def _written(state: SyncState) -> JsonObject:
-    pending = state.pending
+    pending, incoming = state.pending, state.incoming
     return freeze_object(
         {
             "device": state.device,
             "etag": state.etag,
             "remote": _entries(state.remote),
             "bases": _entries(state.bases),
-            "incoming": _entries(state.incoming),
+            "incoming": None
+            if incoming is None
+            else {"mark": incoming.mark, "entries": _entries(incoming.entries)},
             "doomed": dict(state.doomed),
             "refused": {key: [one.checksum, one.reason] for key, one in state.refused.items()},
             "pending": None
@@ -93,13 +95,13 @@ def _entries(entries: Mapping[TeamKey, Entry]) -> dict[str, list[int | str | Non
 
 
 def _read(value: JsonObject) -> SyncState:
-    pending = value.get("pending")
+    pending, incoming = value.get("pending"), value.get("incoming")
     return SyncState(
         _text(value.get("device")),
         _text(value.get("etag")),
         _read_entries(value.get("remote")),
         _read_entries(value.get("bases")),
-        _read_entries(value.get("incoming")),
+        _arrival(_object(incoming)) if incoming else None,
         {TeamKey(key): Checksum(_text(one)) for key, one in _object(value.get("doomed")).items()},
         {TeamKey(key): _refused(one) for key, one in _object(value.get("refused")).items()},
         None if pending is None else _commit(_object(pending)),
@@ -108,6 +110,10 @@ def _read(value: JsonObject) -> SyncState:
 
 def _read_entries(value: Json) -> dict[TeamKey, Entry]:
     return {TeamKey(key): _entry(one) for key, one in _object(value).items()}
+
+
+def _arrival(value: JsonObject) -> Arrival:
+    return Arrival(_text(value.get("mark")), _read_entries(value.get("entries")))
 
 
 def _entry(value: Json) -> Entry:

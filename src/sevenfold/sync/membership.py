@@ -4,17 +4,20 @@ and never in a repository."""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 
-from sevenfold.core.errors import FileMissing, InputError, WireError
+from sevenfold.core.errors import FileMissing, InputError, TeamLeft, WireError
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.folder import Folder
-from sevenfold.store.mutex import edit_file
+from sevenfold.store.mutex import edit_file, mutex
 from sevenfold.sync.ledger import PACE, STATE
 from sevenfold.sync.protocol import RepoId
 
 FOLDER = "team"
 """In a project's control folder."""
 MEMBER = "member.json"
+EXCHANGE = "exchange"
+"""Held by whoever exchanges, joins or leaves."""
 TOKENS = "team-tokens.json"
 _MAX_BYTES = 1024 * 1024
 
@@ -52,18 +55,41 @@ def read_membership(folder: Folder) -> Membership | None:
     return Membership(url, RepoId(repo), name, org, member)
 
 
-def write_membership(folder: Folder, joined: Membership) -> None:
+def write_membership(folder: Folder, joined: Membership, *, wait: timedelta = timedelta(0)) -> None:
     """What was agreed with another server is forgotten: there all of it is new, and nothing is deleted."""
-    before = read_membership(folder)
-    if before is not None and (before.url, before.repo) != (joined.url, joined.repo):
-        forget_membership(folder)
     told = {"url": joined.url, "repo": joined.repo, "repo_name": joined.repo_name}
     told |= {"org": joined.org, "member": joined.member}
-    folder.replace(MEMBER, write_json(freeze_object(told)))
+    with mutex(folder, EXCHANGE, wait=wait):
+        if not _is_at(folder, joined):
+            _forget(folder)
+        folder.replace(MEMBER, write_json(freeze_object(told)))
 
 
-def forget_membership(folder: Folder) -> None:
+def forget_membership(folder: Folder, *, wait: timedelta = timedelta(0)) -> None:
     """The files stay, and so does what was allowed."""
+    with mutex(folder, EXCHANGE, wait=wait):
+        _forget(folder)
+
+
+def check_place(folder: Folder, place: Membership) -> None:
+    """`TeamLeft` unless the project has still joined that: a session may outlast it, and what belongs to one
+    team must not be sent to another."""
+    if not _is_at(folder, place):
+        raise TeamLeft(
+            f"this project has left {place.repo_name} on {place.url} meanwhile, or joined another; a new "
+            "session exchanges again"
+        )
+
+
+def _is_at(folder: Folder, place: Membership) -> bool:
+    try:
+        now = read_membership(folder)
+    except InputError:
+        return False
+    return now is not None and (now.url, now.repo) == (place.url, place.repo)
+
+
+def _forget(folder: Folder) -> None:
     for name in (MEMBER, STATE, PACE):
         if folder.entry(name) is not None:
             folder.remove(name)
@@ -80,6 +106,17 @@ def find_joined(folder: Folder, home: Folder) -> Joined | None:
     return Joined(place, token)
 
 
+def check_token(text: str) -> str:
+    """The token; `InputError` for what cannot be one, before it is sent anywhere."""
+    if not _is_token(text):
+        raise InputError("that is no token; paste the one that the server's admin gave you, in one line")
+    return text
+
+
+def _is_token(text: str) -> bool:
+    return 0 < len(text) <= 1_000 and text.isascii() and text.isprintable() and " " not in text
+
+
 class Tokens:
     """The tokens of this person, by server. `home` is ours alone: its files are made for their owner only."""
 
@@ -89,12 +126,10 @@ class Tokens:
     def find(self, url: str) -> str:
         """Empty where there is none."""
         token = self._read().get(url, "")
-        return token if isinstance(token, str) else ""
+        return token if isinstance(token, str) and _is_token(token) else ""
 
     def write(self, url: str, token: str) -> None:
-        if not token or not token.isascii() or not token.isprintable() or len(token) > 1_000:
-            raise InputError("that is no token; paste the one that the server's admin gave you, in one line")
-        self._edit(url, token)
+        self._edit(url, check_token(token))
 
     def forget(self, url: str) -> None:
         self._edit(url, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sevenfold.core.errors import TeamError, TeamOffline, TeamRefused
+from sevenfold.core.errors import SevenfoldError, TeamOffline, TeamRefused
 
 HOUR = timedelta(hours=1)
 MAX_FAILURES = 60
@@ -42,7 +42,7 @@ def choose_wait(pace: Pace, now: datetime, mark: str) -> str:
     return ""
 
 
-def after_failure(pace: Pace, now: datetime, error: TeamError, mark: str) -> Pace:
+def after_failure(pace: Pace, now: datetime, error: SevenfoldError, mark: str) -> Pace:
     failures = (*_recent(pace.failures, now), now)
     in_a_row = pace.in_a_row + 1
     wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(in_a_row - 1, 10))

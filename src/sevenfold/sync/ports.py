@@ -61,8 +61,12 @@ class Files(Protocol):
         """A text that was in the folder once, for merging; None: it is not kept any more."""
         ...
 
-    async def write(self, changes: Sequence[FileChange]) -> bool:
-        """All of them, durable on return, or none: False when a file is not as it was compared."""
+    async def write(self, changes: Sequence[FileChange], mark: str) -> bool:
+        """All of them and the mark, durable on return; or none, and False: a file was not as compared."""
+        ...
+
+    async def was_written(self, mark: str) -> bool:
+        """Whether that came to pass, whatever became of the files since."""
         ...
 
 

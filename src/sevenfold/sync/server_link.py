@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ MAX_ANSWER_BYTES = 3 * MAX_TOTAL_BYTES
 """All that a repository may hold, with room for how JSON spells it."""
 ONE_BY_ONE = 20
 """Up to so many texts are asked for singly; for more, all at once is less to wait for."""
+SLOWEST_BYTES_PER_SECOND = 10_000
+"""Who sends less than a line of the nineties carries is keeping us busy, a byte at a time."""
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Answer:
     body: JsonObject
     etag: str = ""
     retry_after: timedelta | None = None
+    location: str = ""
 
 
 def check_server(url: str) -> str:
@@ -57,11 +63,12 @@ def check_server(url: str) -> str:
         parts.port  # noqa: B018 - a wrong one is found when it is asked for
     except ValueError as error:
         raise InputError(f"{url!r:.200} is no address of a server: {error}") from error
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+    is_plain = not (parts.query or parts.fragment or "@" in parts.netloc)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not is_plain:
         raise InputError(
             f"{url!r:.200} is no address of a server; expected one like https://memory.example.org"
         )
-    if parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1"):
+    if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
         raise InputError(f"{url!r:.200} would send the token in the clear; use https://")
     return url.rstrip("/")
 
@@ -106,11 +113,12 @@ class ServerLink:
         return Listing(answer.etag, found.seq, found.entries)
 
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
+        texts: dict[Checksum, str] = {}
         if len(checksums) > ONE_BY_ONE:
             answer = _checked(await self.ask("GET", MEMORY))
-            return _read(lambda: read_texts(answer.body))
-        texts: dict[Checksum, str] = {}
-        for checksum in checksums:
+            texts |= _read(lambda answer=answer: read_texts(answer.body))
+        # Somebody may have replaced a few since they were listed: the old ones can still be had singly.
+        for checksum in [one for one in checksums if one not in texts][:ONE_BY_ONE]:
             answer = await self.ask("GET", f"{MEMORY}/bodies/{checksum}")
             if answer.status == HTTPStatus.OK:
                 texts |= _read(lambda answer=answer: read_text(answer.body))
@@ -156,29 +164,44 @@ class ServerLink:
             None if body is None else json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         )
         kind = {} if body is None else {"content-type": "application/json"}
+        seconds = self._timeout.total_seconds() + len(content or b"") / SLOWEST_BYTES_PER_SECOND
+        client = self._opened()
         try:
-            async with self._opened().stream(
-                method,
-                f"{self.url}{path}",
-                params={**repo, **(query or {})},
-                content=content,
-                headers={**own, **kind, **(headers or {})},
-            ) as response:
-                return await _read_answer(response)
+            async with (
+                asyncio.timeout(seconds) as limit,
+                client.stream(
+                    method,
+                    f"{self.url}{path}",
+                    params={**repo, **(query or {})},
+                    content=content,
+                    headers={**own, **kind, **(headers or {})},
+                ) as response,
+            ):
+                return await _read_answer(response, limit)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             reason = str(error) or type(error).__name__
             raise TeamOffline(f"{self.url} cannot be reached: {reason}") from error
+        except TimeoutError as error:
+            raise TeamOffline(f"{self.url} took too long for one answer") from error
 
     def _opened(self) -> httpx2.AsyncClient:
         import httpx2
 
         if self._client is None:
-            self._client = httpx2.AsyncClient(
-                timeout=self._timeout.total_seconds(),
-                follow_redirects=False,
-                # Nothing compressed: what unpacks to a thousand times its size has to travel at that size.
-                headers={"accept-encoding": "identity", "user-agent": f"sevenfold/{__version__}"},
-            )
+            try:
+                self._client = httpx2.AsyncClient(
+                    timeout=self._timeout.total_seconds(),
+                    follow_redirects=False,
+                    # To this machine the token goes in the clear, so no proxy may stand between.
+                    trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
+                    # What is packed may unpack to a thousand times its size: so nothing may be.
+                    headers={"accept-encoding": "identity", "user-agent": f"sevenfold/{__version__}"},
+                )
+            except (OSError, ValueError, ImportError) as error:
+                raise InputError(
+                    f"no connection can be made with these certificates and proxies: {error}; look at "
+                    "SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY and ALL_PROXY"
+                ) from error
         return self._client
 
 
@@ -187,7 +210,8 @@ def _check_client() -> None:
         raise TeamRefused("a team's server needs an HTTP client; pip install 'sevenfold[team]'")
 
 
-async def _read_answer(response: httpx2.Response) -> Answer:
+async def _read_answer(response: httpx2.Response, limit: asyncio.Timeout) -> Answer:
+    """All of it, with more time the more of it comes."""
     if response.headers.get("content-encoding", "identity") != "identity":
         raise TeamOffline(
             f"{response.url.host} compresses what was asked for plain; check what stands before it"
@@ -195,6 +219,7 @@ async def _read_answer(response: httpx2.Response) -> Answer:
     data = bytearray()
     async for chunk in response.aiter_raw():
         data += chunk
+        limit.reschedule((limit.when() or 0) + len(chunk) / SLOWEST_BYTES_PER_SECOND)
         if len(data) > MAX_ANSWER_BYTES:
             raise TeamRefused(
                 f"{response.url.host} answers with more than {MAX_ANSWER_BYTES:,} bytes; nothing was taken"
@@ -205,6 +230,7 @@ async def _read_answer(response: httpx2.Response) -> Answer:
         _object(bytes(data)),
         response.headers.get("etag", ""),
         timedelta(seconds=int(wait)) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None,
+        response.headers.get("location", ""),
     )
 
 
@@ -221,8 +247,14 @@ def _checked(answer: Answer) -> Answer:
     status = answer.status
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
         return answer
+    if status < HTTPStatus.BAD_REQUEST:
+        raise TeamRefused(
+            f"it answered {status} and points to {answer.location!r:.200}, where the token is not sent; join "
+            "the server at its own address",
+            status=status,
+        )
     complaint = read_complaint(answer.body)
-    said = str(complaint) or f"it answered {status} without a word"
+    said = str(complaint) or f"it answered {status} without a word; is this a Sevenfold server?"
     if status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS) or status >= 500:
         raise TeamOffline(f"the server cannot now: {said}", retry_after=answer.retry_after)
     raise TeamRefused(said, status=status, kind=complaint.kind, keys=complaint.keys)

@@ -32,6 +32,15 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """What was about to be written into the files, all of it or nothing."""
+
+    mark: str
+    """Written with it, so that whoever was cut off can tell which, whatever became of the files since."""
+    entries: Mapping[TeamKey, Entry]
+
+
+@dataclass(frozen=True, slots=True)
 class SyncState:
     """What a device knows about its exchanges; docs/sync-protocol.md says in which order it is written."""
 
@@ -40,7 +49,7 @@ class SyncState:
     remote: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
     """As last listed."""
     bases: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
-    incoming: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
+    incoming: Arrival | None = None
     doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
     refused: Mapping[TeamKey, Refused] = field(default_factory=dict[TeamKey, Refused])
     pending: Commit | None = None
@@ -56,19 +65,21 @@ def facts_of(state: SyncState, here: Mapping[TeamKey, LocalText], key: TeamKey) 
     )
 
 
-def with_files_known(state: SyncState, here: Mapping[TeamKey, LocalText]) -> SyncState:
-    """What the files tell: whether a write that was cut off came to pass, and what was written anew after it
-    had been deleted for all."""
-    if not state.incoming and not any(key in here for key in state.doomed):
+def after_arrival(state: SyncState, *, came: bool) -> SyncState:
+    """It is known whether what was about to be written is in the files."""
+    if state.incoming is None:
         return state
-    there = {
-        key: entry
-        for key, entry in state.incoming.items()
-        if entry.checksum == (here[key].checksum if key in here else None)
-    }
+    entries = state.incoming.entries if came else dict[TeamKey, Entry]()
     return replace(
-        state, incoming={}, bases=agreed(state.bases, there), doomed=without(state.doomed, list(here))
+        state, incoming=None, bases=agreed(state.bases, entries), doomed=without(state.doomed, entries)
     )
+
+
+def without_rewritten(state: SyncState, here: Mapping[TeamKey, LocalText]) -> SyncState:
+    """What is there again after it was to be deleted for all was written anew, and stays."""
+    if not any(key in here for key in state.doomed):
+        return state
+    return replace(state, doomed=without(state.doomed, here))
 
 
 def with_settled(state: SyncState, plan: Mapping[TeamKey, Decision]) -> SyncState:
@@ -97,6 +108,7 @@ def after_answer(state: SyncState, commit: Commit, applied: Applied | None) -> S
     return replace(
         state,
         pending=None,
+        etag="",  # it spoke of the server as it was before
         remote={**state.remote, **applied.entries},
         bases=agreed(state.bases, applied.entries),
         doomed=without(state.doomed, gone),

@@ -37,12 +37,17 @@ class TeamFiles:
         except FileMissing:
             return None
 
-    async def write(self, changes: Sequence[FileChange]) -> bool:
+    async def write(self, changes: Sequence[FileChange], mark: str) -> bool:
         try:
-            await durably(lambda: self._commit(changes))
+            await durably(lambda: self._commit(changes, mark))
         except MemoryConflict:
             return False
         return True
+
+    async def was_written(self, mark: str) -> bool:
+        why = _received(mark)
+        log = await durably(lambda: self._memory.log(limit=None))
+        return any(one.origin.who == "sync" and one.origin.why == why for one in log)
 
     def read_all(self) -> dict[TeamKey, LocalText]:
         """Every file of it. Blocks on the disk."""
@@ -59,11 +64,15 @@ class TeamFiles:
                     found[key] = LocalText(text, checksum_of(text), WAITS)
         return found
 
-    def _commit(self, changes: Sequence[FileChange]) -> None:
+    def _commit(self, changes: Sequence[FileChange], mark: str) -> None:
         """A text that was here under another name is still its writer's; every other one is the team's."""
         known = {one.sha256: one.origin for one in map(self._memory.find, self._memory.keys(TEAM)) if one}
-        received = Origin("sync", "received from the team", taint=frozenset({"team"}))
+        received = Origin("sync", _received(mark), taint=frozenset({"team"}))
         self._memory.commit([_change(change, known) for change in changes], received)
+
+
+def _received(mark: str) -> str:
+    return f"received from the team (exchange {mark})"
 
 
 def _local(stored: Stored) -> LocalText:

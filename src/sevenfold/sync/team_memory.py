@@ -10,7 +10,7 @@ from datetime import timedelta
 from hashlib import sha256
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import LockBusy, SevenfoldError, TeamError, TeamOffline, TeamRefused
+from sevenfold.core.errors import LockBusy, SevenfoldError, TeamLeft, TeamOffline
 from sevenfold.core.events import Emit, TeamStopped, TeamUnreached, ignore
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.folder import Folder
@@ -20,7 +20,7 @@ from sevenfold.store.offload import durably
 from sevenfold.sync.decide import Policy
 from sevenfold.sync.exchange import Exchange
 from sevenfold.sync.ledger import FolderLedger
-from sevenfold.sync.membership import Joined
+from sevenfold.sync.membership import EXCHANGE, Joined, check_place
 from sevenfold.sync.pace import after_failure, after_success, choose_wait
 from sevenfold.sync.protocol import TeamKey
 from sevenfold.sync.report import Report
@@ -52,23 +52,20 @@ class TeamMemory:
         self.screen = SecretScreen(folder)
         self._folder, self._emit = folder, emit
         self._clock = clock or SystemClock()
+        self._is_away = False
 
     async def pull_news(self) -> Report | None:
         """For a session that is about to begin: bounded in time, and never an error. None: no news."""
-        try:
-            async with asyncio.timeout(self.settings.pull_seconds):
-                return await self.try_exchange(sends=False)
-        except TimeoutError:
-            reason = f"{self.joined.membership.url} took longer than {self.settings.pull_seconds} s"
-            # The next session is not to wait for it as well.
-            with suppress(SevenfoldError):
-                await durably(lambda: self._note_failure(TeamOffline(reason), self.read_mark()))
-            self._emit(TeamUnreached(reason))
-            return None
+        return await self._in_time(sends=False)
+
+    async def push_news(self) -> Report | None:
+        """What is new here, for a session that ends: bounded in time too, and never an error."""
+        return await self._in_time(sends=True)
 
     async def try_exchange(self, *, sends: bool = True, is_patient: bool = False) -> Report | None:
-        """Exchange, unless the last failure says not to yet, which the patient are not told. What goes wrong
-        is told and remembered."""
+        """Exchange, unless the last failure says not to yet. What goes wrong is told and remembered; the
+        patient, who will try again by themselves, are told once that the server is away. `TeamLeft` where
+        there is nothing more to try."""
         mark = await durably(self.read_mark)
         pace = await durably(self.ledger.read_pace)
         why_not = choose_wait(pace, self._clock.now(), mark)
@@ -77,43 +74,60 @@ class TeamMemory:
                 self._emit(TeamUnreached(why_not))
             return None
         try:
-            return await self.exchange(sends=sends)
+            report = await self.exchange(sends=sends)
+        except TeamLeft:
+            raise
         except LockBusy:
-            self._emit(TeamUnreached(BUSY))
-            return None
-        except TeamError as error:
-            await durably(lambda error=error: self._note_failure(error, mark))
-            self._emit((TeamStopped if isinstance(error, TeamRefused) else TeamUnreached)(str(error)))
+            if not is_patient:
+                self._emit(TeamUnreached(BUSY))
             return None
         except SevenfoldError as error:
-            self._emit(TeamStopped(str(error)))
+            await durably(lambda error=error: self._note_failure(error, mark))
+            self._tell(error, is_patient=is_patient)
             return None
+        self._is_away = False
+        return report
+
+    async def _in_time(self, *, sends: bool) -> Report | None:
+        try:
+            async with asyncio.timeout(self.settings.pull_seconds):
+                return await self.try_exchange(sends=sends, is_patient=sends)
+        except TimeoutError:
+            reason = f"{self.joined.membership.url} took longer than {self.settings.pull_seconds} s"
+            # The next session is not to wait for it as well.
+            with suppress(SevenfoldError):
+                await durably(lambda: self._note_failure(TeamOffline(reason), self.read_mark()))
+            self._tell(TeamOffline(reason))
+        except SevenfoldError as error:
+            self._tell(error)
+        return None
+
+    def _tell(self, error: SevenfoldError, *, is_patient: bool = False) -> None:
+        if not isinstance(error, TeamOffline):
+            self._emit(TeamStopped(str(error)))
+        elif not (is_patient and self._is_away):
+            self._is_away = True
+            self._emit(TeamUnreached(str(error)))
 
     async def exchange(self, *, sends: bool = True, wait: timedelta = timedelta(0)) -> Report:
         """Pull, and send what is new unless `sends` is off; whatever goes wrong is raised."""
         async with self._alone(wait), self._link() as link:
-            if self.settings.policy != "mirror":
-                return await self._run(link, "merge", sends=sends)
-            pulled = await self._run(link, "server wins", sends=False)
-            return await self._run(link, "local wins", sends=True) if sends else pulled
+            return await self._run(link, sends=sends)
 
     async def push(self, *, wait: timedelta = timedelta(0)) -> Report:
-        """Send what is new here because somebody asks for it: also what the server has refused before. Under
-        the mirror policy it wins over what is there."""
+        """Send what is new here because somebody asks for it: also what the server has refused before."""
         async with self._alone(wait), self._link() as link:
             state = await self.ledger.read()
             if state.refused:
                 await self.ledger.write(replace(state, refused={}))
-            return await self._run(
-                link, "local wins" if self.settings.policy == "mirror" else "merge", sends=True
-            )
+            return await self._run(link, sends=True)
 
     async def delete(self, key: TeamKey, *, wait: timedelta = timedelta(0)) -> None:
         """Delete a memory here, and for all at the next exchange."""
         async with self._alone(wait):
             await delete_for_all(key, self.files, self.ledger)
 
-    def _note_failure(self, error: TeamError, mark: str) -> None:
+    def _note_failure(self, error: SevenfoldError, mark: str) -> None:
         self.ledger.write_pace(after_failure(self.ledger.read_pace(), self._clock.now(), error, mark))
 
     def read_mark(self) -> str:
@@ -132,11 +146,19 @@ class TeamMemory:
         }
         return unsent | {key: DELETED for key in state.doomed if key not in files}
 
-    async def _run(self, link: ServerLink, policy: Policy, *, sends: bool) -> Report:
+    async def _run(self, link: ServerLink, *, sends: bool) -> Report:
+        policy = await self._choose_policy(sends=sends)
         exchange = Exchange(link, self.files, self.ledger, policy=policy, screen=self.screen, emit=self._emit)
         report = await exchange.run(sends=sends)
         await durably(self._forget_failures)
         return report
+
+    async def _choose_policy(self, *, sends: bool) -> Policy:
+        """SPEC I2 for a mirror: a pull lets the server win, a push what is here; but who has only just joined
+        does not write over what the team has."""
+        if self.settings.policy != "mirror":
+            return "merge"
+        return "local wins" if sends and (await self.ledger.read()).bases else "server wins"
 
     def _forget_failures(self) -> None:
         pace = self.ledger.read_pace()
@@ -153,7 +175,8 @@ class TeamMemory:
 
     @asynccontextmanager
     async def _alone(self, wait: timedelta) -> AsyncGenerator[None]:
-        """One process of a device at a time."""
+        """One process of a device at a time, and with the server that the project has joined still."""
         with ExitStack() as held:
-            await durably(lambda: held.enter_context(mutex(self._folder, "exchange", wait=wait)))
+            await durably(lambda: held.enter_context(mutex(self._folder, EXCHANGE, wait=wait)))
+            await durably(lambda: check_place(self._folder, self.joined.membership))
             yield

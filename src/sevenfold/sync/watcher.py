@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.errors import SevenfoldError
+from sevenfold.core.errors import LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, TeamStopped, ignore
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.offload import durably
@@ -43,8 +44,18 @@ class Watcher:
         """Until cancelled, or until there is nothing to look at any more, which is told."""
         try:
             while True:
-                await self.look()
+                # Others are busy with the memories: a later look will do.
+                with suppress(LockBusy):
+                    await self.look()
                 await asyncio.sleep(LOOK_SECONDS)
+        except SevenfoldError as error:
+            self._emit(TeamStopped(str(error)))
+
+    async def finish(self) -> None:
+        """For a session that ends: what is new does not wait for the next one, if the server is there."""
+        try:
+            if self._is_new(await durably(self._team.read_unsent)):
+                await self._team.push_news()
         except SevenfoldError as error:
             self._emit(TeamStopped(str(error)))
 
@@ -52,7 +63,7 @@ class Watcher:
         if not await self._has_news():
             return
         now, unsent = self._clock.now(), await durably(self._team.read_unsent)
-        if not any(self._left.get(key) != text for key, text in unsent.items()):
+        if not self._is_new(unsent):
             self._since = None
         elif unsent != self._unsent or self._since is None or now < self._since:
             self._unsent, self._since = unsent, now
@@ -60,6 +71,9 @@ class Watcher:
             report = await self._team.try_exchange(is_patient=True)
             if report is not None:
                 self._left = {key: text for key, text in unsent.items() if key in report.held}
+
+    def _is_new(self, unsent: Mapping[TeamKey, str]) -> bool:
+        return any(self._left.get(key) != text for key, text in unsent.items())
 
     async def _has_news(self) -> bool:
         """Whether something is due, or a memory has changed since the last look."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sevenfold.core.errors import InputError, LockBusy
+from sevenfold.sync.arrivals import new_mark, with_arrival_known
 from sevenfold.sync.ports import FileChange, Files, Ledger
 from sevenfold.sync.protocol import TeamKey
-from sevenfold.sync.state import with_files_known
 
 _TRIES = 3
 
@@ -24,9 +24,8 @@ async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
             raise InputError(f"there is no {key!r} in the team's folder; `sevenfold team status` lists it")
         if mine.hold:
             raise InputError(f"{key!r} is not deleted: {mine.hold}")
-        # While the file is there it tells what it comes from, if an exchange was cut off.
-        state = with_files_known(await ledger.read(), here)
-        if await files.write([FileChange(key, mine.checksum, None)]):
+        state = await with_arrival_known(await ledger.read(), files)
+        if await files.write([FileChange(key, mine.checksum, None)], new_mark()):
             await ledger.write(replace(state, doomed={**state.doomed, key: mine.checksum}))
             return
     raise LockBusy(f"{key!r} keeps changing, and was not deleted; try again")

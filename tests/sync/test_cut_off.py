@@ -1,0 +1,149 @@
+"""Exchanges that were cut off at any step: who goes on from there makes no conflict of their own work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sevenfold.core.errors import TeamRefused
+from sevenfold.sync.exchange import Exchange
+from sevenfold.sync.ports import Missing
+from sevenfold.sync.protocol import Commit, Entry, Outcome, TeamKey, checksum_of
+from tests.sync.sim_device import Device
+from tests.sync.sim_server import Network, SimServer
+from tests.sync.test_wishes import device, exchange, run
+
+A, B = TeamKey("a.md"), TeamKey("b.md")
+OLD, THEIRS, OURS = "one\ntwo\nthree\n", "one\ntwo\nTHREE\n", "ONE\ntwo\nthree\n"
+
+
+def cut_off(bob: Device) -> Iterator[int]:
+    """Bob's exchange, cut off after one step, then after two, until it comes to its end."""
+    for steps in range(1, 100):
+        bob.start()
+        bob.go_on(steps)
+        if not bob.running:
+            return
+        bob.crash()
+        yield steps
+
+
+def begun(before: str | None, mine: str | None) -> tuple[SimServer, Device, Device]:
+    """Ada has sent a change that Bob has not seen; he may have one of his own."""
+    server = SimServer()
+    ada, bob = device(server, "ada"), device(server, "bob")
+    if before is not None:
+        ada.files.put(A, before)
+        exchange(ada, bob)
+    ada.files.put(A, THEIRS)
+    exchange(ada)
+    if mine is not None:
+        bob.files.put(A, mine)
+    return server, ada, bob
+
+
+@pytest.mark.parametrize(("before", "mine"), [(None, None), (OLD, None), (OLD, OURS)])
+def test_what_a_cut_off_pull_has_written_can_be_edited_without_a_conflict(
+    before: str | None, mine: str | None
+) -> None:
+    for steps in cut_off(begun(before, mine)[2]):
+        server, ada, bob = begun(before, mine)
+        bob.start()
+        bob.go_on(steps)
+        bob.crash()
+        text = bob.files.texts.get(A, "")
+        has_theirs = "THREE\n" in text
+        if has_theirs:
+            bob.files.put(A, text.replace("THREE\n", "THREE\nfour\n"))
+        exchange(bob, ada)
+        assert set(server.texts()) == {A}, f"cut off after {steps} steps"
+        assert ada.files.texts == bob.files.texts == server.texts()
+        assert ("four\n" in server.texts()[A]) == has_theirs
+
+
+def test_what_a_cut_off_pull_has_written_and_somebody_removed_again_is_no_wish_to_delete_it() -> None:
+    for steps in cut_off(begun(OLD, None)[2]):
+        server, ada, bob = begun(OLD, None)
+        bob.start()
+        bob.go_on(steps)
+        bob.crash()
+        bob.files.texts.pop(A)
+        exchange(bob, ada)
+        assert server.texts() == bob.files.texts == {A: THEIRS}
+
+
+class ReadOnly(Network):
+    """The token may read and no more."""
+
+    async def push_commit(self, commit: Commit) -> Outcome | Missing:
+        raise TeamRefused(f"{len(commit.changes)} changes, and this token may only read", status=403)
+
+
+def test_who_may_not_send_any_more_still_gets_the_news_and_is_told() -> None:
+    server = SimServer()
+    ada, bob = device(server, "ada"), device(server, "bob")
+    bob.files.put(B, "from bob\n")
+    with pytest.raises(TeamRefused):
+        run(Exchange(_read_only(bob), bob.files, bob.ledger).run())
+    assert bob.ledger.state.pending is not None
+    ada.files.put(A, THEIRS)
+    exchange(ada)
+    report = run(Exchange(_read_only(bob), bob.files, bob.ledger).run(sends=False))
+    assert (report.taken, list(report.held)) == ([A], [B])
+    with pytest.raises(TeamRefused, match="may only read"):
+        run(Exchange(_read_only(bob), bob.files, bob.ledger).run())
+    assert bob.files.texts == {A: THEIRS, B: "from bob\n"}
+    exchange(bob)
+    assert server.texts() == bob.files.texts, "with the right to send it goes on"
+
+
+def _read_only(bob: Device) -> Network:
+    return ReadOnly(bob.network.server, bob.random, [], is_quiet=True)
+
+
+def set_back(server: SimServer, then: SimServer) -> None:
+    """As an operator does who restores a backup."""
+    server.seq, server.entries, server.answers = then.seq, dict(then.entries), dict(then.answers)
+
+
+def backup(server: SimServer) -> SimServer:
+    return SimServer(server.seq, dict(server.entries), {}, dict(server.answers))
+
+
+def test_a_server_that_was_set_back_gets_what_it_had_and_takes_nothing_from_anybody() -> None:
+    server, ada, bob = begun(OLD, None)
+    set_back(server, SimServer(1, {A: Entry(1, checksum_of(OLD))}))
+    exchange(ada)
+    assert server.texts() == ada.files.texts == {A: THEIRS}
+    assert ada.report is not None
+    assert ada.report.kept == {A: "forgotten"}
+    exchange(bob)
+    assert bob.files.texts == {A: THEIRS}
+
+
+def test_what_was_written_after_a_server_was_set_back_is_kept_beside_what_it_had_before() -> None:
+    server, ada, bob = begun(OLD, None)
+    exchange(bob)
+    ada.files.put(A, "from ada, before\n")
+    exchange(ada)
+    set_back(server, SimServer(1, {A: Entry(1, checksum_of(OLD))}))
+    carol = device(server, "carol")
+    exchange(carol)
+    carol.files.put(A, "from carol, after\n")
+    exchange(carol, ada, bob, carol, ada)
+    texts = server.texts()
+    assert ada.files.texts == bob.files.texts == carol.files.texts == texts
+    assert {"from ada, before\n", "from carol, after\n"} <= set(texts.values())
+
+
+def test_a_name_that_differs_in_case_from_one_here_holds_up_no_other() -> None:
+    server = SimServer()
+    ada, bob = device(server, "ada"), device(server, "bob")
+    bob.files.put(TeamKey("Deploy.md"), "here alone\n")
+    ada.files.put(TeamKey("deploy.md"), "from ada\n")
+    ada.files.put(A, "one\n")
+    exchange(ada)
+    report = run(Exchange(bob.network, bob.files, bob.ledger).run(sends=False))
+    assert report.taken == [A]
+    assert "in case alone" in report.held[TeamKey("deploy.md")]
