@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from sevenfold.server.committing import CHANGE_BYTES
 from sevenfold.server.front import BODY_TIME
 from sevenfold.server.gate import SELDOM_BURST
 from sevenfold.server.limits import BYTES_A_PERMIT, SMALL_BYTES, TOLD_BYTES_A_PERMIT, Limits
@@ -31,7 +32,9 @@ def test_limits_stand_in_the_page_as_they_are() -> None:
     for said in (
         f"| memories of a repository | {limits.entries} ",
         f"| all texts of a repository | {limits.total_bytes // 10**6} MB |",
-        f"| a repository with its history | {limits.kept_bytes // 10**9} GB |",
+        f"history, {CHANGE_BYTES} bytes for each change | {limits.kept_bytes // 10**9} GB |",
+        f"| all repositories of an organisation with their history | {limits.org_bytes // 10**9} GB |",
+        f"deleted ones included | {limits.names:,} |",
         f"| {limits.waiting_bytes // 10**6} MB, {limits.body_hours} hours |",
         f"| one text | {limits.file_bytes:,} bytes |",
         f"| a request without texts | {SMALL_BYTES:,} bytes |",

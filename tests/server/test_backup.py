@@ -13,9 +13,10 @@ from sevenfold.core.errors import FileDamaged, InputError
 from sevenfold.server.backup import check_backup, restore, write_backup
 from sevenfold.server.database import Database, OrgId
 from sevenfold.server.people import list_orgs
+from sevenfold.server.refusals import Refusal
 from sevenfold.server.schema import TENANT_TABLES
 from tests.server.conftest import new_url, opened
-from tests.server.team import Team, change
+from tests.server.team import NOON, Team, change
 
 
 def everything(database: Database) -> list[str]:
@@ -51,7 +52,7 @@ def test_what_was_backed_up_comes_back_whole_on_either_database(
     (tmp_path / "other").mkdir()
     other = new_url("postgresql" if database_kind == "sqlite" else "sqlite", request, tmp_path / "other")
     with opened(empty_url) as source, opened(other) as target:
-        assert restore(target, saved) > 500
+        assert restore(target, saved, 0) > 500
         assert everything(target) == everything(source)
 
 
@@ -62,7 +63,7 @@ def test_a_backup_is_its_owners_alone_and_leaves_nothing_beside_it(saved: Path) 
 
 def test_a_database_that_has_something_is_not_restored_into(saved: Path, empty_url: str) -> None:
     with opened(empty_url) as database, pytest.raises(InputError, match="restore into an empty one"):
-        restore(database, saved)
+        restore(database, saved, 0)
 
 
 def spoiled(path: Path, how: str) -> None:
@@ -92,8 +93,40 @@ def test_a_damaged_backup_is_told_before_anything_is_written(how: str, tmp_path:
     spoiled(path, how)
     with opened(f"sqlite:///{tmp_path}/other.db") as database:
         with pytest.raises(FileDamaged):
-            restore(database, path)
+            restore(database, path, 0)
         assert database.read(None, lambda tx: tx.rows("SELECT * FROM org")).result() == []
+
+
+def test_what_was_written_after_the_backup_never_has_its_version_given_again(tmp_path: Path) -> None:
+    """A device that knows the lost version would else overwrite, unseen, what came in its place."""
+    path = tmp_path / "team.backup"
+    with opened(f"sqlite:///{tmp_path}/team.db") as database:
+        team = Team(database)
+        team.put({"a.md": "one"})
+        write_backup(database, path)
+        lost = team.put({"a.md": "two"}).seq
+    with opened(f"sqlite:///{tmp_path}/other.db") as database:
+        restore(database, path, NOON)
+        team.database = database
+        assert team.texts() == {"a.md": "one"}
+        assert team.put({"a.md": "another two"}).seq > lost
+        team.send("three")
+        with pytest.raises(Refusal) as refused:
+            team.commit(change("a.md", lost, "three"))
+        assert refused.value.kind == "conflict"
+
+
+def test_a_backup_of_the_first_tables_can_still_be_restored(tmp_path: Path) -> None:
+    path = tmp_path / "team.backup"
+    with opened(f"sqlite:///{tmp_path}/team.db") as database:
+        Team(database, "old").put({"a.md": "one"})
+        write_backup(database, path)
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    head = {**json.loads(lines[0]), "migration": 1}
+    path.write_bytes(gzip.compress(b"".join([json.dumps(head).encode() + b"\n", *lines[1:]])))
+    with opened(f"sqlite:///{tmp_path}/other.db") as database:
+        restore(database, path, NOON)
+        assert [one.name for one in database.read(None, list_orgs).result()] == ["old"]
 
 
 def test_a_backup_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -50,6 +50,10 @@ def test_who_may_push_claims_the_repository_under_the_forges_own_name_and_number
         # It has another name by now, and the forge's word counts.
         assert forge.asked == ["https://git.example.org/api/v1/repos/acme/old"]
         assert prove(live, team, "https://git.example.org/acme/old", "new").status_code == 409
+        # Renamed once more, it is still the same, and its memory does not begin anew.
+        forge.said["new"] = forge.said["new"].replace(b"acme/new", b"acme/newest")
+        again = prove(live, team, "https://git.example.org/acme/newest", "new")
+        assert (again.status_code, "claimed already, as acme/new" in again.text) == (409, True)
 
 
 @pytest.mark.parametrize("credential", ["reader", "odd", "none", "thin", "unknown"])

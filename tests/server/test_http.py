@@ -130,6 +130,30 @@ def test_a_secret_in_two_halves_is_stopped_too(live: Live, team: Team) -> None:
     assert (sent.status_code, list(sent.json()["secrets"])) == (422, ["all together"])
 
 
+def test_a_secret_in_words_that_are_no_memory_is_stopped_too(live: Live, team: Team) -> None:
+    asked = [
+        live.ask("POST", "/api/v1/repos", team.token, json={"name": "a/b", "remote": remote})
+        for remote in (f"https://x:{SECRET}@github.com/a/b", "https://ada:hunter2hunter2@git.example/a/b")
+    ]
+    reason = {"fingerprint": "0" * 20, "reason": f"it is only {SECRET}"}
+    asked.append(live.ask("POST", "/api/v1/allowances", team.token, json=reason))
+    for one in asked:
+        assert (one.status_code, one.json()["error"]["kind"]) == (422, "secret")
+        assert SECRET not in one.text
+    assert [one["name"] for one in live.ask("GET", "/api/v1/repos", team.token).json()["repos"]] == [
+        "acme/app"
+    ]
+
+
+def test_a_secret_in_the_name_of_a_memory_is_stopped(live: Live, team: Team) -> None:
+    key = "notes/shpat_" + "12f12fa5a2bcc9b86ad340c251bec1d1.md"
+    put = live.ask("PUT", MEMORY, team.token, json={"entries": {key: "fine"}}, repo=team.repo)
+    commit = {"id": "x", "changes": [{"key": key, "expected": 0, "checksum": checksum_of("fine")}]}
+    made = live.ask("POST", f"{MEMORY}/commit", team.token, json=commit, repo=team.repo)
+    for one in (put, made):
+        assert (one.status_code, list(one.json()["secrets"])) == (422, ["the names"])
+
+
 def test_an_admin_allows_a_finding_with_a_reason(live: Live, team: Team) -> None:
     def put() -> dict[str, object]:
         return live.ask("PUT", MEMORY, team.token, json={"entries": {"a.md": SECRET}}, repo=team.repo).json()
@@ -247,3 +271,35 @@ def test_the_audit_says_who_changed_how_much_and_not_which_words(live: Live, tea
     assert line["detail"] == "1 changed, 0 of them deleted, at 1"
     assert "secret words" not in got.text
     assert live.ask("GET", "/api/v1/audit", team.token, limit="0").status_code == 400
+
+
+def test_the_audit_is_read_page_by_page_with_no_line_left_out(live: Live, database: Database) -> None:
+    team = Team(database)  # all of it in one millisecond
+    for number in range(5):
+        team.put({"a.md": f"text {number}"})
+    whole = live.ask("GET", "/api/v1/audit", team.token).json()["lines"]
+    paged, before = [], str(team.now_ms + 1)
+    while page := live.ask("GET", "/api/v1/audit", team.token, limit="3", before=before).json()["lines"]:
+        paged += page
+        before = page[-1]["id"]
+    assert paged == whole
+    assert len({line["at"] for line in whole}) == 1
+    assert live.ask("GET", "/api/v1/audit", team.token, before=str(team.now_ms)).json()["lines"] == []
+    for wrong in ("0", "x", "-1", "1" * 16, before.upper() + "0"):
+        assert live.ask("GET", "/api/v1/audit", team.token, before=wrong).status_code == 400
+
+
+def test_the_name_of_a_device_shows_as_it_is_on_a_terminal(live: Live, team: Team) -> None:
+    name = "Ada's\x1b[2J\x00 laptop\n" + "x" * 100
+    started = live.ask("POST", "/api/v1/device", json={"name": name}).json()
+    approval = {"user_code": started["user_code"], "member": "ada"}
+    assert live.ask("POST", "/api/v1/device/approve", team.token, json=approval).status_code == 200
+    [line] = live.ask("GET", "/api/v1/audit", team.token, limit="1").json()["lines"]
+    assert line["detail"].startswith("Ada's??2J? laptop?xxx")
+    assert len(line["detail"]) == 80 + len(" for ada")
+
+
+def test_a_request_without_texts_is_small(live: Live, team: Team) -> None:
+    for path, token in (("/api/v1/device", None), ("/api/v1/repos", team.token)):
+        got = live.ask("POST", path, token, json={"name": "x" * 33_000})
+        assert (got.status_code, got.json()["error"]["kind"]) == (413, "too large")

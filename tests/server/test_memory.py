@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sevenfold.server.committing import Writer
+from sevenfold.server.committing import CHANGE_BYTES, Writer
 from sevenfold.server.database import Database, Tx
 from sevenfold.server.limits import Limits
 from sevenfold.server.memory import commit, read_body, read_contents, read_seq
@@ -135,7 +135,8 @@ def test_a_simple_client_that_is_behind_is_told_where_the_repository_is(team: Te
     [
         (Limits(entries=2), "3 memories; 2 is the limit"),
         (Limits(total_bytes=10), "15 bytes of memories; 10"),
-        (Limits(kept_bytes=10), "15 bytes with history; 10"),
+        (Limits(kept_bytes=10), "915 bytes with history; 10"),
+        (Limits(names=2), "3 names, deleted ones included; 2 is the limit"),
     ],
 )
 def test_a_quota_is_told_with_its_figures_and_nothing_is_applied(
@@ -145,6 +146,36 @@ def test_a_quota_is_told_with_its_figures_and_nothing_is_applied(
     with pytest.raises(Refusal, match=told) as refused:
         team.put({"a.md": "x" * 5, "b.md": "y" * 5, "c.md": "z" * 5})
     assert (refused.value.kind, team.contents().entries) == ("quota", {})
+
+
+def test_names_that_come_and_go_do_not_make_a_listing_grow_for_ever(database: Database) -> None:
+    team = Team(database, limits=Limits(names=3))
+    for number in range(3):
+        made = team.put({f"k{number}.md": "x"}).seq
+        team.commit(change(f"k{number}.md", made, None))
+    with pytest.raises(Refusal, match="4 names") as refused:
+        team.put({"k3.md": "x"})
+    assert refused.value.kind == "quota"
+    assert team.put({"k1.md": "back"}).seq == 7
+    assert len(team.contents().deleted) == 2
+
+
+def test_changes_without_new_texts_use_up_what_history_may_have(database: Database) -> None:
+    team = Team(database, limits=Limits(kept_bytes=5 * CHANGE_BYTES))
+    for text in ("x", "y", "x", "y"):
+        team.put({"a.md": text})
+    with pytest.raises(Refusal, match="bytes with history"):
+        team.put({"a.md": "x"})
+    assert team.contents().seq == 4
+
+
+def test_an_organisation_has_a_quota_over_all_its_repositories(database: Database) -> None:
+    team = Team(database, limits=Limits(org_bytes=1_500_000, total_bytes=10**9))
+    for name in ("acme/two", "acme/three"):
+        team.put({f"k{number}.md": f"{number}" * 200_000 for number in range(4)})
+        team.repo = team.claim(name)
+    with pytest.raises(Refusal, match="1,602,400 bytes in all repositories"):
+        team.put({f"k{number}.md": f"{number}" * 200_000 for number in range(6)})
 
 
 def test_what_makes_room_is_allowed_over_the_quota(database: Database) -> None:

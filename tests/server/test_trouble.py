@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -10,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -94,6 +97,43 @@ def test_a_bug_is_500_with_a_number_to_report_and_tells_no_words(
         assert "RuntimeError" in told
         assert "test_trouble.py:" in told
         assert "words of somebody" not in told
+
+
+def send_part(live: Live, team: Team) -> socket.socket:
+    """A request that says that more of its body comes."""
+    address = urlsplit(live.url)
+    connection = socket.create_connection((address.hostname or "", address.port or 0), timeout=30)
+    head = (
+        f"PUT {MEMORY}?repo={team.repo} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {team.token}\r\n"
+        "content-type: application/json\r\ncontent-length: 1000\r\n\r\n"
+    )
+    connection.sendall(f'{head}{{"entries"'.encode())
+    return connection
+
+
+def served(live: Live, operation: str) -> list[dict[str, object]]:
+    return [told for line in live.lines if (told := json.loads(line)).get("operation") == operation]
+
+
+def test_a_client_that_hangs_up_half_way_is_no_bug(database: Database) -> None:
+    team = Team(database, now_ms=int(time.time() * 1000))
+    with serving(database) as live:
+        send_part(live, team).close()
+        while not served(live, "put_memory"):
+            assert live.ask("GET", "/healthz").status_code == 200
+        [told] = served(live, "put_memory")
+        assert (told["status"], told["kind"]) == (400, "cut off")
+        assert not any('"bug"' in line for line in live.lines)
+
+
+def test_a_body_that_never_ends_is_given_up(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "BODY_TIME", timedelta(milliseconds=50))
+    team = Team(database, now_ms=int(time.time() * 1000))
+    with serving(database) as live, send_part(live, team) as connection:
+        with connection.makefile("rb") as answer:
+            told = answer.read().decode()  # to the end: the connection is closed
+        assert told.startswith("HTTP/1.1 408 ")
+        assert '"kind":"cut off"' in told
 
 
 def test_beyond_what_can_wait_a_request_is_sent_away_at_once(database: Database) -> None:

@@ -256,7 +256,7 @@ def _backup(order: _Order) -> None:
 
 
 def _restore(order: _Order) -> None:
-    rows = restore(order.database, Path(order.words[0]))
+    rows = restore(order.database, Path(order.words[0]), order.now_ms)
     order.screen.show_line(f"{rows:,} rows are back.")
 
 

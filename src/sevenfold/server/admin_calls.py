@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import cast
 
 from sevenfold.server import messages as wire
-from sevenfold.server.audit import read_audit
+from sevenfold.server.audit import LINE_ID, read_audit
 from sevenfold.server.desk import Answer, Call, Desk, spell_time
 from sevenfold.server.devices import (
     LASTS,
@@ -161,16 +161,23 @@ async def allow(desk: Desk, call: Call) -> Answer:
 async def audit(desk: Desk, call: Call) -> Answer:
     org = call.who.org
     limit = _whole(call.query.get("limit", "100"), "limit", MOST_LINES)
-    before = _whole(call.query["before"], "before", 10**15) if "before" in call.query else None
+    before = _before(call.query["before"]) if "before" in call.query else None
     lines = await desk.read(call.who, lambda tx: read_audit(tx, org, limit, before))
     return Answer(
         wire.AuditTold(
             [
-                wire.LineTold(spell_time(one.at_ms), one.member, one.token, one.verb, one.repo, one.detail)
+                wire.LineTold(
+                    one.id, spell_time(one.at_ms), one.member, one.token, one.verb, one.repo, one.detail
+                )
                 for one in lines
             ]
         )
     )
+
+
+def _before(text: str) -> str:
+    """The id of a line, or a time that stands before all ids of its millisecond."""
+    return text if LINE_ID.fullmatch(text) else f"{_whole(text, 'before', 10**15 - 1):015d}"
 
 
 def _whole(text: str, name: str, most: int) -> int:

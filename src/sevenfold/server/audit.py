@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 
 from sevenfold.server.database import OrgId, Tx, number_of, text_of
 from sevenfold.server.rights import Principal
 
+LINE_ID = re.compile(r"[0-9]{15}[0-9a-f]{12}", re.ASCII)
+"""Milliseconds first, so that lines of one moment keep an order of their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
+    id: str
+    """Later ones are greater."""
     at_ms: int
     member: str
     token: str
@@ -26,7 +32,6 @@ def record(
     org, member, token = (
         (who.org, who.member, who.token) if isinstance(who, Principal) else (who, "operator", "")
     )
-    # Milliseconds first, so that lines of one moment keep an order of their own.
     line = f"{now_ms:015d}{secrets.token_hex(6)}"
     tx.rows(
         "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -41,13 +46,15 @@ def record(
     )
 
 
-def read_audit(tx: Tx, org: OrgId, limit: int, before_ms: int | None = None) -> list[AuditLine]:
-    """The newest first."""
+def read_audit(tx: Tx, org: OrgId, limit: int, before: str | None = None) -> list[AuditLine]:
+    """The newest first; `before`: those older than the line with this id, or than a time of 15 digits."""
     rows = tx.rows(
-        "SELECT at, member, token, verb, repo, detail FROM audit WHERE org = ? AND at < ?"
-        " ORDER BY at DESC, id DESC LIMIT ?",
+        "SELECT id, at, member, token, verb, repo, detail FROM audit WHERE org = ? AND id < ?"
+        " ORDER BY id DESC LIMIT ?",
         org,
-        2**62 if before_ms is None else before_ms,
+        "a" if before is None else before,  # ids begin with digits
         limit,
     )
-    return [AuditLine(number_of(row[0]), *(text_of(value) for value in row[1:])) for row in rows]
+    return [
+        AuditLine(text_of(row[0]), number_of(row[1]), *(text_of(value) for value in row[2:])) for row in rows
+    ]

@@ -22,6 +22,8 @@ from sevenfold.server.schema import MIGRATIONS, TENANT_TABLES
 from sevenfold.store.disk import mapped_errors
 
 FORMAT = "sevenfold backup 1"
+RESTORED = range(1, MIGRATIONS[-1].number + 1)
+"""Migrations whose rows fit the tables of today: none since the first has changed those that are saved."""
 PAGE = 100
 """Bodies at a time: 25 MB at most."""
 
@@ -61,7 +63,7 @@ def _write_all(database: Database, file: gzip.GzipFile) -> int:
     return rows
 
 
-def restore(database: Database, path: Path) -> int:
+def restore(database: Database, path: Path, now_ms: int) -> int:
     """Fill an empty database; how many rows. If it fails half-way, begin again with an empty one."""
     if database.read(None, list_orgs).result():
         raise InputError("the database has organisations already; restore into an empty one")
@@ -71,7 +73,16 @@ def restore(database: Database, path: Path) -> int:
         org = OrgId(group.org) if group.org else None
         database.write(org, lambda tx, rows=group.rows: _insert(tx, rows)).result()
         count += len(group.rows)
+    for one in database.read(None, list_orgs).result():
+        database.write(one.id, lambda tx, org=one.id: _number_anew(tx, org, now_ms)).result()
     return count
+
+
+def _number_anew(tx: Tx, org: OrgId, now_ms: int) -> None:
+    """Versions go on after all that were ever given, those after the backup too, or a device would take
+    a new version for the one that it knows under the same number. No repository has a thousand commits a
+    second for long, so the time in milliseconds is ahead of all of them, also of those after a restore."""
+    tx.rows("UPDATE repo SET seq = ? WHERE org = ? AND seq < ?", now_ms, org, now_ms)
 
 
 def check_backup(path: Path) -> None:
@@ -83,7 +94,7 @@ def check_backup(path: Path) -> None:
                 raise FileDamaged(
                     f"{path} is no backup of a team server; expected {FORMAT!r} in its first line"
                 )
-            if line.get("migration") != MIGRATIONS[-1].number:
+            if line.get("migration") not in RESTORED:
                 raise FileDamaged(
                     f"{path} has tables of migration {line.get('migration')}, this version"
                     f" {MIGRATIONS[-1].number}; restore it with the version that wrote it, then upgrade"

@@ -53,6 +53,11 @@ class Held:
 
 ABSENT = Held(NOTHING, 0)
 
+CHANGE_BYTES = 300
+"""What history, audit and the answer take of the disk for each change, deletions too."""
+STEP_BYTES = 1_000_000
+"""The organisation's whole use is added up when one of its repositories has grown by so much."""
+
 
 def read_state(tx: Tx, who: Principal, repo: RepoId, *, locking: str = "") -> RepoState:
     found = tx.rows(
@@ -98,6 +103,9 @@ def run_commit(tx: Tx, writer: Writer, state: RepoState, wanted: Commit, verb: s
     bodies = _read_sizes(tx, writer, wanted)
     after = _state_after(state, wanted, held, bodies)
     _check_quota(writer.limits, state, after)
+    _check_names(tx, writer, len(wanted.changes) - len(held))
+    if after.kept_bytes // STEP_BYTES > state.kept_bytes // STEP_BYTES:
+        _check_org(tx, writer)
     _write(tx, writer, outcome, after, bodies)
     deleted = sum(1 for one in wanted.changes if one.checksum is None)
     detail = f"{len(wanted.changes)} changed, {deleted} of them deleted, at {outcome.seq}"
@@ -154,7 +162,9 @@ def _state_after(
         state.floor,
         state.entries - left + len(came),
         state.bytes - sum(one.bytes for one in before) + sum(came),
-        state.kept_bytes + sum(one.bytes for one in bodies.values() if not one.is_kept),
+        state.kept_bytes
+        + CHANGE_BYTES * len(wanted.changes)
+        + sum(one.bytes for one in bodies.values() if not one.is_kept),
     )
 
 
@@ -177,6 +187,36 @@ def _check_quota(limits: Limits, before: RepoState, after: RepoState) -> None:
                 f"the repository would have {now:,} {what}; {limit:,} is the limit",
                 f"{advice} first",
             )
+
+
+def _check_names(tx: Tx, writer: Writer, new: int) -> None:
+    """Names that were deleted are remembered, so whoever makes and deletes new ones makes listings grow."""
+    if not new:
+        return
+    org, repo, limit = writer.principal.org, writer.repo, writer.limits.names
+    names = new + number_of(tx.rows("SELECT count(*) FROM entry WHERE org = ? AND repo = ?", org, repo)[0][0])
+    if names > limit:
+        raise Refusal(
+            422,
+            "quota",
+            f"the repository would have {names:,} names, deleted ones included; {limit:,} is the limit",
+            f"use names that were there before; one that was deleted is forgotten after"
+            f" {writer.limits.tombstone_days} days",
+        )
+
+
+def _check_org(tx: Tx, writer: Writer) -> None:
+    kept = tx.rows(
+        "SELECT CAST(coalesce(sum(kept_bytes), 0) AS BIGINT) FROM repo WHERE org = ?", writer.principal.org
+    )
+    used, limit = number_of(kept[0][0]), writer.limits.org_bytes
+    if used > limit:
+        raise Refusal(
+            422,
+            "quota",
+            f"the organisation has {used:,} bytes in all repositories with their history; {limit:,} may be",
+            "ask the operator for more",
+        )
 
 
 def _write(

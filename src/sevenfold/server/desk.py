@@ -18,7 +18,7 @@ from sevenfold.server.people import check_standing
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.rights import Principal
 from sevenfold.server.scanners import Scanners
-from sevenfold.server.scanning import key_of_org, read_allowances, read_fingerprint_key
+from sevenfold.server.scanning import key_of_org, read_allowances, read_fingerprint_key, refuse_blocked
 
 T = TypeVar("T")
 
@@ -85,9 +85,13 @@ class Desk:
         return await self._take_turn(org or "", lambda: self._database.write(org, checked))
 
     async def check_secrets(self, who: Principal, texts: Mapping[str, str]) -> None:
-        org = who.org
-        allowances = await self.look(who, lambda tx: read_allowances(tx, org))
-        await self._scanners.check(org, texts, key_of_org(self._key, org), allowances)
+        """`Refusal` 422 for what seems to hold a secret that nobody has allowed."""
+        org, key = who.org, key_of_org(self._key, who.org)
+        blocked = await self._scanners.find(org, texts, key, ())
+        if blocked:
+            allowances = await self.look(who, lambda tx: read_allowances(tx, org))
+            blocked = await self._scanners.find(org, texts, key, allowances) if allowances else blocked
+            refuse_blocked(blocked, len(texts))
 
     def close(self) -> None:
         """After the last request. The database is the caller's."""

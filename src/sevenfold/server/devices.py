@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,6 +23,8 @@ from sevenfold.server.rights import Principal, Scope
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """No vowels, so that no words; nothing that looks like something else (RFC 8628)."""
+STRANGE = re.compile(r"[^A-Za-z0-9 ._@+'-]", re.ASCII)
+"""In the name of a device, which a stranger chooses and the audit log shows: on a terminal, for one."""
 LASTS = timedelta(minutes=10)
 POLL = timedelta(seconds=5)
 TOKEN_LASTS = timedelta(days=180)
@@ -61,7 +64,7 @@ def start_device(tx: Tx, name: str, now_ms: int) -> DeviceCode:
     code = DeviceCode(secrets.token_urlsafe(32), _user_code())
     tx.rows(
         "INSERT INTO device VALUES (?, ?, ?, ?, NULL, NULL, NULL)",
-        *(hash_token(code.device_code), code.user_code, name[:80], now_ms),
+        *(hash_token(code.device_code), code.user_code, STRANGE.sub("?", name)[:80], now_ms),
     )
     return code
 

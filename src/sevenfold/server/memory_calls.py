@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import cast
 
 from sevenfold.server import messages as wire
@@ -31,6 +32,9 @@ from sevenfold.sync.protocol import (
     is_checksum,
 )
 
+NAMES = "the names"
+"""Under this stands what was found in keys."""
+
 
 async def read_memory(desk: Desk, call: Call) -> Answer:
     who, repo = call.who, RepoId(call.repo)
@@ -52,7 +56,7 @@ async def read_memory(desk: Desk, call: Call) -> Answer:
 async def put_memory(desk: Desk, call: Call) -> Answer:
     texts = cast("wire.EntriesSent", call.body).entries
     check_sizes(call.raw_bytes, list(texts.values()), desk.limits)
-    check_keys(texts)
+    await _check_names(desk, call, texts)
     await desk.check_secrets(call.who, texts)
     writer, if_match = _writer(desk, call), _tags(call.headers.get("if-match"))
     applied = await desk.write(call.who, lambda tx: upsert(tx, writer, texts, if_match))
@@ -81,9 +85,15 @@ async def make_commit(desk: Desk, call: Call) -> Answer:
         Change(TeamKey(one.key), one.expected, None if one.checksum is None else Checksum(one.checksum))
         for one in sent.changes
     )
+    await _check_names(desk, call, [one.key for one in sent.changes])
     writer, wanted = _writer(desk, call), Commit(CommitId(sent.id), changes)
     applied = await desk.write(call.who, lambda tx: commit(tx, writer, wanted))
     return Answer(_applied(applied), etag=applied.seq)
+
+
+async def _check_names(desk: Desk, call: Call, keys: Collection[str]) -> None:
+    check_keys(keys)
+    await desk.check_secrets(call.who, {NAMES: "\n".join(keys)})
 
 
 def _writer(desk: Desk, call: Call) -> Writer:

@@ -217,6 +217,7 @@ class SignedInTold:
 
 @dataclass(frozen=True, slots=True)
 class LineTold:
+    id: str
     at: str
     member: str
     token: str

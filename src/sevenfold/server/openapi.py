@@ -7,6 +7,7 @@ from typing import TypeAlias, cast
 
 from sevenfold.core.team_keys import TEAM_KEY
 from sevenfold.core.version import __version__
+from sevenfold.server.audit import LINE_ID
 from sevenfold.server.operations import OPERATIONS, Operation
 from sevenfold.server.people import NAME
 from sevenfold.server.repos import REMOTE, REPO_NAME
@@ -165,7 +166,7 @@ def _parameters(one: Operation) -> Iterator[Schema]:
         if name == "limit":
             schema = {"type": "integer", "minimum": 1, "maximum": 1000}
         if name == "before":
-            schema = {"type": "integer", "minimum": 1, "maximum": 10**15}
+            schema = {"type": "string", "pattern": f"^(?:[1-9][0-9]{{0,14}}|{LINE_ID.pattern})$"}
         yield {
             "name": name,
             "in": "query",

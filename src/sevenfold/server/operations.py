@@ -246,7 +246,10 @@ OPERATIONS = (
         "Who did what, the newest first.",
         wire.AuditTold,
         "audit.read",
-        query={"limit": "how many lines, 1 to 1000 (100)", "before": "older than this time, in milliseconds"},
+        query={
+            "limit": "how many lines, 1 to 1000 (100)",
+            "before": "older than the line with this id, or than this time in milliseconds",
+        },
     ),
     Operation("is_alive", "GET", "/healthz", "Whether the process answers.", wire.HealthTold),
     Operation(

@@ -52,6 +52,8 @@ class Refusal(Exception):
 
     def headers(self) -> dict[str, str]:
         headers = {"www-authenticate": "Bearer"} if self.status == 401 else {}
+        if self.status == 408:
+            headers["connection"] = "close"  # what comes late is not waited for
         if self.retry_after_seconds is not None:
             headers["retry-after"] = str(self.retry_after_seconds)
         return headers

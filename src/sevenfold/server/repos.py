@@ -15,6 +15,7 @@ from sevenfold.server.limits import Limits
 from sevenfold.server.people import new_id
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.rights import Principal
+from sevenfold.server.scanning import check_words
 from sevenfold.sync.protocol import RepoId
 
 REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,3}", re.ASCII)
@@ -45,6 +46,9 @@ def claim_repo(
             f"{wrong[:80]!r} cannot be a repository's name or remote",
             "name it like owner/name, of letters, digits and . _ -; a remote has no spaces",
         )
+    check_words(f"{name}\n{remote}", "its name or remote")
+    if "#" in proof:  # the forge's number, which stays when it is renamed there
+        _check_unproved(tx, org, proof)
     count = number_of(tx.rows("SELECT count(*) FROM repo WHERE org = ?", org)[0][0])
     if count >= limits.repos:
         raise Refusal(
@@ -63,6 +67,14 @@ def claim_repo(
         raise Refusal(409, "exists", f"there is a repository called {name} already", "use that one")
     record(tx, who, "repo.claim", now_ms, repo=id_, detail=f"{name}, by {proof}")
     return Repo(id_, name, remote, proof, 0, 0, 0)
+
+
+def _check_unproved(tx: Tx, org: OrgId, proof: str) -> None:
+    found = tx.rows("SELECT name FROM repo WHERE org = ? AND proof = ?", org, proof)
+    if found:
+        raise Refusal(
+            409, "exists", f"it is claimed already, as {text_of(found[0][0])}", "use that one: it is the same"
+        )
 
 
 def list_repos(tx: Tx, org: OrgId) -> list[Repo]:

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from sevenfold.core.secrets import Allowance
 from sevenfold.server.database import OrgId
 from sevenfold.server.refusals import Refusal
-from sevenfold.server.scanning import Blocked, find_blocked, refuse_blocked
+from sevenfold.server.scanning import Blocked, find_blocked
 
 AT_ONCE = 2
 """They are all computing; more would only take turns."""
@@ -36,27 +36,25 @@ class Scanners:
         self._free = Semaphore(AT_ONCE)
         self._lines: WeakValueDictionary[OrgId, Semaphore] = WeakValueDictionary()
 
-    async def check(
+    async def find(
         self, org: OrgId, texts: Mapping[str, str], key: bytes, allowances: Sequence[Allowance]
-    ) -> None:
-        """`Refusal` 422 for what seems to hold a secret."""
+    ) -> Mapping[str, Blocked]:
+        """What seems to hold a secret, by the name of its text."""
         if sum(map(len, texts.values())) <= SMALL_CHARS:
-            refuse_blocked(find_blocked(texts, key, allowances), len(texts))
-            return
+            return find_blocked(texts, key, allowances)
         line = self._lines.get(org)
         if line is None:
             self._lines[org] = line = Semaphore(1)
         # One of an organisation at a time, so that a hundred texts of one are not before all others'.
         async with line, self._free:
-            blocked = await self._find(texts, key, allowances)
-        refuse_blocked(blocked, len(texts))
+            return await self._find_elsewhere(texts, key, allowances)
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
-    async def _find(
+    async def _find_elsewhere(
         self, texts: Mapping[str, str], key: bytes, allowances: Sequence[Allowance]
     ) -> Mapping[str, Blocked]:
         pool = self._pool

@@ -45,6 +45,7 @@ def allow_finding(tx: Tx, who: Principal | OrgId, fingerprint: str, reason: str,
             f"{fingerprint[:80]!r} is no fingerprint",
             "copy the one that a refusal has told",
         )
+    check_words(reason, "the reason")
     tx.rows(
         "INSERT INTO allowance VALUES (?, ?, ?, ?, ?) ON CONFLICT (org, fingerprint)"
         " DO UPDATE SET reason = excluded.reason, member = excluded.member, at = excluded.at",
@@ -56,6 +57,16 @@ def allow_finding(tx: Tx, who: Principal | OrgId, fingerprint: str, reason: str,
 def read_allowances(tx: Tx, org: OrgId) -> list[Allowance]:
     rows = tx.rows("SELECT fingerprint, reason FROM allowance WHERE org = ?", org)
     return [Allowance(Fingerprint(text_of(row[0])), text_of(row[1])) for row in rows]
+
+
+def check_words(text: str, what: str) -> None:
+    """`Refusal` 422 for a secret in words that are no memory, such as the password in a remote. Everybody is
+    shown them, and nobody allows such a one."""
+    found = find_secrets(text, key=bytes(16)).findings
+    if found:
+        raise Refusal(
+            422, "secret", f"{what} seems to hold a secret ({found[0].name})", "take it out, and change it"
+        )
 
 
 def find_blocked(texts: Mapping[str, str], key: bytes, allowances: Sequence[Allowance]) -> dict[str, Blocked]:
