@@ -229,4 +229,7 @@ def test_a_purge_takes_the_line_out_of_an_index_that_waits_too(ground: Ground, f
         assert ("Mine." in index(memory), len(memory.waiting())) == (True, 1)
         memory.purge(key="zebra.md")
         assert "canary" not in index(memory)
-        assert len(memory.waiting()) == 1
+        (waiting,) = memory.waiting()
+        assert "Mine." in index(memory)
+        memory.accept(waiting.id)
+        assert "Mine." in index(memory)

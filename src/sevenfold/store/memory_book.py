@@ -111,10 +111,9 @@ class MemoryBook:
 
     def keys_since(self, offset: int) -> set[str]:
         """Everything that a transaction after this one speaks of."""
-        found = (found for found in self.log.read(offset) if found.place.offset > offset)
-        return {
-            change.key for item in found if isinstance(item.entry, Logged) for change in item.entry.changes
-        }
+        found = (found.entry for found in self.log.read(offset) if found.place.offset > offset)
+        changes = (change for entry in found if isinstance(entry, Logged) for change in entry.changes)
+        return {change.key for change in changes if change.key}  # what was erased has none
 
     def write_checkpoint(self, *, least_bytes: int = CHECKPOINT_BYTES) -> None:
         """Save the next reader the lines up to here, if they are many by now. It may fail: they are there."""
