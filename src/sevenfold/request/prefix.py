@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from operator import is_
 
+from sevenfold.core.beginning import Beginning
 from sevenfold.core.cache_model import CHOICES, Difference, Level, Prompt, first_difference, render_prompt
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import JsonObject, freeze, write_json
@@ -112,7 +112,7 @@ class Comparer:
         if not _is_set_alike(previous, current):
             return self._compare_whole(before, after)
         if shared == len(before.messages):
-            new = islice(after.messages, shared, None)
+            new = after.messages[shared:]
             return self._compare_whole(before, after) if _trims(previous.traits, new) else None
         if current.traits != PLAIN or previous.traits != PLAIN:
             return self._compare_whole(before, after)
@@ -124,8 +124,8 @@ class Comparer:
         self, request: ModelRequest, known: Traits, looked_at: int, knobs: tuple[Knob, ...]
     ) -> Sketch:
         drops = self._catalog.find(request.frame.model).drops_thinking
-        new = islice(request.messages, looked_at, None)
-        return Sketch(request, known | _traits(new, drops_thinking=drops), knobs)
+        traits = _traits(request.messages[looked_at:], drops_thinking=drops)
+        return Sketch(request, known | traits, knobs)
 
     def _compare_whole(self, before: ModelRequest, after: ModelRequest) -> Difference | None:
         earlier = self._render(before.frame, before.messages)
@@ -174,6 +174,8 @@ def body_of(frame: Frame, messages: Iterable[Message]) -> JsonObject:
 def same_messages(before: Sequence[Message], after: Sequence[Message]) -> int:
     """With how many messages both begin that are the same objects."""
     length = min(len(before), len(after))
+    if isinstance(before, Beginning) and before.is_of(after):
+        return length
     # One pass in C finds out that all are the same, which is nearly always so. Not by `==`, which looks past
     # the order of keys.
     if all(map(is_, before, after)):
@@ -182,7 +184,7 @@ def same_messages(before: Sequence[Message], after: Sequence[Message]) -> int:
 
 
 def _blocks(request: ModelRequest, first: int) -> int:
-    return sum(len(message.blocks) for message in islice(request.messages, first, None))
+    return sum(len(message.blocks) for message in request.messages[first:])
 
 
 def _is_set_alike(before: Sketch, after: Sketch) -> bool:

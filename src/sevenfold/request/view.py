@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from sevenfold.core.beginning import Beginning
 from sevenfold.core.json import EMPTY, JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.core.requests import ModelRequest
@@ -58,7 +59,9 @@ class Shown:
 
     items: list[Item] = field(default_factory=list[Item])
     _messages: list[Message] = field(default_factory=list[Message])
-    """The items' own, side by side: a long view is copied in microseconds."""
+    """The items' own, side by side."""
+    _is_lent: bool = False
+    """Somebody has a beginning of that list: what stands in it may not be changed any more."""
     _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
 
     def __len__(self) -> int:
@@ -67,8 +70,9 @@ class Shown:
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)
 
-    def messages(self) -> tuple[Message, ...]:
-        return tuple(self._messages)
+    def messages(self) -> Beginning[Message]:
+        self._is_lent = True
+        return Beginning(self._messages)
 
     def place(self, use: ToolUseId) -> int | None:
         """The message that holds this tool's result."""
@@ -89,10 +93,12 @@ class Shown:
     def swap(self, index: int, message: Message, weight: float) -> None:
         """Another wording of the same message."""
         self.items[index] = replace(self.items[index], message=message, weight=weight)
+        if self._is_lent:
+            self._messages, self._is_lent = list(self._messages), False
         self._messages[index] = message
 
     def start_over(self, items: Iterable[Item]) -> None:
-        self.items, self._messages, self._places = [], [], {}
+        self.items, self._messages, self._places, self._is_lent = [], [], {}, False
         for item in items:
             self.append(item)
 
