@@ -61,7 +61,7 @@ def main() -> None:
         report_choice(sets)
     if options.speed:
         if encoder is not None:
-            measure_small(options.data, encoder, options.memories)
+            measure_small(options.data, encoder, options.memories, options.cache)
         measure_large(options.data, options.documents)
 
 

@@ -29,9 +29,9 @@ AT_ONCE = 100_000
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def measure_small(data: Path, encoder: Meanings, count: int) -> None:
+def measure_small(data: Path, encoder: Meanings, count: int, cache: Path | None) -> None:
     print(f"\n{count:,} memories, words and meanings")
-    index = MemoryIndex(TextCache(None), encoder)
+    index = MemoryIndex(TextCache(cache / "speed.sqlite" if cache else None), encoder)
     before, begun = _resident_mb(), time.process_time()
     index.update(_stored(at, text) for at, text in enumerate(_texts(data, count)))
     print(f"  words indexed in {time.process_time() - begun:.1f} s of one core")
