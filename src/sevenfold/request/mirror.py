@@ -77,9 +77,10 @@ class Mirror:
     def sync(self, messages: Sequence[object]) -> Synced:
         """Take in the list as it is now. The work grows with what changed, after one cheap comparison."""
         known = len(self._copies)
-        is_same = (
-            known <= len(messages) and self._copies == list(messages[:known]) and self._fields == self._seen
-        )
+        beginning = messages[:known]
+        # A tuple equals no list, whatever is in it.
+        held = beginning if isinstance(beginning, list) else list(beginning)
+        is_same = self._copies == held and self._fields == self._seen
         kept = known if is_same else self._first_change(messages)
         # All of it is read first: a list with something in it that is no message was not taken at all.
         read = [_read(messages[index], index) for index in range(kept, len(messages))]
@@ -157,6 +158,8 @@ class Mirror:
         self._seen += after[2]
 
     def _copy(self, value: object, index: int) -> object:
+        if isinstance(value, str):
+            return value
         if isinstance(value, dict):
             items = cast("dict[object, object]", value).items()
             return {key: self._copy(item, index) for key, item in items}
