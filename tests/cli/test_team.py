@@ -148,6 +148,17 @@ def test_a_secret_is_held_back_with_a_failing_exit_code_and_can_be_allowed(
     assert "found by the server" in ada.heard(), "the server has its own list"
 
 
+def test_a_secret_that_is_shared_already_is_told_with_what_to_do(office: Office, ada: Terminal) -> None:
+    office.people.put({"key.md": "AKIA" + "Q3EGRIOZ7XKDWVTB\n"})
+    ada.join(office)
+    ada.run("status")
+    said = ada.heard()
+    assert "shared already: key.md: line 1" in said
+    assert "change it where it is used" in said
+    assert "Q3EGRIOZ7XKDWVTB" not in said
+    assert list(cast("dict[str, str]", ada.ask("status")["leaked"])) == ["key.md"]
+
+
 def test_a_third_text_settles_a_conflict_and_a_missing_one_is_refused(
     office: Office, ada: Terminal, bob: Terminal, tmp_path: Path
 ) -> None:

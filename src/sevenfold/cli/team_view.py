@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sevenfold.cli.render import Cell, Screen
 from sevenfold.cli.team_desk import TeamDesk, find_conflicts
 from sevenfold.sync.membership import Joined, Tokens, read_membership
@@ -40,8 +42,14 @@ def show_status(desk: TeamDesk) -> None:
 def _show_open(team: TeamMemory, screen: Screen) -> None:
     for key, what in sorted(team.read_unsent().items()):
         screen.show_line(f"to send: {key}{' (delete)' if what == DELETED else ''}")
-    for key, reason in _held(team).items():
+    held = _held(team)
+    for key, reason in held.items():
         screen.show_line(f"held back: {key}: {reason}", "warning")
+    for key, reason in _leaked(team, held).items():
+        screen.show_line(
+            f"shared already: {key}: {reason}; others have it: change it where it is used, then take it out",
+            "warning",
+        )
     for one in find_conflicts(team):
         screen.show_line(f"conflict: {one.key} and {one.copy}", "warning")
     refusal = team.ledger.read_pace().refusal
@@ -86,7 +94,7 @@ def describe_report(report: Report) -> dict[str, object]:
 
 
 def _described(team: TeamMemory) -> dict[str, object]:
-    place = team.joined.membership
+    place, held = team.joined.membership, _held(team)
     return {
         "joined": {
             "url": place.url,
@@ -97,7 +105,8 @@ def _described(team: TeamMemory) -> dict[str, object]:
         },
         "shared": sorted(team.files.read_all()),
         "unsent": sorted(team.read_unsent()),
-        "held": _held(team),
+        "held": held,
+        "leaked": _leaked(team, held),
         "conflicts": [{"memory": one.key, "copy": one.copy} for one in find_conflicts(team)],
         "refusal": team.ledger.read_pace().refusal,
     }
@@ -113,6 +122,13 @@ def _held(team: TeamMemory) -> dict[str, str]:
     unsent = [key for key in team.read_unsent() if key in files and key not in held]
     blocked = team.screen.inspect({key: files[key].text for key in unsent})
     return held | {str(key): reason for key, reason in blocked.items()}
+
+
+def _leaked(team: TeamMemory, held: Mapping[str, str]) -> dict[str, str]:
+    """What the server has, and would not get any more: its rule is newer, or it came from somebody else's."""
+    files, unsent = team.files.read_all(), team.read_unsent()
+    shared = {key: one.text for key, one in files.items() if key not in unsent and key not in held}
+    return {str(key): reason for key, reason in team.screen.inspect(shared).items()}
 
 
 def _count(memories: int) -> str:

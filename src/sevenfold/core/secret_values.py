@@ -80,6 +80,8 @@ _CODE = re.compile(
 )
 """Calls, references, paths, addresses, dotted names."""
 _SYMBOLS = frozenset("!@#$%^&*?~+=")
+_TURNS = re.compile(r"[a-z][A-Z]")
+"""Names of things have one, `PostgreSQL` say; with two, and more than letters in it, hardly anything has."""
 
 
 def is_credible(value: str, kind: Kind) -> bool:
@@ -134,7 +136,8 @@ def _is_password(value: str, *, is_told: bool) -> bool:
     words, symbols = _word_share(value), not _SYMBOLS.isdisjoint(value)
     digits, letters = any(map(str.isdigit, value)), any(map(str.isalpha, value))
     if is_told:
-        return letters and ((digits and (symbols or words < 0.5)) or _is_jumbled(value))
+        is_mixed = (digits or symbols) and len(_TURNS.findall(value)) > 1
+        return letters and ((digits and (symbols or words < 0.5)) or is_mixed or _is_jumbled(value))
     return letters and ((digits and symbols) or ((digits or symbols) and words < 0.8) or _is_jumbled(value))
 
 

@@ -71,19 +71,20 @@ def readings(text: str) -> Iterator[View]:
     view = plain = View("as written", text)
     yield view
     for depth in range(MAX_DEPTH):
-        unmasked = _unmasked(view)
-        if unmasked is not view:
-            yield unmasked
-        plain = plain if depth else unmasked
-        decoded = _decoded(unmasked)
-        if decoded is unmasked:
+        before = view
+        for read in _STEPS:
+            after = read(view)
+            if after is not view:
+                yield after
+            view = after
+            if not depth and read is _unmasked:
+                plain = view
+        if view is before:
             break
-        yield decoded
-        view = decoded
     joined = apply_edits(plain, "joined", _found(_APART, plain.text, _closed))
     if joined is not plain:
         yield joined
-        decoded = _decoded(joined)
+        decoded = _unwrapped(_unpacked(joined))
         if decoded is not joined:
             yield decoded
     yield apply_edits(plain, "reversed", _found(_LONG, plain.text, _turned))
@@ -205,11 +206,17 @@ _PRINTABLE = re.compile(rb"[\t\r\n -~]{8,}")
 """Shorter is no key, and too many words decode to something by chance."""
 
 
-def _decoded(view: View) -> View:
-    """With everything that is text in another encoding read as that text."""
-    for encoding in _ENCODINGS:
+def _unpacked(view: View) -> View:
+    """With letters that were written as numbers read as letters."""
+    for encoding in _NUMBERS:
         view = apply_edits(view, "decoded", _found(encoding.pattern, view.text, encoding.read))
     return view
+
+
+def _unwrapped(view: View) -> View:
+    """With base64 read as what it says. Many a key is base64 itself and no key any more then: so this comes
+    after the others, and is a reading of its own."""
+    return apply_edits(view, "decoded", _found(_BASE64.pattern, view.text, _BASE64.read))
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,19 +259,21 @@ def _from_base64(text: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4))
 
 
-_ENCODINGS = (
+_NUMBERS = (
     _Encoding(re.compile(r"(?:0x[0-9A-Fa-f]{2},? ?){8,}"), _from_hex),
     _Encoding(re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}[ :]?){9,}[0-9A-Fa-f]{2}"), _from_hex),
     _Encoding(re.compile(r"(?<![0-9])(?:[0-9]{2,3}, ?){9,}[0-9]{2,3}"), _from_codes),
     _Encoding(re.compile(r"(?<![A-Z2-7])[A-Z2-7]{24,}={0,6}"), _from_base32),
-    _Encoding(
-        re.compile(
-            r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{12,}+(?:\r?\n[ \t]*+[A-Za-z0-9+/_-]{12,}+)*"
-            r"(?:={1,2}|\r?\n[ \t]*+[A-Za-z0-9+/]{1,11}+={1,2})?"
-        ),
-        _from_base64,
-    ),
 )
+_BASE64 = _Encoding(
+    re.compile(
+        r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{12,}+(?:\r?\n[ \t]*+[A-Za-z0-9+/_-]{12,}+)*"
+        r"(?:={1,2}|\r?\n[ \t]*+[A-Za-z0-9+/]{1,11}+={1,2})?"
+    ),
+    _from_base64,
+)
+_STEPS = (_unmasked, _unmasked, _unpacked, _unwrapped)
+"""What was escaped twice, the line ends of a key in a URL say, takes two."""
 
 
 # What takes text apart

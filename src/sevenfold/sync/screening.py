@@ -3,19 +3,26 @@ row, because a key may lie across two files."""
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.secrets import MAX_CHARS, WHY, Allowance, Fingerprint, Inspection, find_secrets
 from sevenfold.store.folder import Folder
+from sevenfold.store.mutex import edit_file
 from sevenfold.store.offload import durably
 from sevenfold.sync.protocol import TeamKey
 
 ALLOWED = "allowed.json"
+SEAM_CHARS = 20_000
+"""Around the place where two texts meet: the longest key there is, encoded three times over."""
+
 _MAX_BYTES = 4 * 1024 * 1024
+_FINGERPRINT = re.compile("[0-9a-f]{20}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,45 +48,76 @@ class SecretScreen:
         blocked = {
             key: _reason(found) for key, text in texts.items() if not (found := _look(text, allowed)).is_clean
         }
+        blocked |= _find_in_names(texts, allowed)
         while across := _find_across({key: one for key, one in texts.items() if key not in blocked}, allowed):
             blocked |= across
         return blocked
 
     def allow(self, fingerprint: str, reason: str) -> None:
         """A person's word that one finding may be shared."""
-        allowed = self.read()
+        if not _FINGERPRINT.fullmatch(fingerprint):
+            raise InputError(
+                f"{fingerprint!r:.80} is no fingerprint; `sevenfold team` shows that of what is held back"
+            )
         new = Allowance(Fingerprint(fingerprint), reason)
-        others = [one for one in allowed.allowances if one.fingerprint != fingerprint]
-        self._write(replace(allowed, allowances=(*others, new)))
+
+        def added(before: Allowed) -> Allowed:
+            others = [one for one in before.allowances if one.fingerprint != fingerprint]
+            return replace(before, allowances=(*others, new))
+
+        self._edit(added)
 
     def read(self) -> Allowed:
         try:
-            return _read(read_object(self._folder.read(ALLOWED, max_bytes=_MAX_BYTES)))
+            return _read(self._folder.read(ALLOWED, max_bytes=_MAX_BYTES))
         except FileMissing:
-            made = Allowed(secrets.token_bytes(32))
-            self._write(made)
-            return made
+            return self._edit(lambda made: made)
 
-    def _write(self, allowed: Allowed) -> None:
-        rows = [{"fingerprint": one.fingerprint, "reason": one.reason} for one in allowed.allowances]
-        data = freeze_object({"key": allowed.key.hex(), "allowances": rows})
-        self._folder.replace(ALLOWED, write_json(data))
+    def _edit(self, change: Callable[[Allowed], Allowed]) -> Allowed:
+        def changed(before: bytes | None) -> bytes:
+            return _written(change(_read(before) if before else Allowed(secrets.token_bytes(32))))
+
+        kept = edit_file(self._folder, ALLOWED, changed, control=self._folder, max_bytes=_MAX_BYTES)
+        return _read(kept or b"")
 
 
 def _look(text: str, allowed: Allowed) -> Inspection:
     return find_secrets(text, key=allowed.key, allowances=allowed.allowances)
 
 
+def _find_in_names(texts: Mapping[TeamKey, str], allowed: Allowed) -> dict[TeamKey, str]:
+    """A name leaves too. All of them are looked through at once, and one by one only where that finds any."""
+    if _look("\n".join(texts)[:MAX_CHARS], allowed).is_clean:
+        return {}
+    found = {key: _look(key.removesuffix(".md"), allowed) for key in texts}
+    return {key: f"in its name: {_reason(one)}" for key, one in found.items() if not one.is_clean}
+
+
 def _find_across(texts: Mapping[TeamKey, str], allowed: Allowed) -> dict[TeamKey, str]:
     """A secret that begins in one text and ends in the next blocks both."""
     for keys in _stretches(texts):
-        found = _look(_joined([texts[key] for key in keys]), allowed)
-        if found.findings:
-            at = _place(found.findings[0].line, [texts[key] for key in keys]) if len(keys) > 2 else 0
-            return dict.fromkeys(keys[at : at + 2], f"together with the next file: {_reason(found)}")
-        if found.refusal is not None:
-            return dict.fromkeys(keys, _reason(found))
+        if blocked := _find_along(keys, texts, allowed):
+            return blocked
     return {}
+
+
+def _find_along(
+    keys: Sequence[TeamKey], texts: Mapping[TeamKey, str], allowed: Allowed, limit: int = MAX_CHARS
+) -> dict[TeamKey, str]:
+    row = [texts[key] for key in keys]
+    found = _look(_joined(row, limit), allowed)
+    if found.findings:
+        at = _place(found.findings[0].line, row) if len(keys) > 2 else 0
+        return dict.fromkeys(keys[at : at + 2], f"together with the next file: {_reason(found)}")
+    if found.refusal is None:
+        return {}
+    # Each has been looked through by itself: what is too much at once is not, in pairs or around the seam.
+    if len(keys) > 2:
+        pairs = (_find_along(pair, texts, allowed) for pair in pairwise(keys))
+        return next(filter(None, pairs), dict[TeamKey, str]())
+    if limit > SEAM_CHARS:
+        return _find_along(keys, texts, allowed, SEAM_CHARS)
+    return dict.fromkeys(keys, _reason(found))
 
 
 def _stretches(texts: Mapping[TeamKey, str]) -> Iterator[list[TeamKey]]:
@@ -96,12 +134,12 @@ def _stretches(texts: Mapping[TeamKey, str]) -> Iterator[list[TeamKey]]:
         yield stretch
 
 
-def _joined(texts: Sequence[str]) -> str:
+def _joined(texts: Sequence[str], limit: int) -> str:
     """All of them; of two that are too long together, what lies around the seam."""
     joined = "".join(texts)
-    if len(joined) <= MAX_CHARS:
+    if len(joined) <= limit:
         return joined
-    half = MAX_CHARS // 2
+    half = limit // 2
     return texts[0][-half:] + texts[1][:half]
 
 
@@ -122,11 +160,20 @@ def _reason(found: Inspection) -> str:
     return f"line {first.line}: {first.name} ({first.rule}, fingerprint {first.fingerprint}){more}"
 
 
-def _read(value: JsonObject) -> Allowed:
-    key, rows = value.get("key"), value.get("allowances")
-    if not isinstance(key, str) or not isinstance(rows, tuple):
-        raise InputError(f"{ALLOWED} is not as it was written; remove it, and allow again what may be shared")
-    return Allowed(bytes.fromhex(key), tuple(map(_allowance, rows)))
+def _written(allowed: Allowed) -> bytes:
+    rows = [{"fingerprint": one.fingerprint, "reason": one.reason} for one in allowed.allowances]
+    return write_json(freeze_object({"key": allowed.key.hex(), "allowances": rows}))
+
+
+def _read(data: bytes) -> Allowed:
+    try:
+        value = read_object(data)
+        key, rows = value.get("key"), value.get("allowances")
+        if isinstance(key, str) and isinstance(rows, tuple):
+            return Allowed(bytes.fromhex(key), tuple(map(_allowance, rows)))
+    except (InputError, ValueError):
+        pass
+    raise InputError(f"{ALLOWED} is not as it was written; remove it, and allow again what may be shared")
 
 
 def _allowance(value: Json) -> Allowance:
