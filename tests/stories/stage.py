@@ -34,7 +34,12 @@ _TAKE_TERMINAL = (
 """Makes the pty the terminal that Ctrl-C and a hang-up come from, as a login does."""
 
 
+class _Cursor(Protocol):
+    hidden: bool
+
+
 class _Screen(Protocol):
+    cursor: _Cursor
     display: list[str]
     history: _History
 
@@ -72,6 +77,11 @@ class Stage:
     def shown(self) -> str:
         """What stands on the screen now."""
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether what is shown is meant to be seen: the cursor hides while it is drawn."""
+        return not self.screen.cursor.hidden
 
     @property
     def everything(self) -> str:

@@ -211,16 +211,27 @@ def test_a_fork_leaves_its_parent_as_it_was(place: Place) -> None:
     assert b"You said: one" in new.read_bytes()
 
 
-@pytest.mark.parametrize("columns", [80, 200])
-def test_no_line_is_wider_than_the_terminal(place: Place, columns: int) -> None:
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_torn(place: Place, columns: int) -> None:
+    place.sim.fail(SlowFault(each=timedelta(milliseconds=10)))
+    seen: set[str] = set()
+
+    def is_over() -> bool:
+        if stage.is_drawn:
+            above = stage.shown.partition("working")[0]
+            seen.add(" ".join(word for word in above.split() if "word".startswith(word[:4])))
+        return "word399" in stage.shown
+
     with place.chat(columns=columns) as stage:
         stage.enter("talk to me")
-        stage.wait_for("word399")
+        stage.wait_until(is_over, "all is said")
         stage.enter("/help")
         stage.wait_for("Ctrl-R")
         leave(stage)
         words = stage.everything.split()
         assert [word for word in words if word.startswith("word")] == WORDS.split()
+    assert len(seen) > 3
+    assert [words for words in seen if words and f"{words} " not in f"{WORDS} "] == []
 
 
 def test_alt_enter_makes_a_new_line_and_a_paste_is_not_sent(place: Place) -> None:

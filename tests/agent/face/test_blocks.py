@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,9 +58,9 @@ def test_no_line_is_lost_and_none_changes_its_place(text: str) -> None:
 def test_a_paragraph_is_complete_with_its_empty_line() -> None:
     stream = BlockStream()
     assert stream.feed("The cat sat") == ()
-    assert stream.growing == Prose("The cat sat")
+    assert stream.growing(80) == Prose("The cat")
     assert stream.feed(" down.\n\nThen") == (Prose("The cat sat down."),)
-    assert stream.growing == Prose("Then")
+    assert stream.growing(80) == Prose("Then")
 
 
 def test_a_list_with_gaps_stays_one_block() -> None:
@@ -89,4 +90,26 @@ def test_code_that_never_ends_is_shown_at_the_end() -> None:
 def test_code_that_is_growing_is_known_as_code() -> None:
     stream = BlockStream()
     stream.feed("```py\nx = 1\ny")
-    assert stream.growing == Code("x = 1\ny", "py", is_last=False)
+    assert stream.growing(80) == Code("x = 1\ny", "py", is_last=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("The ca", "The"),
+        ("The cat ", "The cat"),
+        ("The cat\nsa", "The cat"),
+        ("- ca", "-"),
+        ("T", "T"),
+        ("See " + "x" * 21, "See " + "x" * 21),
+        ("他说 世界和平", "他说 世界和平"),
+        ("```\nx = on", "x ="),
+        ("```\nx", "x"),
+    ],
+)
+def test_half_a_word_is_shown_only_where_it_cannot_move(text: str, shown: str) -> None:
+    stream = BlockStream()
+    stream.feed(text)
+    growing = stream.growing(20)
+    assert growing is not None
+    assert growing.text.rstrip() == shown

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sevenfold.agent.face.blocks import Prose
 from sevenfold.agent.face.brush import Brush
 from sevenfold.agent.face.status import Status
 from sevenfold.agent.face.turn_view import LIVE_LINES, TurnView
@@ -93,6 +94,23 @@ def test_what_is_not_complete_is_drawn_and_not_printed(view: TurnView, paper: Pa
     watch(view, round_ended())
     assert paper.text.split() == ["One.", "Two"]
     assert view.live(Brush(60)) == ""
+
+
+@settings(max_examples=12)
+@given(
+    st.lists(st.integers(1, 12), min_size=30, max_size=40), st.integers(1, 9), st.sampled_from([40, 80, 200])
+)
+def test_no_word_is_seen_on_one_line_and_then_on_another(
+    lengths: list[int], piece: int, columns: int
+) -> None:
+    text = " ".join("x" * length for length in lengths)
+    view, brush = TurnView(Paper(), Status()), Brush(columns)
+    final = brush.markdown(Prose(text)).split("\n")
+    for start in range(0, len(text), piece):
+        view.watch(Streamed(TextDelta(text[start : start + piece])))
+        *above, last = view.live(brush).strip("\n").split("\n")
+        assert above == final[: len(above)]
+        assert f"{final[len(above)]} ".startswith(f"{last} ") or start < lengths[0]
 
 
 def test_thinking_is_drawn_until_the_answer_begins(view: TurnView, paper: Paper) -> None:

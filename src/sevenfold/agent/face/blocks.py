@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from unicodedata import east_asian_width
 
 LONGEST_CODE = 24
 """Lines of code that wait for their end; longer code is handed on in parts, so that a reader sees it come."""
@@ -74,10 +75,12 @@ class BlockStream:
         self._close_prose()
         return self._handed()
 
-    @property
-    def growing(self) -> MarkdownBlock | None:
-        """The block that is not complete, as far as it came."""
-        lines = [*self._lines, self._partial] if self._partial else self._lines
+    def growing(self, columns: int) -> MarkdownBlock | None:
+        """The block that is not complete, as far as it came in whole words: half of one at the right edge may
+        have to go to the next line with the rest of it."""
+        begins = not self._lines or self._fence is not None
+        partial = _without_half_word(self._partial, columns, begins=begins)
+        lines = [*self._lines, partial] if partial else self._lines
         if self._fence is not None:
             return Code("\n".join(lines), self._fence.language, not self._is_begun, is_last=False)
         text = "\n".join(lines).rstrip()
@@ -134,3 +137,11 @@ class BlockStream:
         language = self._fence.language if self._fence else ""
         self._done.append(Code("\n".join(self._lines), language, not self._is_begun, is_last))
         self._lines, self._is_begun = [], True
+
+
+def _without_half_word(line: str, columns: int, *, begins: bool) -> str:
+    """The line less its last word, unless that stands where it is for good: at the beginning, or longer than
+    any line. Text without spaces, as in Chinese, does not wait for one."""
+    at = max(line.rfind(" "), line.rfind("\t")) + 1
+    is_placed = (begins and not line[:at].strip()) or len(line) - at > columns
+    return line if is_placed or any(east_asian_width(sign) in "WF" for sign in line[at:]) else line[:at]

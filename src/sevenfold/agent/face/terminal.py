@@ -57,6 +57,8 @@ class Terminal:
                 self._pane.write(f"{text}\n")
                 return
             app.renderer.erase()
+            # Where a slow line hands on half of what follows, no cursor runs through it.
+            app.output.hide_cursor()
             app.output.write_raw(f"{text}\n".replace("\n", "\r\n"))
             self._draw()
 

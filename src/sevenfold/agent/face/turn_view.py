@@ -137,7 +137,7 @@ class TurnView:
     def live(self, brush: Brush) -> str:
         """What is still moving, in a few lines."""
         parts = [self._thinking_line(brush)] if self._thinking else []
-        growing = self._stream.growing
+        growing = self._stream.growing(brush.columns)
         if growing is not None:
             parts.append(_spaced(brush, growing))
         for running in self._running.values():
