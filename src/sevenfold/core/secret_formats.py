@@ -229,7 +229,7 @@ _TOOLS = (
         "Private key",
         "PRIVATE",
         (
-            r"BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----(?:\s|\\[nr]|[\"'+,])*"
+            r"BEGIN\s*(?:[A-Z0-9]+\s*){0,3}PRIVATE\s*KEY(?: BLOCK)?-----(?:\s|\\[nr]|[\"'+,])*"
             r"(?:[A-Za-z-]+: [^\n]*\n\s*)*(?:\s|\\[nr]|[\"'+,])*(?P<value>[A-Za-z0-9+/=]{24,})"
         ),
     ),
