@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.cli import main
+from sevenfold.server.opening import show_url
 
 Told = pytest.CaptureFixture[str]
 
@@ -113,3 +114,24 @@ def test_without_a_database_named_it_is_a_file_in_our_home(
     assert list(tmp_path.rglob("team.db"))
     capsys.readouterr()
     assert names(told(capsys, "org", "list")) == ["acme"]
+
+
+def test_an_action_on_a_database_that_is_not_there_makes_none(tmp_path: Path, capsys: Told) -> None:
+    """A typo would else be answered with an empty backup."""
+    for words in (["backup", str(tmp_path / "b")], ["audit", "acme"], ["token", "list", "acme"]):
+        assert main(["serve", *words, "--db", f"sqlite:///{tmp_path}/typo.db"]) == 2
+        assert "there is no database" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///team.db", "sqlite:///team.db"),
+        ("postgresql://ada:hunter2@db/team", "postgresql://…"),
+        ("postgresql://db/team?password=hunter2", "postgresql://…"),
+        ("postgresql://db/team", "postgresql://db/team"),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert show_url(url) == shown

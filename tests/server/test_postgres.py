@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.server.database import OrgId
+from sevenfold.server import postgres as postgresql
+from sevenfold.server.database import OrgId, Tx
 from sevenfold.server.opening import open_database
 from sevenfold.server.postgres import PostgresDatabase
 from sevenfold.server.schema import LASTING, MIGRATIONS, TENANT_TABLES
@@ -77,6 +78,37 @@ def test_whoever_signs_in_works_with_lower_rights(url: str) -> None:
         assert (name, above) == ("sevenfold_app", 0)
         with pytest.raises(DatabaseFailed, match="must be owner"):
             database.write(None, lambda tx: tx.rows("ALTER TABLE entry DISABLE ROW LEVEL SECURITY")).result()
+
+
+def test_rights_are_lowered_for_a_transaction_and_not_for_a_connection(url: str) -> None:
+    """A pooler hands each transaction whichever connection is free."""
+    database = PostgresDatabase(url, connections=1)
+
+    def look(tx: Tx) -> object:
+        before = tx.rows("SELECT current_user::text")[0][0]
+        tx.rows("COMMIT")
+        return before, tx.rows("SELECT current_user::text")[0][0]
+
+    try:
+        assert database.read(None, look).result() == ("sevenfold_app", "postgres")
+    finally:
+        database.close()
+
+
+def test_a_statement_that_waits_for_somebodys_lock_gives_up(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql, "STATEMENT_MS", 100)
+    with opened(url) as database:
+        team = Team(database)
+
+        def hold(tx: Tx) -> None:
+            tx.rows("SELECT seq FROM repo FOR UPDATE")
+            with pytest.raises(DatabaseFailed, match="statement timeout"):
+                team.put({"a.md": "one"})
+
+        team.write(hold)
+        assert team.put({"a.md": "one"}).seq == 1
 
 
 def test_an_id_that_could_end_the_statement_is_refused(url: str) -> None:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +19,7 @@ import pytest
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DatabaseFailed
-from sevenfold.server import front
+from sevenfold.server import front, patience
 from sevenfold.server.database import Database, OrgId, Tx
 from sevenfold.server.desk import Answer, Call, Desk
 from sevenfold.server.forge import fetch_over_http
@@ -99,10 +100,14 @@ def test_a_bug_is_500_with_a_number_to_report_and_tells_no_words(
         assert "words of somebody" not in told
 
 
+def connected(live: Live) -> socket.socket:
+    address = urlsplit(live.url)
+    return socket.create_connection((address.hostname or "", address.port or 0), timeout=30)
+
+
 def send_part(live: Live, team: Team) -> socket.socket:
     """A request that says that more of its body comes."""
-    address = urlsplit(live.url)
-    connection = socket.create_connection((address.hostname or "", address.port or 0), timeout=30)
+    connection = connected(live)
     head = (
         f"PUT {MEMORY}?repo={team.repo} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {team.token}\r\n"
         "content-type: application/json\r\ncontent-length: 1000\r\n\r\n"
@@ -134,6 +139,38 @@ def test_a_body_that_never_ends_is_given_up(database: Database, monkeypatch: pyt
             told = answer.read().decode()  # to the end: the connection is closed
         assert told.startswith("HTTP/1.1 408 ")
         assert '"kind":"cut off"' in told
+
+
+@pytest.mark.parametrize(("whole", "part"), [(0, b""), (0, b"G"), (1, b"GET /healthz HTTP/1.1\r\nhost:")])
+def test_who_connects_and_does_not_say_what_they_want_is_hung_up_on(
+    database: Database, monkeypatch: pytest.MonkeyPatch, whole: int, part: bytes
+) -> None:
+    monkeypatch.setattr(patience, "HEAD_TIME", timedelta(milliseconds=50))
+    with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
+        for _ in range(whole):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
+        connection.sendall(part)
+        assert b"HTTP/1.1" not in answer.read()  # to the end: the connection is closed
+        assert live.ask("GET", "/healthz").status_code == 200
+
+
+def test_a_head_without_an_end_is_refused(database: Database) -> None:
+    with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nx-long: ")
+        with suppress(ConnectionError):
+            for _ in range(1_000):
+                connection.sendall(b"x" * 10_000)
+        with suppress(ConnectionError):
+            assert answer.read().startswith(b"HTTP/1.1 400 ")
+
+
+def test_what_is_no_http_is_told_in_the_same_shape(database: Database) -> None:
+    with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
+        connection.sendall(b"hello\r\n\r\n")
+        head, _, body = answer.read().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert json.loads(body)["error"]["kind"] == "bad request"
 
 
 def test_beyond_what_can_wait_a_request_is_sent_away_at_once(database: Database) -> None:

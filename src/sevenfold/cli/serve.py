@@ -14,16 +14,20 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.server.database import Database
 from sevenfold.server.limits import Limits
-from sevenfold.server.opening import open_database
+from sevenfold.server.opening import open_database, show_url
 from sevenfold.server.people import list_orgs
 from sevenfold.server.sqlite import EXTRA
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
+BEGINNING = ("run", "init", "org", "restore")
+"""Actions that may find no database. To others its absence means a wrong name: an empty one helps nobody."""
+
 
 def run(options: Namespace, screen: Screen) -> int:
     action = cast("str", options.action)
-    database = open_database(cast("str | None", options.db) or _default_url())
+    url = cast("str | None", options.db) or _default_url()
+    database = open_database(url, is_there=action not in BEGINNING)
     try:
         if action == "run":
             if options.words:
@@ -53,7 +57,8 @@ def _serve(database: Database, options: Namespace, screen: Screen) -> int:
     if not database.read(None, list_orgs).result():
         screen.show_line("There is no organisation yet. Make one, its owner and a token with:", "warning")
         screen.show_line(
-            f"  sevenfold serve init ORG YOU{f' --db {options.db}' if options.db else ''}", "warning"
+            f"  sevenfold serve init ORG YOU{f' --db {show_url(options.db)}' if options.db else ''}",
+            "warning",
         )
     if options.host not in ("127.0.0.1", "::1", "localhost"):
         screen.show_line(

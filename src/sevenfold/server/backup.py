@@ -9,7 +9,7 @@ import base64
 import gzip
 import json
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,16 @@ RESTORED = range(1, MIGRATIONS[-1].number + 1)
 """Migrations whose rows fit the tables of today: none since the first has changed those that are saved."""
 PAGE = 100
 """Bodies at a time: 25 MB at most."""
+ROWS = 2_000
+"""Of other tables: history and audit have no end."""
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "blob": ("repo", "checksum"),
+    "entry": ("repo", "key"),
+    "entry_history": ("repo", "version", "key"),
+    "applied": ("repo", "id"),
+    "allowance": ("fingerprint",),
+}
+"""By which rows of an organisation are told apart, where it is not `id`."""
 
 Write: TypeAlias = Callable[[object], None]
 
@@ -115,24 +125,22 @@ def _write_shared(tx: Tx, write_line: Write) -> list[OrgId]:
 
 def _write_org(tx: Tx, org: OrgId, write_line: Write) -> None:
     for table in TENANT_TABLES:
-        if table == "blob":
-            for rows in _pages_of_bodies(tx, org):
-                _write_rows(table, org, rows, write_line)
-        else:
-            _write_rows(table, org, tx.rows(f"SELECT * FROM {table} WHERE org = ?", org), write_line)
+        for rows in _pages(tx, table, org):
+            _write_rows(table, org, rows, write_line)
 
 
-def _pages_of_bodies(tx: Tx, org: OrgId) -> Iterator[Iterable[Row]]:
-    repo, checksum = "", ""
+def _pages(tx: Tx, table: str, org: OrgId) -> Iterator[Iterable[Row]]:
+    keys, size = KEYS.get(table, ("id",)), PAGE if table == "blob" else ROWS
+    names, after, last = ", ".join(keys), "", list[Value]()
     while True:
         rows = tx.rows(
-            "SELECT * FROM blob WHERE org = ? AND (repo, checksum) > (?, ?) ORDER BY repo, checksum LIMIT ?",
-            *(org, repo, checksum, PAGE),
+            f"SELECT {names}, {table}.* FROM {table} WHERE org = ?{after} ORDER BY {names} LIMIT ?",
+            *(org, *last, size),
         )
-        yield rows
-        if len(rows) < PAGE:
+        yield [row[len(keys) :] for row in rows]
+        if len(rows) < size:
             return
-        repo, checksum = text_of(rows[-1][1]), text_of(rows[-1][2])
+        after, last = f" AND ({names}) > ({marks(keys)})", list(rows[-1][: len(keys)])
 
 
 def _write_rows(table: str, org: str, rows: Iterable[Row], write_line: Write) -> None:

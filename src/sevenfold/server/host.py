@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import resource
 import signal
 import sys
 import threading
@@ -46,6 +47,7 @@ class Host:
     def run(self) -> None:
         """Until SIGTERM or SIGINT, or `stop` from another thread. What was begun is finished first."""
         sys.setswitchinterval(SWITCH.total_seconds())
+        _allow_connections()
         with _signals_only_heard():
             asyncio.run(self._serve())
 
@@ -102,8 +104,11 @@ class Host:
     def _make_server(self) -> Server:
         import uvicorn
 
+        from sevenfold.server.patience import PatientProtocol
+
         config = uvicorn.Config(
             cast("ASGIApplication", self._front.make_app()),
+            http=PatientProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -115,6 +120,13 @@ class Host:
             backlog=BACKLOG,
         )
         return uvicorn.Server(config)
+
+
+def _allow_connections() -> None:
+    """As many as the system lets us: the usual 1,024 files are fewer than a team has laptops."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _hear(_number: int, _frame: object) -> None:

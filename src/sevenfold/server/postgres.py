@@ -23,6 +23,10 @@ T = TypeVar("T")
 CONNECTIONS = 24
 """Three times what one organisation may use at once: one that many write to keeps nobody else out."""
 LEAST_VERSION = 150_000
+STATEMENT_MS = 30_000
+"""Longer than any statement of ours takes: one that waits for somebody's lock gives its connection back."""
+LINK = {"connect_timeout": "10", "tcp_user_timeout": "20000", "application_name": "sevenfold"}
+"""Unless the URL says otherwise. A host that is gone is noticed in 20 s; the system would take 15 minutes."""
 ROLE = "sevenfold_app"
 MIGRATION_LOCK = 7_070_001
 """A number of our own, so that two servers that start together do not both make the tables."""
@@ -81,21 +85,33 @@ class PostgresDatabase:
 
         if org is not None and not _ORG.fullmatch(org):
             raise DatabaseFailed(f"{org!r} is no id of an organisation")
-        statement = cast("LiteralString", f"{begin}; SET LOCAL sevenfold.org = '{org or ''}'")
-        held = cast("psycopg.Connection[Row] | None", getattr(self._local, "connection", None))
+        held = cast("_Held | None", getattr(self._local, "held", None))
         if held is not None:
             with suppress(psycopg.Error):
-                held.execute(statement)
-                return held
-            held.close()
-            self._open.remove(held)
-            self._local.connection = None
-        fresh = _connect(self._url)
-        self._local.connection = fresh
-        self._open.append(fresh)
-        _lower_rights(fresh)
-        fresh.execute(statement)
-        return fresh
+                held.begin(begin, org)
+                return held.connection
+            held.connection.close()
+            self._open.remove(held.connection)
+            self._local.held = None
+        connection = _connect(self._url)
+        self._open.append(connection)
+        self._local.held = fresh = _Held(connection, is_above=_is_above_rules(connection))
+        fresh.begin(begin, org)
+        return connection
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    connection: psycopg.Connection[Row]
+    is_above: bool
+
+    def begin(self, begin: str, org: OrgId | None) -> None:
+        """All of it for this transaction alone: behind PgBouncer the next may be on another connection."""
+        settings = {"statement_timeout": f"{STATEMENT_MS}", "sevenfold.org": f"'{org or ''}'"}
+        if self.is_above:
+            settings["role"] = ROLE
+        said = "; ".join([begin, *(f"SET LOCAL {name} = {value}" for name, value in settings.items())])
+        self.connection.execute(cast("LiteralString", said))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +139,12 @@ def _spelled(sql: str) -> LiteralString:
 def _connect(url: str) -> psycopg.Connection[Row]:
     try:
         import psycopg
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
     except ImportError as error:
         raise DatabaseFailed(f"{EXTRA} ({error})") from error
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
+        said = make_conninfo("", **{**LINK, **conninfo_to_dict(url)})
+        connection = psycopg.connect(said, autocommit=True)
     except psycopg.Error as error:
         # What it says may hold the address and the user, never the password.
         raise DatabaseFailed(f"cannot reach PostgreSQL: {error}; check --db and that it runs") from error
@@ -146,21 +164,20 @@ def _prepare(connection: psycopg.Connection[Row]) -> None:
             tx.rows("SELECT pg_advisory_xact_lock(?)", MIGRATION_LOCK)
             migrate(tx, "postgresql")
             if _is_above_rules(connection):
-                _make_role(tx)
+                _make_role(connection, tx)
     except psycopg.Error as error:
         raise _failed(error) from error
 
 
-def _make_role(tx: Tx) -> None:
+def _make_role(connection: psycopg.Connection[Row], tx: Tx) -> None:
+    from psycopg.errors import DuplicateObject, UniqueViolation
+
     if not tx.rows("SELECT 1 FROM pg_roles WHERE rolname = ?", ROLE):
-        tx.rows(f"CREATE ROLE {ROLE} NOLOGIN NOSUPERUSER NOBYPASSRLS")
+        # Roles are the whole cluster's: the server of another database may make it at the same moment.
+        with suppress(DuplicateObject, UniqueViolation), connection.transaction():
+            tx.rows(f"CREATE ROLE {ROLE} NOLOGIN NOSUPERUSER NOBYPASSRLS")
     tx.rows(f"GRANT USAGE ON SCHEMA public TO {ROLE}")
     tx.rows(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
-
-
-def _lower_rights(connection: psycopg.Connection[Row]) -> None:
-    if _is_above_rules(connection):
-        connection.execute(f"SET ROLE {ROLE}")
 
 
 def _is_above_rules(connection: psycopg.Connection[Row]) -> bool:
