@@ -99,7 +99,7 @@ def test_nine_of_ten_disguised_keys_are_found(name: str) -> None:
     assert len(missed) <= len(samples) * 0.1, missed
 
 
-@pytest.mark.parametrize("name", sorted({*TRANSFORMS} - {"spaced", "reversed"}))
+@pytest.mark.parametrize("name", sorted({*TRANSFORMS} - {"concatenated", "spaced", "reversed"}))
 def test_a_key_that_is_base64_itself_is_found_in_every_encoding(name: str) -> None:
     """Read as base64 it is noise: what it was before has to be looked at, too."""
     chance = random.Random(5)

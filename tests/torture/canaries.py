@@ -24,8 +24,8 @@ AT_ONCE = 100
 """Secrets of one exchange."""
 PLAIN = TeamKey("plain.md")
 HARMLESS = "We deploy on Tuesdays, after the stand-up.\n"
-DISGUISES = sorted({*TRANSFORMS} - {"spaced", "reversed"})
-"""Nobody writes these two by accident, and one in twenty gets through."""
+DISGUISES = sorted({*TRANSFORMS} - {"concatenated", "spaced", "reversed"})
+"""Of these three a few get through: what tells some secrets is taken apart as well."""
 MOST_PASSED = 0.02
 FRONTMATTER = "---\nname: deploy\ntype: project\ndescription: {}\n---\nWhat the staging account uses.\n"
 

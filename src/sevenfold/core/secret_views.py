@@ -15,7 +15,7 @@ import re
 import sys
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import unquote
@@ -71,15 +71,11 @@ def readings(text: str) -> Iterator[View]:
     view = plain = View("as written", text)
     yield view
     for depth in range(MAX_DEPTH):
-        before = view
-        for read in _STEPS:
-            after = read(view)
-            if after is not view:
-                yield after
-            view = after
-            if not depth and read is _unmasked:
-                plain = view
-        if view is before:
+        # What was escaped twice, the line ends of a key in a URL say, takes two.
+        unmasked = yield from _changed(view, (_unmasked, _unmasked))
+        plain = plain if depth else unmasked
+        view = yield from _changed(unmasked, (_unpacked, _unwrapped))
+        if view is unmasked:
             break
     joined = apply_edits(plain, "joined", _found(_APART, plain.text, _closed))
     if joined is not plain:
@@ -88,6 +84,16 @@ def readings(text: str) -> Iterator[View]:
         if decoded is not joined:
             yield decoded
     yield apply_edits(plain, "reversed", _found(_LONG, plain.text, _turned))
+
+
+def _changed(view: View, steps: Iterable[Callable[[View], View]]) -> Generator[View, None, View]:
+    """One step after the other; those that change something are readings of their own."""
+    for step in steps:
+        after = step(view)
+        if after is not view:
+            yield after
+        view = after
+    return view
 
 
 def apply_edits(view: View, kind: str, edits: Iterable[Edit]) -> View:
@@ -272,8 +278,6 @@ _BASE64 = _Encoding(
     ),
     _from_base64,
 )
-_STEPS = (_unmasked, _unmasked, _unpacked, _unwrapped)
-"""What was escaped twice, the line ends of a key in a URL say, takes two."""
 
 
 # What takes text apart
