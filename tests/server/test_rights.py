@@ -11,6 +11,7 @@ import pytest
 
 from sevenfold.server.database import Database
 from sevenfold.server.operations import OPERATIONS, Operation
+from sevenfold.server.people import list_tokens
 from sevenfold.server.rights import ROLES, RULES, SCOPES, Role, Scope, is_allowed
 from sevenfold.sync.protocol import checksum_of
 from tests.server.live import Live, serving
@@ -32,6 +33,8 @@ ASKED: Mapping[str, object] = {
     "allow_finding": {"fingerprint": "x", "reason": "y"},
 }
 """A body for each operation that takes one: understood, and mostly without effect."""
+
+VALID: Mapping[str, object] = {**ASKED, "change_member": {"role": "reader"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,60 @@ def test_another_organisations_repository_is_not_there_for_any_role(
         assert operation.verb is not None
         assert status == (404 if is_allowed(role, frozenset(SCOPES), operation.verb) else 403)
     assert crowd.stranger.contents().seq == 0
+
+
+def foreign(crowd: Crowd) -> Mapping[str, str]:
+    """What another organisation has, by the name that it has in a path, a query or a body."""
+    return {
+        "checksum": checksum_of("theirs"),
+        "member": crowd.stranger.owner.member,
+        "id": crowd.stranger.owner.token,
+        "repo": crowd.stranger.repo,
+    }
+
+
+ABSENT = {"checksum": checksum_of("nobody's"), "member": "0" * 16, "id": "0" * 16, "repo": "0" * 16}
+
+
+@pytest.mark.parametrize(
+    "operation", [one for one in GUARDED if one.places or one.needs_repo], ids=lambda one: one.name
+)
+def test_what_another_organisation_has_is_answered_as_what_never_was(
+    crowd: Crowd, operation: Operation
+) -> None:
+    crowd.stranger.put({"theirs.md": "theirs"})
+    before = crowd.stranger.read(lambda tx: list_tokens(tx, crowd.stranger.org.id))
+
+    def answer(names: Mapping[str, str]) -> tuple[int, str]:
+        own = {**names, "repo": crowd.team.repo} if operation.places else names
+        path = operation.path.format(**own)
+        path += f"?repo={own['repo']}" if operation.needs_repo else ""
+        got = crowd.live.ask(operation.method, path, crowd.team.token, json=VALID.get(operation.name))
+        text = got.text
+        for name in names.values():
+            text = text.replace(name, "NAME")
+        return got.status_code, text
+
+    told = answer(foreign(crowd))
+    assert told == answer(ABSENT)
+    assert told[0] == 404
+    assert crowd.stranger.read(lambda tx: list_tokens(tx, crowd.stranger.org.id)) == before
+    assert crowd.stranger.texts() == {"theirs.md": "theirs"}
+
+
+@pytest.mark.parametrize("name", ["add_token", "approve_device"])
+def test_a_member_of_another_organisation_is_given_nothing(crowd: Crowd, name: str) -> None:
+    [operation] = [one for one in OPERATIONS if one.name == name]
+    code = crowd.live.ask("POST", "/api/v1/device", json={}).json()["user_code"]
+    for member in (crowd.stranger.owner.member, ABSENT["member"]):
+        body = {"member": member, "scopes": ["memory:read"], "user_code": code}
+        got = crowd.live.ask(operation.method, operation.path, crowd.team.token, json=body)
+        assert (got.status_code, got.json()["error"]["kind"]) == (404, "not found")
+
+
+def test_each_operation_that_takes_a_body_is_asked_with_one() -> None:
+    """A new operation has to be added to the table above before its rights count as tried."""
+    assert set(ASKED) == {one.name for one in GUARDED if one.takes is not None}
 
 
 def test_every_right_is_used_by_an_operation_and_every_operation_has_one() -> None:
