@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,19 @@ from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_records import (
+    NOWHERE,
+    Logged,
+    Placement,
+    Stamp,
+    Upkeep,
+    is_upkeep,
+    new_transaction_id,
+    read_entry,
+    spell,
+    to_record,
+)
+from sevenfold.store.record_lines import write_line
 from tests.store.memories import SAID, WEB, Ground, files, put, text_about
 
 FIRST = Origin("fork", "extracted", session="first", messages=("m1", "m2"), said_by="user")
@@ -226,3 +240,12 @@ def test_undoing_everything_goes_back_through_every_state(
             assert files(memory) == states.pop()
             memory.undo()
         assert files(memory) == states[0]
+
+
+def test_what_was_put_in_place_is_told_without_reading_and_says_the_same_as_a_record() -> None:
+    at = datetime(2026, 11, 15, tzinfo=UTC)
+    entry = Upkeep(7, at, {"a.md": Placement("0" * 64, Stamp(1, 2, 3)), "b.md": NOWHERE}, "boot", "")
+    line = spell(entry)
+    assert is_upkeep(line)
+    assert read_entry(line[:-1]) == read_entry(write_line(to_record(entry))[:-1]) == entry
+    assert not is_upkeep(spell(Logged(new_transaction_id(), at, "commit", SAID, ())))

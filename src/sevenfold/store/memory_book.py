@@ -105,9 +105,8 @@ class MemoryBook:
 
     def changes(self) -> Iterator[LoggedChange]:
         """Every change there ever was."""
-        for found in self.log.read():
-            if isinstance(found.entry, Logged):
-                yield from found.entry.changes
+        for entry in self.log.read_transactions():
+            yield from entry.changes
 
     def keys_since(self, offset: int) -> set[str]:
         """Everything that a transaction after this one speaks of."""
@@ -126,9 +125,10 @@ class MemoryBook:
             self._written = self.state.end
 
     def start_anew(self) -> None:
-        """Somebody changed the history as a whole: read all of it."""
+        """We changed the history as a whole: read all of it, for the state on disk is of the one before."""
         self.log.forget()
-        self._head = b""
+        face = self.log.look()
+        self.state, self._head, self._written = MemoryState(), face.head if face else b"", 0
         self.refresh()
 
     def _load(self, face: LogFace) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -82,12 +82,15 @@ class MemoryFiles:
             self._folder.remove(key, durable=False)
         return NOWHERE
 
-    def sync(self, keys: Iterable[str]) -> None:
+    def sync(self, keys: Collection[str]) -> None:
         """Make files, and that some are gone, outlast a power cut."""
+        named = {key.rpartition("/")[0]: key for key in keys}
         for key in keys:
             told = mapped_errors(f"sync {self._folder.path}/{key}")
             with suppress(FileMissing, *_UNREADABLE), self._folder.opened(key, READ_FLAGS) as fd, told:
                 self._folder.disk.fsync(fd)
+        for key in named.values():
+            # Any name makes all of its folder durable.
             with suppress(FileMissing):
                 self._folder.settle(key)
 

@@ -120,14 +120,15 @@ class MemoryHistory:
 
     def last_done(self) -> TransactionId:
         """The last transaction that changed something and was not taken back."""
-        taken = {entry.of for entry in self._entries() if entry.kind == "revert"}
-        last = None
+        done: dict[TransactionId, None] = {}
         for entry in self._entries():
-            is_done = entry.kind not in (*NO_EFFECT, "revert", "adopt") and entry.id not in taken
-            last = entry.id if is_done else last
-        if last is None:
+            if entry.kind == "revert":
+                done.pop(TransactionId(entry.of), None)
+            elif entry.kind not in (*NO_EFFECT, "adopt"):
+                done[entry.id] = None
+        if not done:
             raise InputError("nothing has been changed that could be taken back")
-        return last
+        return next(reversed(done))
 
     def _undone(self, change: LoggedChange, id_: str) -> LoggedChange:
         earlier: Past | None = None
@@ -158,9 +159,7 @@ class MemoryHistory:
             return ""  # erased: the diff shows what is left
 
     def _entries(self) -> Iterator[Logged]:
-        for found in self._book.log.read():
-            if isinstance(found.entry, Logged):
-                yield found.entry
+        yield from self._book.log.read_transactions()
 
 
 def _speaks_of(entry: Logged, key: str) -> bool:

@@ -8,7 +8,7 @@ these lines. The files in the memory folder are put there afterwards, and can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from sevenfold.core.errors import FileDamaged, FileMissing, StoreError, WireErro
 from sevenfold.core.events import Emit, LineQuarantined
 from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_records import LogEntry, Logged, read_entry, to_record
+from sevenfold.store.memory_records import LogEntry, Logged, is_upkeep, read_entry, to_record
 from sevenfold.store.transcript import Place, Transcript
 
 LOG = "log"
@@ -78,18 +78,28 @@ class MemoryLog:
 
     def read(self, start: int = 0) -> Iterator[Found]:
         """Every line from `start` on that is closed; what cannot be read is told and passed over."""
+        return self._read(lambda _: False, start)
+
+    def _read(self, skips: Callable[[bytes], bool], start: int = 0) -> Iterator[Found]:
         fd = self._folder.open_file(FILE, READ_FLAGS)
         try:
             rest = b""
             while chunk := self._read_chunk(fd, start + len(rest)):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
-                    yield Found(self._parsed(line, start), Place(start, len(line) + 1))
+                    if not skips(line):
+                        yield Found(self._parsed(line, start), Place(start, len(line) + 1))
                     start += len(line) + 1
         finally:
             # Nothing was written through it; and whoever looked far enough is gone when it is closed.
             with suppress(OSError):
                 self._folder.disk.close(fd)
+
+    def read_transactions(self) -> Iterator[Logged]:
+        """Every transaction, the oldest first; what was put in place since is passed over unread."""
+        for found in self._read(is_upkeep):
+            if isinstance(found.entry, Logged):
+                yield found.entry
 
     def read_lines(self) -> Iterator[bytes]:
         """Every closed line as it stands, with its end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
@@ -16,13 +16,13 @@ from sevenfold.store.memory_book import HISTORY, MemoryBook
 from sevenfold.store.memory_changes import WAITS, Purged
 from sevenfold.store.memory_history import MemoryHistory
 from sevenfold.store.memory_records import (
-    UPKEEP,
     Logged,
     LoggedChange,
     Placement,
     Upkeep,
     begin_log,
     hash_text,
+    is_upkeep,
     new_transaction_id,
     spell,
 )
@@ -31,10 +31,9 @@ from sevenfold.store.mutex import mutex
 ERASED = LoggedChange("", None, None)
 """In place of a change that is gone: it counts, so that the order of all others stays."""
 
-Sync: TypeAlias = Callable[[Iterable[str]], None]
+Sync: TypeAlias = Callable[[Collection[str]], None]
 
 _INDEX = write_json(INDEX)
-_UPKEEP = b'","k":"' + UPKEEP.encode() + b'",'
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def forget_upkeep(book: MemoryBook, now: datetime) -> None:
     """Drop what the history tells of files that were put in place before: their names are in it."""
     with mutex(book.folder, HISTORY):
         book.refresh()
-        lines = [line for line in book.log.read_lines() if not _is_upkeep(line)]
+        lines = [line for line in book.log.read_lines() if not is_upkeep(line)]
         book.log.replace([spell(begin_log(now)), *lines, *_upkeep(book, now, book.state.placed)])
         book.start_anew()
 
@@ -113,13 +112,9 @@ def _upkeep(book: MemoryBook, now: datetime, placed: Mapping[str, Placement]) ->
     yield from (spell(Upkeep(0, now, {}, "", sha256)) for sha256 in sorted(book.state.intended))
 
 
-def _is_upkeep(line: bytes) -> bool:
-    return line.find(_UPKEEP, 0, 40) >= 0
-
-
 def _without(book: MemoryBook, source: Source, erased: _Erased) -> Iterator[bytes]:
     for line in book.log.read_lines():
-        if _is_upkeep(line):
+        if is_upkeep(line):
             continue
         entry = book.log.parse(line) if source.mark in line else None
         if not isinstance(entry, Logged) or not _concerns(entry, source):

@@ -13,11 +13,12 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.provenance import SAID_BY, TAINTS, WHO, Origin, SaidBy, Taint, Who
 from sevenfold.store.memory_changes import KINDS, Change, Kind, Transaction, TransactionId
-from sevenfold.store.record_lines import is_whole, write_line
+from sevenfold.store.record_lines import frame_line, is_whole, write_line
 from sevenfold.store.records import Record, RecordId, UnknownRecord, new_id
 
 TRANSACTION = "memory"
 UPKEEP = "upkeep"
+_UPKEEP_MARK = b'","k":"' + UPKEEP.encode() + b'",'
 
 _LATEST_NS = 253_402_300_799 * 10**9
 """The end of the year 9999: some file systems keep times that Python cannot say."""
@@ -135,18 +136,21 @@ def hash_text(text: str) -> str:
 def to_record(entry: LogEntry) -> Record:
     if isinstance(entry, Logged):
         return Record(UnknownRecord(TRANSACTION, _write_logged(entry)), entry.at, RecordId(entry.id))
-    fields = {
-        "upto": entry.upto,
-        "files": {key: write_placement(item) for key, item in entry.files.items()},
-        "boot": entry.boot,
-    }
-    fields |= {"intends": entry.intends} if entry.intends else {}
-    return Record(UnknownRecord(UPKEEP, freeze_object(fields)), entry.at)
+    return Record(UnknownRecord(UPKEEP, freeze_object(_write_upkeep(entry))), entry.at)
 
 
 def spell(entry: LogEntry) -> bytes:
     """A line of the history."""
-    return write_line(to_record(entry))
+    if isinstance(entry, Logged):
+        return write_line(to_record(entry))
+    # As it is: it names every file of the folder, and nothing in it is anybody's text.
+    wire = {"k": UPKEEP, "id": new_id(), "at": entry.at.isoformat(), "v": _write_upkeep(entry)}
+    return frame_line(UPKEEP, json.dumps(wire, separators=(",", ":")).encode())
+
+
+def is_upkeep(line: bytes) -> bool:
+    """Whether a line is about files that were put in place, told without reading it."""
+    return line.find(_UPKEEP_MARK, 0, 40) >= 0
 
 
 def read_entry(line: bytes) -> LogEntry | None:
@@ -203,6 +207,15 @@ def read_origin(wire: object) -> Origin:
         frozenset(TAINTS[TAINTS.index(cast("Taint", item))] for item in _texts(fields.get("taint", ()))),
         fields.get("accepted") is True,
     )
+
+
+def _write_upkeep(entry: Upkeep) -> _Wire:
+    fields: _Wire = {
+        "upto": entry.upto,
+        "files": {key: write_placement(item) for key, item in entry.files.items()},
+        "boot": entry.boot,
+    }
+    return fields | ({"intends": entry.intends} if entry.intends else {})
 
 
 def _write_logged(entry: Logged) -> JsonObject:

@@ -179,7 +179,8 @@ class MemoryUpkeep:
             placed, boot, now = dict(self._placed), boot_id(), self._clock.now()
             self._book.record(lambda _: [Upkeep(upto, now, placed, boot)])
             self._placed.clear()
-            self._book.write_checkpoint()
+            if not is_durable:  # else the history is about to be put together anew
+                self._book.write_checkpoint()
         except SevenfoldError as error:
             self._emit(MemoryLagged(str(error)))
 

@@ -61,8 +61,13 @@ def write_line(record: Record) -> bytes:
             f"a {kind} record {nesting(value)} levels deep could not be read back; flatten it or make it text"
         )
     wire = {"k": kind, "id": record.id, "at": record.at.isoformat(), "v": value}
+    return frame_line(kind, write_json(freeze(wire)))
+
+
+def frame_line(kind: str, wire: bytes) -> bytes:
+    """A JSON object as a line with its checksum; `InputError` when it is too long to be read back."""
     # An object inside may look like a line of its own, and would be taken for one if the rest were torn off.
-    rest = write_json(freeze(wire))[1:].replace(HEAD, INNER)
+    rest = wire[1:].replace(HEAD, INNER)
     if len(rest) > MAX_LINE_BYTES:
         raise InputError(
             f"a {kind} record of {len(rest):,} bytes is over the limit of {MAX_LINE_BYTES:,}; "
