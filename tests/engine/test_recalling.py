@@ -13,7 +13,7 @@ import pytest
 from sevenfold.blocking import Session
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull
-from sevenfold.core.events import MemoryRecalled, RecallSkipped
+from sevenfold.core.events import MemoryRecalled, RecallSkipped, ResultsCleared
 from sevenfold.core.memories import write_memory
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.provenance import Origin
@@ -289,3 +289,47 @@ def test_the_index_is_context_and_only_its_new_lines_are_appended(opened: Open, 
     assert second[: len(first)] == first
     assert "(deploys.md)" in text_of(second[-1])
     assert "(retries.md)" not in text_of(second[-1])
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("policy", ["fixed", "balanced"])
+def test_near_the_end_of_the_window_old_memories_go_and_can_be_recalled_again(
+    tmp_path: Path, listener: Listener, clock: ManualClock, policy: str
+) -> None:
+    settings = {
+        "models": {FRAME.model: {"window_tokens": 120_000}},
+        "microcompact": {"policy": policy, "rounds_ahead_5m": 1},
+        "recall": PATIENT,
+        "compact": {"auto_compact_enabled": False},
+    }
+
+    def open_one(name: str | None = None) -> Session:
+        environ = {"HOME": str(tmp_path / "home")}
+        return Session.open(
+            FRAME,
+            project=tmp_path,
+            session=name,
+            settings=settings,
+            environ=environ,
+            emit=listener,
+            clock=clock,
+        )
+
+    with open_one() as session:
+        assert keys(ask(session)) == ["retries.md"]
+        number = 0
+        while "ResultsCleared" not in listener.names():
+            number += 1
+            session.record(call(number, "Read", tokens=number * 9_000, file_path=f"/src/{number}.py"))
+            session.history.append(result(number, "word " * 9_000))
+            session.prepare()
+        sent = tuple(session.prepare().request.messages)
+        assert keys(sent) == []
+        assert "Memories recalled here were cleared: retries.md." in text_of(sent[1])
+        name = session.id
+    (cleared,) = (event for event in listener.events if isinstance(event, ResultsCleared))
+    assert (cleared.by, cleared.memories) == ("pressure", 1)
+    with open_one(name) as again:
+        assert tuple(again.prepare().request.messages) == sent
+        again.record(reply(Message("assistant", "on"), 99))
+        assert keys(ask(again)) == ["retries.md"]

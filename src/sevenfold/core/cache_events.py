@@ -103,4 +103,6 @@ class ResultsCleared:
     """Who cleared them and how: `provider`, `cache edits`, or the policy by which we did."""
     results: int
     tokens: int
-    """Estimated, or as the provider says; 0 where nobody knows."""
+    """Of the results: estimated, or as the provider says; 0 where nobody knows."""
+    memories: int = 0
+    """Texts of recalled memories that went with them."""

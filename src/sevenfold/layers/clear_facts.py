@@ -43,7 +43,8 @@ class MicrocompactSettings:
     """After an hour's pause the last few results are the way back into the work."""
 
     by_pressure: bool = switch(True)
-    """On: near the end of the window clearing is cheaper than a summary."""
+    """On: near the end of the window clearing is cheaper than a summary. Texts of memories that were recalled
+    earlier go too."""
 
     pressure_tokens: int = amount(40_000, at_least=1)
     """Of clearable results: with fewer there is little to win."""

@@ -15,6 +15,7 @@ from sevenfold.layers.shelf import Shelf, Standing
 from sevenfold.layers.stakes import CachePrices, Stakes, cache_prices
 
 __all__ = [
+    "PRESSURE",
     "CachePrices",
     "Clearing",
     "CutFacts",
@@ -27,6 +28,9 @@ __all__ = [
     "choose_by_time",
     "choose_clearing",
 ]
+
+PRESSURE = "pressure"
+"""What a clearing near the end of the window is by."""
 
 
 def choose_clearing(
@@ -69,7 +73,7 @@ def choose_by_pressure(facts: CutFacts, shelf: Shelf, settings: MicrocompactSett
     if not stale or saved < settings.pressure_saves_tokens:
         return None
     why = f"{facts.view_tokens:,} tokens are over the warning at {facts.warning_tokens:,}"
-    return _clearing("pressure", why, stale, facts)
+    return _clearing(PRESSURE, why, stale, facts)
 
 
 def _worthwhile(stale: Sequence[Standing]) -> list[Standing]:

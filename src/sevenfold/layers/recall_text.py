@@ -65,6 +65,14 @@ def find_surfaced(messages: Iterable[Message]) -> tuple[Surfaced, ...]:
     return tuple(Surfaced(fence.label, len(fence.text.encode("utf-8", "replace"))) for fence in fences)
 
 
+def render_cleared(memories: Iterable[Surfaced]) -> str:
+    """What stands in for a text of recalled memories that gave way."""
+    keys = ", ".join(one.key for one in memories)
+    return render_reminder(
+        f"[Memories recalled here were cleared: {keys}. They are kept, and can be recalled.]"
+    )
+
+
 def describe_age(age: timedelta) -> str:
     """In words, as a person would say it."""
     days = age.days

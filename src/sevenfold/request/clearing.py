@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sevenfold.core.events import ClearingRefused, ResultsCleared
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.requests import Reply
+from sevenfold.layers.microcompact import PRESSURE, CutFacts
 from sevenfold.layers.microcompact import Clearing as Chosen
-from sevenfold.layers.microcompact import CutFacts
 from sevenfold.layers.server_edits import is_used
 from sevenfold.layers.shelf import BARE_MARKER, render_marker
+from sevenfold.request.old_memories import clear_oldest, find_old
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.store.offload import durably
 
@@ -65,8 +66,15 @@ class Clearing:
         if not markers:
             return
         stake = path.local.stake(chosen, markers)
-        path.clear(markers, chosen.reason, stake)
-        path.around.emit(ResultsCleared(chosen.by, len(markers), stake.saved_tokens))
+        memories = self._clear_memories(markers) if chosen.by == PRESSURE else ()
+        path.clear(markers, chosen.reason, stake, memories)
+        path.around.emit(ResultsCleared(chosen.by, len(markers), stake.saved_tokens, len(memories)))
+
+    def _clear_memories(self, markers: Iterable[ToolUseId]) -> tuple[int, ...]:
+        """Those that were recalled before the last result that goes."""
+        places = (self.path.shown.place(use) for use in markers)
+        last = max(place for place in places if place is not None)
+        return clear_oldest(self.path, len(find_old(self.path, last)))
 
     def _facts(self) -> CutFacts:
         path = self.path

@@ -48,8 +48,9 @@ from sevenfold.store.records import (
 )
 from sevenfold.store.spill import Spills
 
-CLEARED, SAVED, REWRITTEN = "cleared", "saved", "rewritten"
-"""Of a cut's detail: results that gave way to markers, what that saves, and what it had to write again."""
+CLEARED, SAVED, REWRITTEN, MEMORIES = "cleared", "saved", "rewritten", "memories"
+"""Of a cut's detail: results that gave way to markers, what that saves, what it had to write again, and how
+many recalled memories went with them."""
 DEPTH, DELETED = "depth", "deleted"
 """Of a cut's detail: how many of the oldest results the provider clears, and which its cache left out."""
 
@@ -170,24 +171,30 @@ class RequestPath:
         """How long the provider's cache holds what a request marked."""
         return self.around.settings.cache.lifetime
 
-    def clear(self, markers: dict[ToolUseId, str], reason: str, stake: Stake) -> None:
-        """Old results give way to their markers, everywhere from now on."""
-        places = self.swap_in(markers, stake)
+    def clear(
+        self, markers: dict[ToolUseId, str], reason: str, stake: Stake, memories: Sequence[int] = ()
+    ) -> None:
+        """Old results give way to their markers, everywhere from now on, as memories at these places did."""
+        places = sorted([*memories, *self.swap_in(markers, stake)])
         if places:
             detail = {CLEARED: markers, SAVED: stake.saved_tokens, REWRITTEN: stake.rewrite_tokens}
-            self.register(Cut(2, reason, places[0], freeze_object(detail)))
+            own = {MEMORIES: len(memories)} if memories else {}
+            self.register(Cut(2, reason, places[0], freeze_object({**detail, **own})))
 
     def swap_in(self, markers: dict[ToolUseId, str], stake: Stake) -> list[int]:
         """The same without a word of it, as when a session is taken up again; which messages changed."""
         self.cleared.update(markers)
         places = sorted({place for use in markers if (place := self.shown.place(use)) is not None})
         for place in places:
-            before = self.shown.items[place]
-            message = with_results(before.message, markers)
-            self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
+            self.reword(place, with_results(self.shown.items[place].message, markers))
         self.local.cut(stake, markers)
-        self._view = None
         return places
+
+    def reword(self, place: int, message: Message) -> None:
+        """Another wording of a message of the view; whoever changes it announces that."""
+        before = self.shown.items[place]
+        self.shown.swap(place, message, self.tally.swap(before.message, message, before.origin))
+        self._view = None
 
     def clear_deeper(self, step: Deeper) -> None:
         """The provider clears more of the oldest results from now on; ours stay as they are."""

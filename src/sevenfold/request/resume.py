@@ -13,7 +13,17 @@ from sevenfold.core.tokens import Origin
 from sevenfold.core.usage import Usage, read_billed
 from sevenfold.request.adapting import without_thought
 from sevenfold.request.local_clearing import Stake
-from sevenfold.request.pipeline import CLEARED, DELETED, DEPTH, FORGOTTEN, REWRITTEN, SAVED, RequestPath
+from sevenfold.request.old_memories import clear_oldest
+from sevenfold.request.pipeline import (
+    CLEARED,
+    DELETED,
+    DEPTH,
+    FORGOTTEN,
+    MEMORIES,
+    REWRITTEN,
+    SAVED,
+    RequestPath,
+)
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -165,6 +175,7 @@ def _count(value: Json) -> int:
 
 def _take_ground(path: RequestPath, cut: CutRecord) -> None:
     path.rounds += _count(cut.detail.get(ROUNDS))
+    clear_oldest(path, _count(cut.detail.get(MEMORIES)))
     depth = cut.detail.get(DEPTH)
     if isinstance(depth, int):
         path.tally.discount(path.server.go_to(depth))
