@@ -1,0 +1,27 @@
+"""Memories that were recalled earlier leave a view that is nearly full, with the results beside them (C3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sevenfold.core.messages import Text
+from sevenfold.layers.recall_text import find_surfaced, render_cleared
+from sevenfold.request.pipeline import RequestPath
+
+
+def find_old(path: RequestPath, before: int) -> tuple[int, ...]:
+    """Where recalled memories stand in the view before this message."""
+    items = path.shown.items[:before]
+    return tuple(
+        place for place, item in enumerate(items) if item.origin == "memory" and find_surfaced([item.message])
+    )
+
+
+def clear_oldest(path: RequestPath, count: int) -> tuple[int, ...]:
+    """So many of the oldest give way to a marker; where they stood. They can be recalled again."""
+    places = find_old(path, len(path.shown))[:count]
+    for place in places:
+        message = path.shown.items[place].message
+        told = Text(render_cleared(find_surfaced([message])))
+        path.reword(place, replace(message, content=(told,)))
+    return places
