@@ -60,7 +60,7 @@ class Office:
 
     def laptop(self, name: str, *, settings: SyncSettings | None = None, url: str = "") -> Laptop:
         root = self.place / name / "app"
-        root.mkdir(parents=True)
+        root.mkdir(parents=True, exist_ok=True)
         events: list[Event] = []
         project = self.exits.enter_context(Project.open(root, home=self.place / name / "home"))
         memory = self.exits.enter_context(MemoryDir(project, emit=events.append))

@@ -21,6 +21,7 @@ from tests.torture.dreams import run_dreams
 from tests.torture.faults import run_faults
 from tests.torture.files import run_files
 from tests.torture.kills import run_kills
+from tests.torture.lines import run_lines
 from tests.torture.memory import run_memory
 from tests.torture.paths import run_paths
 from tests.torture.post import run_mail
@@ -48,6 +49,7 @@ RIGS: Mapping[str, Rig] = {
     "server-keys": run_server_keys,
     "server-api": run_server_api,
     "sync": run_sync,
+    "sync-line": run_lines,
     "canaries": run_canaries,
 }
 WHAT = """\
@@ -68,6 +70,7 @@ rigs:
   files    hostile paths for every file tool under every permission, and links swapped in between
   shell    hostile command lines under every permission, with canaries, doors and a victim around
   sync     team memory on a seeded scheduler: up to five devices, lost, doubled and late requests, power cuts
+  sync-line    the same with real folders, HTTP and databases, over a line that loses, cuts, doubles, delays
   canaries made-up secrets in a team's folder: none leaves the device
   server-keys  hostile keys against the team server, put and committed
   server-api   Schemathesis over the team server's whole API
