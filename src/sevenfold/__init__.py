@@ -9,14 +9,16 @@ from sevenfold.core.version import __version__
 if TYPE_CHECKING:
     from sevenfold.engine import Session
     from sevenfold.integrations.anthropic_sdk import attach
+    from sevenfold.request.finding import recall
     from sevenfold.store.memory_dir import MemoryDir
 
-__all__ = ["MemoryDir", "Session", "__version__", "attach"]
+__all__ = ["MemoryDir", "Session", "__version__", "attach", "recall"]
 
 _FOUND_IN = {
     "MemoryDir": "sevenfold.store.memory_dir",
     "Session": "sevenfold.engine",
     "attach": "sevenfold.integrations.anthropic_sdk",
+    "recall": "sevenfold.request.finding",
 }
 """What `from sevenfold import …` offers. Loaded when it is asked for: importing the package stays light."""
 

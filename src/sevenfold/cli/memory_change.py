@@ -16,12 +16,13 @@ from sevenfold.cli.figures import spell_count
 from sevenfold.cli.memory_desk import Desk, by_hand
 from sevenfold.cli.piped import read_piped
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
-from sevenfold.core.memories import change_field, read_memory, write_memory
+from sevenfold.core.memories import read_memory
 from sevenfold.core.memory_secrets import refuse_secrets
-from sevenfold.layers.rules import ACKNOWLEDGE, read_conditions
+from sevenfold.layers.rules import read_conditions
 from sevenfold.store.memory_changes import Remove, Write
 from sevenfold.store.memory_import import read_folder, write_folder
 from sevenfold.store.memory_place import claude_memory
+from sevenfold.store.memory_writing import write_new
 from sevenfold.store.settings_files import find_user_home
 
 _TEMPLATE = "\n<!-- Write the memory here: what, why, and how to apply it. This line goes. -->\n"
@@ -33,20 +34,19 @@ def add(options: Namespace, desk: Desk) -> int:
     key = f"{name}.md"
     if desk.memory.find(key) is not None:
         raise InputError(f"{name!r} is remembered already; `sevenfold memory edit {name}` changes it")
-    applies_to = cast("list[str]", options.applies_to)
-    refused = read_conditions(applies_to).refused
-    if refused:
-        raise InputError(f"{refused[0].text!r} is no condition: {refused[0].reason}")
-    text, given = cast("str | None", options.text), cast("str", options.description)
+    text = cast("str | None", options.text)
     body = text if text is not None else _typed(desk)
     if not body.strip():
         raise InputError("there is nothing to remember; give a text with -m, or pipe one in")
-    description = given or body.strip().splitlines()[0].lstrip("# ")
-    written = write_memory(name, description, cast("str", options.type), body, applies_to=applies_to)
-    if options.gate:
-        written = change_field(written, "gate", ACKNOWLEDGE)
-    refuse_secrets(written)
-    done = desk.memory.commit([Write(key, written, None)], by_hand("added by hand"))
+    written = write_new(
+        name,
+        body,
+        description=cast("str", options.description),
+        kind=cast("str", options.type),
+        applies_to=cast("list[str]", options.applies_to),
+        is_gate=cast("bool", options.gate),
+    )
+    done = desk.memory.commit([written], by_hand("added by hand"))
     return desk.report(done, f"remembered as {key}")
 
 

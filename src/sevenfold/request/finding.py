@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from sevenfold.core.clock import Clock
-from sevenfold.core.events import Emit, VectorsUnused
+from sevenfold.core.clock import Clock, SystemClock
+from sevenfold.core.events import Emit, VectorsUnused, ignore
 from sevenfold.core.memory_uses import NO_USES, Use
-from sevenfold.layers.recall import Candidate
+from sevenfold.layers.recall import Candidate, RecallFacts, RecallSettings, choose_recalled
 from sevenfold.layers.recall_side import Listed
 from sevenfold.layers.recall_text import Recalled
 from sevenfold.run.verify import Verifier, describe_broken
@@ -21,7 +23,9 @@ from sevenfold.store.memory_changes import Stored
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.memory_marks import MarkBook
 from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project
+from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
 CHECKING = timedelta(milliseconds=100)
 """For all memories of one prompt. What time did not suffice for falls back on the last check's mark."""
@@ -137,3 +141,28 @@ class Finder:
             warmth,
             found.overlap.words,
         )
+
+
+def recall(
+    memory: MemoryDir,
+    prompt: str,
+    *,
+    limit: int | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit = ignore,
+) -> tuple[Recalled, ...]:
+    """The memories that an agent with this prompt would be reminded of, checked against the project.
+
+    By meaning too where that was set up, for which the vectors of all that is new are computed first.
+    """
+    known, root = os.environ if environ is None else environ, memory.project.root
+    sections = (PlaceSettings, RecallSettings)
+    settings = read_settings(sections, root=find_checkout(root), environ=known, is_part=True, emit=emit)
+    rules, home = settings.of(RecallSettings), settings.of(PlaceSettings).home_folder(find_user_home(known))
+    most = rules.max_files if limit is None else limit
+    with closing(Finder(Library(memory.project, memory, home, root), SystemClock(), emit)) as finder:
+        if rules.vectors and finder.load_encoder():
+            while finder.embed():
+                pass
+        found = finder.find(prompt, most)
+        return finder.take(choose_recalled(found, RecallFacts(), replace(rules, max_files=most)))

@@ -49,6 +49,7 @@ from sevenfold.store.memory_records import Logged, LoggedChange, hash_text, new_
 from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.memory_state import MemoryState, Version
 from sevenfold.store.memory_upkeep import MemoryUpkeep
+from sevenfold.store.memory_writing import key_of, write_new
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
@@ -82,7 +83,7 @@ class MemoryDir:
         self._clock, self._emit = clock or SystemClock(), emit
         self._thread = threading.RLock()
         with ExitStack() as exits:
-            self.path, self._control = project.memory.path, project.control
+            self.project, self.path, self._control = project, project.memory.path, project.control
             control = exits.enter_context(project.control.subfolder(FOLDER))
             self._book = MemoryBook(control, emit)
             exits.callback(self._book.close)
@@ -166,6 +167,25 @@ class MemoryDir:
         with self._fresh() as state:
             return int(state.last or "0", 16)
 
+    def add(
+        self,
+        name: str,
+        text: str,
+        *,
+        description: str = "",
+        kind: str = "project",
+        applies_to: Sequence[str] = (),
+        why: str = "",
+    ) -> Transaction:
+        """A new memory in a person's own words. `MemoryConflict` where there is one of that name."""
+        write = write_new(name, text, description=description, kind=kind, applies_to=applies_to)
+        return self.commit([write], _by_person(why or "added by hand"))
+
+    def remove(self, name: str, *, why: str = "") -> Transaction:
+        """A person wants it forgotten. `undo` brings it back; only `purge` leaves nothing of it."""
+        stored = self.read(key_of(name))
+        return self.commit([Remove(stored.memory.key, stored.sha256)], _by_person(why or "removed by hand"))
+
     def commit(self, changes: Sequence[Write | Remove], origin: Origin) -> Transaction:
         """Do all of it or nothing; durable on return.
 
@@ -207,7 +227,7 @@ class MemoryDir:
         with self._fresh():
             waiting = self._book.waiting(id_)
             agreed = [self._agreed(waiting, item) for item in waiting.changes]
-        person = Origin("user", why or f"accepted: {waiting.reason}", said_by="user", is_accepted=True)
+        person = _by_person(why or f"accepted: {waiting.reason}")
         return self._change("accept", agreed, person, of=waiting.id)
 
     def reject(self, id_: str, why: str = "") -> Transaction:
@@ -221,7 +241,7 @@ class MemoryDir:
 
     def trust(self, key: str, why: str = "") -> Transaction:
         """A person vouches for a memory as it is, whatever hands it went through."""
-        person = Origin("user", why or "vouched for", said_by="user", is_accepted=True)
+        person = _by_person(why or "vouched for")
 
         def plan(state: MemoryState) -> list[Logged]:
             version = state.versions.get(key)
@@ -375,6 +395,10 @@ class MemoryDir:
         settles: tuple[str, ...] = (),
     ) -> Logged:
         return Logged(new_transaction_id(), self._clock.now(), kind, origin, changes, of, reason, settles)
+
+
+def _by_person(why: str) -> Origin:
+    return Origin("user", why, said_by="user", is_accepted=True)
 
 
 def _waiting(entry: Logged) -> Waiting:
