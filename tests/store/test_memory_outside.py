@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from sevenfold.core.errors import MemoryConflict
-from sevenfold.core.events import MemoryEdited, MemoryRefused
+from sevenfold.core.errors import DiskFull, MemoryConflict
+from sevenfold.core.events import MemoryEdited, MemoryLagged, MemoryRefused
 from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import Origin
+from sevenfold.store.disk import SYSTEM_DISK
 from sevenfold.store.memory_changes import ANYTHING, Write
+from tests.store.disks import QuickDisk
 from tests.store.memories import SAID, WEB, Ground, files, index, put, text_about
 
 AGENT = Origin("agent", "edited", said_by="model")
@@ -233,3 +236,28 @@ def test_a_purge_takes_the_line_out_of_an_index_that_waits_too(ground: Ground, f
         assert "Mine." in index(memory)
         memory.accept(waiting.id)
         assert "Mine." in index(memory)
+
+
+class FullDisk(QuickDisk):
+    """Takes no byte more."""
+
+    def write(self, fd: int, data: memoryview) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_on_a_full_disk_what_is_remembered_can_be_read_and_an_edit_is_noticed_later(
+    ground: Ground, folder: Path
+) -> None:
+    (folder / "a.md").write_text("edited")
+    (folder / "b.md").unlink()
+    ground.disk = FullDisk()
+    with ground.opened() as memory:
+        assert memory.keys() == ("a.md", "b.md")
+        assert memory.read("a.md").memory.text != "edited"
+        assert "b.md" in memory.index_text().text
+        with pytest.raises(DiskFull):
+            put(memory, "c.md")
+    assert ground.of(MemoryLagged)
+    ground.disk = SYSTEM_DISK
+    with ground.opened() as memory:
+        assert len(memory.waiting()) == 2

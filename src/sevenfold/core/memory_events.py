@@ -15,8 +15,8 @@ class IndexCut:
 
 @dataclass(frozen=True, slots=True)
 class MemoryLagged:
-    """A change is recorded and in use, and files of the memory folder could not be brought up to date with
-    it; the next change tries again."""
+    """Files of the memory folder could not be brought up to date with its history, or edits of them not be
+    noticed. What is recorded is in use; the next change, and the next who opens the folder, try again."""
 
     reason: str
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import DiskFault, LockBusy, SevenfoldError
+from sevenfold.core.errors import AccessDenied, DiskFault, DiskFull, LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, MemoryEdited, MemoryLagged, MemoryRecovered
 from sevenfold.core.memories import INDEX
 from sevenfold.core.provenance import Origin
@@ -76,8 +76,15 @@ class MemoryUpkeep:
     def notice(self, *, check: bool = False) -> None:
         """Look at every file. Those that others changed wait for a person; those of the dead are put there.
 
-        With `check` each is read, also where it looks the same as before.
+        With `check` each is read, also where it looks the same as before. Where nothing can be written, that
+        is told, and what is remembered can be read from the history all the same.
         """
+        try:
+            self._notice(check=check)
+        except (DiskFull, DiskFault, AccessDenied) as error:
+            self._emit(MemoryLagged(str(error)))
+
+    def _notice(self, *, check: bool) -> None:
         with self._alone():
             state = self._book.state
             behind = len(state.stale)
