@@ -48,7 +48,7 @@ def test_limits_stand_in_the_page_as_they_are() -> None:
         f"in all processes together | {limits.org_rate} a second",
         f"without a good token | {limits.stranger_rate} a second",
         f"at once | {limits.at_once};",
-        f"wait for the database | {limits.waiting:,} |",
+        f"wait for their turn | {limits.org_waiting:,} of an organisation, {limits.waiting:,} in all |",
         f"| tombstones | {limits.tombstone_days} days",
         f"| {limits.replay_days} days | a conflict",
     ):

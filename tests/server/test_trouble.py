@@ -180,6 +180,32 @@ def test_beyond_what_can_wait_a_request_is_sent_away_at_once(database: Database)
         assert (got.status_code, got.headers["retry-after"]) == (503, "2")
 
 
+def test_one_organisation_cannot_take_all_places_of_those_who_wait(database: Database) -> None:
+    desk = Desk(database, Limits(at_once=2, org_waiting=5, waiting=100), ManualClock())
+
+    async def crowd() -> tuple[int, int]:
+        ending, begun = asyncio.Event(), list[str]()
+
+        async def ask(line: str) -> None:
+            async with desk.turn(line):
+                begun.append(line)
+                await ending.wait()
+
+        asked = [asyncio.create_task(ask("noisy")) for _ in range(50)]
+        asked += [asyncio.create_task(ask(f"quiet {number}")) for number in range(10)]
+        for _ in asked:  # each gets as far as it can
+            await asyncio.sleep(0)
+        running = list(begun)
+        ending.set()
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        refused = [one for one in ended if isinstance(one, Refusal)]
+        assert {one.status for one in refused} == {503}
+        assert sorted(set(running)) == ["noisy", *(f"quiet {number}" for number in range(10))]
+        return running.count("noisy"), len(refused)
+
+    assert asyncio.run(crowd()) == (2, 45)
+
+
 def ask_at_once(live: Live, team: Team, count: int) -> list[int]:
     def put(number: int) -> int:
         entries = {"entries": {f"k{number}.md": "x"}}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from asyncio import Semaphore, wrap_future
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Future
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias, TypeVar
@@ -57,7 +58,7 @@ class Desk:
     def __init__(self, database: Database, limits: Limits, clock: Clock, forge: Forge | None = None) -> None:
         self.limits, self.clock, self.forge = limits, clock, forge
         self._database = database
-        self._turns: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, _Turns] = WeakValueDictionary()
         self._scanners = Scanners()
         self._waiting = 0
         self._key = database.write(None, read_fingerprint_key).result()
@@ -68,21 +69,43 @@ class Desk:
 
     @property
     def waiting(self) -> int:
-        """Transactions under way or in line."""
+        """Requests under way or in line."""
         return self._waiting
 
     async def read(self, who: Asker, work: Callable[[Tx], T]) -> T:
-        org, checked = _org_of(who), self._checked(who, work)
-        return await self._take_turn(org or "", lambda: self._database.read(org, checked))
+        return await _result(self._database.read(_org_of(who), self._checked(who, work)))
 
-    async def look(self, who: Asker, work: Callable[[Tx], T], *, turn: str | None = None) -> T:
-        """Read some rows by their keys. `turn`: in whose line to wait, if not the organisation's own."""
-        org, checked = _org_of(who), self._checked(who, work)
-        return await self._take_turn(turn or org or "", lambda: self._database.read(org, checked, quick=True))
+    async def look(self, who: Asker, work: Callable[[Tx], T]) -> T:
+        """Read some rows by their keys."""
+        return await _result(self._database.read(_org_of(who), self._checked(who, work), quick=True))
 
     async def write(self, who: Asker, work: Callable[[Tx], T]) -> T:
-        org, checked = _org_of(who), self._checked(who, work)
-        return await self._take_turn(org or "", lambda: self._database.write(org, checked))
+        return await _result(self._database.write(_org_of(who), self._checked(who, work)))
+
+    @asynccontextmanager
+    async def turn(self, line: str) -> AsyncGenerator[None]:
+        """A place among the few requests of one line that are carried out at once. Each organisation has a
+        line, so that however many it sends, another's request meets only those few."""
+        turns = self._turns.get(line)
+        if turns is None:  # it is forgotten as soon as nobody waits for it
+            self._turns[line] = turns = _Turns(Semaphore(self.limits.at_once))
+        if self._waiting >= self.limits.waiting or turns.waiting >= self.limits.org_waiting:
+            raise Refusal(
+                503,
+                "not ready",
+                "too many requests wait for their turn",
+                "ask again after the seconds in Retry-After",
+                retry=True,
+                retry_after_seconds=2,
+            )
+        self._waiting += 1
+        turns.waiting += 1
+        try:
+            async with turns.free:
+                yield
+        finally:
+            self._waiting -= 1
+            turns.waiting -= 1
 
     async def check_secrets(self, who: Principal, texts: Mapping[str, str]) -> None:
         """`Refusal` 422 for what seems to hold a secret that nobody has allowed."""
@@ -109,31 +132,15 @@ class Desk:
 
         return check_and_work
 
-    def _turn(self, line: str) -> Semaphore:
-        """It is forgotten as soon as nobody waits for it."""
-        turn = self._turns.get(line)
-        if turn is None:
-            self._turns[line] = turn = Semaphore(self.limits.at_once)
-        return turn
 
-    async def _take_turn(self, line: str, start: Callable[[], Future[T]]) -> T:
-        """An organisation waits for its own turn, so that it cannot fill the line of all."""
-        if self._waiting >= self.limits.waiting:
-            raise Refusal(
-                503,
-                "not ready",
-                f"{self._waiting:,} requests wait for the database",
-                "ask again after the seconds in Retry-After",
-                retry=True,
-                retry_after_seconds=2,
-            )
-        self._waiting += 1
-        try:
-            async with self._turn(line):
-                future = start()
-                return future.result() if future.done() else await wrap_future(future)
-        finally:
-            self._waiting -= 1
+@dataclass(slots=True, weakref_slot=True)
+class _Turns:
+    free: Semaphore
+    waiting: int = 0
+
+
+async def _result(future: Future[T]) -> T:
+    return future.result() if future.done() else await wrap_future(future)
 
 
 def _org_of(who: Asker) -> OrgId | None:

@@ -187,13 +187,14 @@ class Front:
             body,
             seen.bytes_in,
         )
-        try:
-            return await PERFORM[operation.name](self._desk, call)
-        except RightsMoved:
-            if verb is None:
-                raise
-            seen.principal = await self.gate.admit_again(authorization, address, verb)
-            return await PERFORM[operation.name](self._desk, replace(call, principal=seen.principal))
+        async with self._desk.turn(seen.principal.org if seen.principal else ""):
+            try:
+                return await PERFORM[operation.name](self._desk, call)
+            except RightsMoved:
+                if verb is None:
+                    raise
+                seen.principal = await self.gate.admit_again(authorization, address, verb)
+                return await PERFORM[operation.name](self._desk, replace(call, principal=seen.principal))
 
     async def _read_body(self, operation: Operation, request: Request) -> bytes:
         from starlette.requests import ClientDisconnect

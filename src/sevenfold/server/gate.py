@@ -33,13 +33,8 @@ class Gate:
     async def admit(self, authorization: str, address: str, verb: Verb) -> Principal:
         """Whoever asks, if it is allowed and when it is their turn; else `Refusal` 401, 403 or 429."""
         principal = await self._find(authorization, address)
-        now = self._desk.clock.uptime()
-        waits = [
-            _check_rate(self._tokens, principal.token, now, "this token"),
-            _check_rate(self._orgs, principal.org, now, "this organisation"),
-        ]
-        if any(waits):
-            await asyncio.sleep(max(waits).total_seconds())
+        await self._wait(self._tokens, principal.token, "this token")
+        await self._wait(self._orgs, principal.org, "this organisation")
         if not is_allowed(principal.role, principal.scopes, verb):  # as far as is known here
             return await self.admit_again(authorization, address, verb)
         return principal
@@ -52,12 +47,11 @@ class Gate:
         return principal
 
     def admit_stranger(self, address: str) -> None:
-        now = self._desk.clock.uptime()
-        _check_rate(self._strangers, address, now, "your address without a token")
+        self._check(self._strangers, address, "your address without a token")
 
     def check_seldom(self, who: str) -> None:
         """Before a device's code is made or tried: who guesses codes, or uses them up, asks often."""
-        _check_rate(self._seldom, who, self._desk.clock.uptime(), "this kind")
+        self._check(self._seldom, who, "this kind")
 
     def charge(self, principal: Principal, bytes_in: int, bytes_out: int) -> None:
         """What a request cost beside having been one; its organisation's next ones wait for it."""
@@ -85,6 +79,18 @@ class Gate:
     def _shared(self) -> Mapping[str, Buckets]:
         return {"token": self._tokens, "org": self._orgs}
 
+    def _check(self, buckets: Buckets, name: str, whose: str) -> None:
+        wait = buckets.take(name, self._desk.clock.uptime())
+        if wait:
+            raise _too_often(wait, whose)
+
+    async def _wait(self, buckets: Buckets, name: str, whose: str) -> None:
+        wait = buckets.take(name, self._desk.clock.uptime())
+        if wait:
+            await asyncio.sleep(min(wait, buckets.delay).total_seconds())
+        if wait > buckets.delay:
+            raise _too_often(wait - buckets.delay, whose)
+
     async def _find(self, authorization: str, address: str) -> Principal:
         text = _text_in(authorization)
         org = org_in_token(text)
@@ -108,9 +114,8 @@ class Gate:
         wait = self._strangers.look(address, self._desk.clock.uptime())
         if wait:
             raise _too_often(wait, "your address with tokens that are none")
-        principal = await self._desk.look(
-            org, lambda tx: find_principal(tx, org, hash_, now_ms), turn="sign in"
-        )
+        async with self._desk.turn("sign in"):
+            principal = await self._desk.look(org, lambda tx: find_principal(tx, org, hash_, now_ms))
         if principal is not None:
             self._known[hash_] = principal
             if len(self._known) > MOST_REMEMBERED:
@@ -122,14 +127,6 @@ def _text_in(authorization: str) -> str:
     """The token in a header; empty where there is none."""
     scheme, _, text = authorization.partition(" ")
     return text.strip() if scheme.lower() == "bearer" else ""
-
-
-def _check_rate(buckets: Buckets, name: str, now: timedelta, whose: str) -> timedelta:
-    """How long to wait; `Refusal` 429 where that is too long."""
-    wait = buckets.take(name, now)
-    if wait > buckets.delay:
-        raise _too_often(wait, whose)
-    return wait
 
 
 def _too_often(wait: timedelta, whose: str) -> Refusal:

@@ -29,8 +29,9 @@ class Limits:
     """Living and deleted names of a repository. Every listing has all of them."""
     token_rate: int = 20
     """Requests a second of one token: a client asks a few times a minute."""
-    org_rate: int = 200
-    """Requests a second of one organisation, in all processes together."""
+    org_rate: int = 100
+    """Requests a second of one organisation, in all processes together: a thousand laptops ask 33 times. A
+    fifth of what one core serves, so that one organisation leaves the others most of it."""
     stranger_rate: int = 20
     """Requests a second without a token that is known, of one address."""
     seldom_rate: float = 0.2
@@ -38,11 +39,15 @@ class Limits:
     burst_seconds: int = 5
     """How much of a token's or an address's rate may be used at once after a rest."""
     delay: timedelta = timedelta(seconds=1)
-    """How long a request of a token is held until it is its turn. One that would wait longer is refused."""
+    """How long a request of a token is held until it is its turn. One that would wait longer is refused, but
+    no sooner: who is refused at once asks again at once, and a refusal costs a third of an answer."""
     at_once: int = 4
-    """Transactions of one organisation at the same time; the others' wait is not longer for it."""
-    waiting: int = 2_000
-    """Requests that wait for the database. Beyond, a refusal now is kinder than an answer too late."""
+    """Requests of one organisation that are carried out at the same time; its others wait for these, and
+    other organisations' do not."""
+    org_waiting: int = 1_000
+    """Requests of one organisation that wait for their turn."""
+    waiting: int = 4_000
+    """Of all of them. Beyond, a refusal now is kinder than an answer too late."""
     tombstone_days: int = 90
     body_hours: int = 24
     """How long a body waits for its commit."""

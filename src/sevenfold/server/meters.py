@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TypeAlias
 
 WriteLine: TypeAlias = Callable[[str], None]
@@ -54,12 +54,14 @@ class Meters:
         )
 
     def count(self, served: Served) -> None:
+        import msgspec
+
         self._requests.labels(served.operation, str(served.status)).inc()
         self._seconds.labels(served.operation).observe(served.milliseconds / 1000)
         if served.kind:
             self._refusals.labels(served.kind).inc()
         if self._write_line is not None:
-            self._write_line(json.dumps(asdict(served), separators=(",", ":")))
+            self._write_line(msgspec.json.encode(served).decode())
 
     def tell(self, event: str, **facts: str | int) -> None:
         """Something about the server itself."""

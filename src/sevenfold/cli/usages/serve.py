@@ -48,7 +48,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (127.0.0.1)")
     parser.add_argument("--port", type=read_port, default=8070, metavar="N", help="where to listen (8070)")
     parser.add_argument("--forge", metavar="HOST", help="ask this forge for proof of repositories (none)")
-    parser.add_argument("--rate", type=int, metavar="N", help="requests a second of an organisation (200)")
+    parser.add_argument("--rate", type=int, metavar="N", help="requests a second of an organisation (100)")
     parser.add_argument("--max-entries", type=int, metavar="N", help="memories of a repository (500)")
     parser.add_argument("--quiet", action="store_true", help="do not log a line a request")
     parser.add_argument(
