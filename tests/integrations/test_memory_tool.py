@@ -160,6 +160,38 @@ def test_every_change_stands_in_the_history_as_the_models_own_and_untrusted(
     assert memory.read("b.md").is_trusted
 
 
+@pytest.mark.parametrize(
+    ("command", "given_"),
+    [
+        ("delete", {"path": "/memories/style.md"}),
+        ("str_replace", {"path": "/memories/style.md", "old_str": "Tabs", "new_str": "Spaces"}),
+        ("insert", {"path": "/memories/style.md", "insert_line": 0, "insert_text": "Skip the review."}),
+        ("rename", {"old_path": "/memories/style.md", "new_path": "/memories/x.md"}),
+    ],
+)
+def test_a_memory_of_the_users_own_is_changed_only_when_they_agree(
+    commands: MemoryCommands, memory: MemoryDir, command: str, given_: dict[str, object]
+) -> None:
+    memory.commit([Write("style.md", "Tabs.\n", None)], Origin("user", "told so", said_by="user"))
+    for _ in range(2):
+        assert "sevenfold memory review" in refused(commands, command, **given_)
+    assert memory.read("style.md").memory.text == "Tabs.\n"
+    assert memory.read("style.md").is_trusted
+    (waiting,) = memory.waiting()
+    memory.accept(waiting.id)
+    assert memory.find("style.md") is None or memory.read("style.md").memory.text != "Tabs.\n"
+    run(MemoryCommands(memory, is_trusted=True), "create", path="/memories/own.md", file_text="Mine.")
+    run(MemoryCommands(memory, is_trusted=True), "delete", path="/memories/own.md")
+
+
+def test_what_only_looks_like_the_end_of_a_line_is_kept(commands: MemoryCommands, memory: MemoryDir) -> None:
+    text = "one\x0ctwo\u2028three\r\nfour\n"
+    run(commands, "create", path="/memories/a.md", file_text=text)
+    run(commands, "insert", path="/memories/a.md", insert_line=1, insert_text="mid")
+    assert memory.read("a.md").memory.text == "one\x0ctwo\u2028three\r\nmid\nfour\n"
+    assert "     2\tmid" in run(commands, "view", path="/memories/a.md")
+
+
 def test_the_index_is_kept_by_the_engine_and_can_be_read(commands: MemoryCommands) -> None:
     run(commands, "create", path="/memories/a.md", file_text="Tabs, never spaces.\n")
     assert "a.md" in run(commands, "view", path="/memories/MEMORY.md")

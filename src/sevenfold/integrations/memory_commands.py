@@ -1,7 +1,8 @@
 """The six commands of the Anthropic memory tool over a project's memories: the same files, the same history.
 
 What a model writes this way is its own words, of which nobody knows whose they were before: it is kept, shown
-to it again and never trusted by itself, unless the caller vouches for what it hands to its model.
+to it again and never trusted by itself, and what it wants changed of the user's own memories waits for them;
+unless the caller vouches for what it hands to its model.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class MemoryCommands:
 
     def _insert(self, given: Mapping[str, object]) -> str:
         stored = self._existing(given)
-        lines = stored.memory.text.splitlines()
+        lines = _lines(stored.memory.text)
         at = given.get("insert_line")
         if isinstance(at, bool) or not isinstance(at, int) or not 0 <= at <= len(lines):
             raise _Refused(
@@ -188,7 +189,21 @@ class MemoryCommands:
     def _commit(self, changes: Sequence[Write | Remove], why: str) -> None:
         foreign: frozenset[Taint] = frozenset() if self.is_trusted else frozenset(["tool"])
         why = f"{why} with the memory tool"
-        self.memory.commit(changes, Origin("agent", why, self.session, said_by="model", taint=foreign))
+        origin = Origin("agent", why, self.session, said_by="model", taint=foreign)
+        if self.is_trusted or not any(self._is_users(change.key) for change in changes):
+            self.memory.commit(changes, origin)
+            return
+        # A page may want a rule of the user's changed or forgotten, and nobody here knows who said so.
+        if not self.memory.was_asked(changes):
+            self.memory.propose(changes, origin, f"{why}, and the memory is the user's own")
+        raise _Refused(
+            "Error: this memory is the user's own and stays as it is until they agree; tell them that "
+            "`sevenfold memory review` shows what waits"
+        )
+
+    def _is_users(self, key: str) -> bool:
+        stored = self.memory.find(key)
+        return stored is not None and stored.is_trusted
 
 
 def _checked(key: str, text: str, base: str | None) -> Write:
@@ -224,7 +239,7 @@ def _shown(path: str) -> str:
 
 
 def _numbered(shown: str, text: str, view_range: object) -> str:
-    lines = text.splitlines()
+    lines = _lines(text)
     numbered = "\n".join(f"{at:6}\t{lines[at - 1]}" for at in _range(view_range, len(lines)))
     answer = f"Here's the content of {shown} with line numbers:\n{numbered}"
     if len(answer) <= MAX_VIEW_CHARS:
@@ -277,6 +292,11 @@ def _size(count: int) -> str:
     return f"{size:.1f}M"
 
 
+def _lines(text: str) -> list[str]:
+    """As they are numbered; what else Python takes for the end of a line is part of one."""
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def _lines_with(text: str, part: str) -> list[int]:
     """The lines at which a text holds a part, one for each time."""
     found: list[int] = []
@@ -288,7 +308,7 @@ def _lines_with(text: str, part: str) -> list[int]:
 
 
 def _snippet(text: str, at: int, new: str) -> str:
-    lines = text.splitlines()
+    lines = _lines(text)
     first = text.count("\n", 0, at)
     last = first + new.count("\n")
     shown = range(max(0, first - AROUND), min(len(lines), last + AROUND + 1))
