@@ -10,8 +10,11 @@ from sevenfold.core.errors import TeamRefused
 from sevenfold.sync.exchange import Exchange
 from sevenfold.sync.ports import Missing
 from sevenfold.sync.protocol import Commit, Entry, Outcome, TeamKey, checksum_of
-from tests.sync.sim_device import Device
+from sevenfold.sync.state import SyncState
+from sevenfold.sync.wishes import delete_for_all
+from tests.sync.sim_device import Device, SimLedger
 from tests.sync.sim_server import Network, SimServer
+from tests.sync.sim_world import play
 from tests.sync.test_wishes import device, exchange, run
 
 A, B = TeamKey("a.md"), TeamKey("b.md")
@@ -107,17 +110,13 @@ def set_back(server: SimServer, then: SimServer) -> None:
     server.seq, server.entries, server.answers = then.seq, dict(then.entries), dict(then.answers)
 
 
-def backup(server: SimServer) -> SimServer:
-    return SimServer(server.seq, dict(server.entries), {}, dict(server.answers))
-
-
 def test_a_server_that_was_set_back_gets_what_it_had_and_takes_nothing_from_anybody() -> None:
     server, ada, bob = begun(OLD, None)
     set_back(server, SimServer(1, {A: Entry(1, checksum_of(OLD))}))
     exchange(ada)
     assert server.texts() == ada.files.texts == {A: THEIRS}
     assert ada.report is not None
-    assert ada.report.kept == {A: "forgotten"}
+    assert ada.report.kept == {A: "lost by the server, kept here"}
     exchange(bob)
     assert bob.files.texts == {A: THEIRS}
 
@@ -147,3 +146,37 @@ def test_a_name_that_differs_in_case_from_one_here_holds_up_no_other() -> None:
     report = run(Exchange(bob.network, bob.files, bob.ledger).run(sends=False))
     assert report.taken == [A]
     assert "in case alone" in report.held[TeamKey("deploy.md")]
+
+
+class Restored(Device):
+    """Its ledger is lost now and then, or comes back from a backup."""
+
+    def crash(self) -> None:
+        Device.crash(self)
+        chance = self.random.random()
+        if chance < 0.3:
+            self.kept.append(self.ledger.state)
+        elif chance < 0.7:
+            self.ledger.state = self.random.choice([*self.kept, SyncState(f"{self.name} {chance}")])
+
+    def make_ledger(self) -> SimLedger:
+        self.kept: list[SyncState] = []
+        return Device.make_ledger(self)
+
+
+def test_a_ledger_that_is_lost_or_set_back_costs_no_text() -> None:
+    """What was deleted meanwhile may come back: nobody here knows any more that it was shared."""
+    wrong = [what for seed in range(150) for what in play(seed, device=Restored)]
+    assert [what for what in wrong if "it is back" not in what] == []
+
+
+def test_what_is_sent_in_spite_of_a_deletion_that_nobody_here_knew_of_is_told() -> None:
+    server, ada, bob = begun(None, None)
+    exchange(bob)
+    run(delete_for_all(A, ada.files, ada.ledger))
+    exchange(ada)
+    bob.ledger.state = SyncState("bob, anew")
+    exchange(bob)
+    assert server.texts() == {A: THEIRS}
+    assert bob.report is not None
+    assert bob.report.kept == {A: "deleted elsewhere, new here"}

@@ -31,10 +31,14 @@ TABLE: list[tuple[str, KeyFacts, Decision]] = [
     ("all as agreed", KeyFacts(BASE, OLD, BASE), Leave()),
     ("newer there", KeyFacts(BASE, OLD, NEWER), Take(NEWER)),
     ("deleted there", KeyFacts(BASE, OLD, GONE), Drop(GONE)),
-    ("forgotten there", KeyFacts(BASE, OLD), Push(0, OLD, "forgotten")),
+    ("forgotten there", KeyFacts(BASE, OLD), Push(0, OLD, "lost by the server, kept here")),
     ("changed here", KeyFacts(BASE, MINE, BASE), Push(3, MINE)),
     ("new here", KeyFacts(None, MINE), Push(0, MINE)),
-    ("new here, deleted there once", KeyFacts(None, MINE, GONE), Push(5, MINE)),
+    (
+        "new here, deleted there once",
+        KeyFacts(None, MINE, GONE),
+        Push(5, MINE, "deleted elsewhere, new here"),
+    ),
     ("new there", KeyFacts(None, None, NEWER), Take(NEWER)),
     ("the same change on both ends", KeyFacts(BASE, THEIRS, NEWER), Settle(NEWER)),
     ("the same text, new on both ends", KeyFacts(None, THEIRS, NEWER), Settle(NEWER)),
@@ -45,7 +49,7 @@ TABLE: list[tuple[str, KeyFacts, Decision]] = [
         KeyFacts(BASE, MINE, GONE),
         Push(5, MINE, "deleted elsewhere, changed here"),
     ),
-    ("changed here, forgotten there", KeyFacts(BASE, MINE), Push(0, MINE, "forgotten")),
+    ("changed here, forgotten there", KeyFacts(BASE, MINE), Push(0, MINE, "lost by the server, kept here")),
     ("removed by hand", KeyFacts(BASE, None, BASE), Take(BASE)),
     ("gone on both ends", KeyFacts(BASE, None, GONE), Settle(None)),
     ("to be deleted", KeyFacts(BASE, None, BASE, OLD), Delete(3)),
@@ -69,7 +73,11 @@ TABLE: list[tuple[str, KeyFacts, Decision]] = [
         KeyFacts(BASE, MINE, Entry(2, THEIRS)),
         Meet(Entry(2, THEIRS), is_older=True),
     ),
-    ("deleted there before it was agreed on", KeyFacts(BASE, OLD, Entry(2, None)), Push(2, OLD, "forgotten")),
+    (
+        "deleted there before it was agreed on",
+        KeyFacts(BASE, OLD, Entry(2, None)),
+        Push(2, OLD, "lost by the server, kept here"),
+    ),
     ("older there, and the same text", KeyFacts(BASE, OLD, Entry(2, OLD)), Settle(Entry(2, OLD))),
 ]
 
@@ -87,7 +95,7 @@ def test_each_case_has_its_step(facts: KeyFacts, decision: Decision) -> None:
         ("server wins", KeyFacts(BASE, MINE, BASE), Push(3, MINE)),
         ("local wins", KeyFacts(BASE, MINE, NEWER), Push(5, MINE)),
         ("local wins", KeyFacts(BASE, OLD, NEWER), Take(NEWER)),
-        ("server wins", KeyFacts(BASE, OLD, Entry(2, None)), Push(2, OLD, "forgotten")),
+        ("server wins", KeyFacts(BASE, OLD, Entry(2, None)), Push(2, OLD, "lost by the server, kept here")),
     ],
 )
 def test_the_mirror_policy_lets_one_side_win(policy: Policy, facts: KeyFacts, decision: Decision) -> None:

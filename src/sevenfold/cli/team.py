@@ -17,7 +17,7 @@ from sevenfold.cli.team_join import join, leave
 from sevenfold.cli.team_view import describe_report, show_report, show_status
 from sevenfold.core.errors import InputError, TeamOffline
 from sevenfold.core.memories import TEAM
-from sevenfold.store.memory_changes import ANYTHING, Write
+from sevenfold.store.memory_changes import Write
 from sevenfold.sync.protocol import MAX_FILE_BYTES
 from sevenfold.sync.report import Conflict, Report
 from sevenfold.sync.team_memory import TeamMemory
@@ -63,10 +63,12 @@ def conflicts(_: Namespace, desk: TeamDesk) -> int:
 def resolve(options: Namespace, desk: TeamDesk) -> int:
     team = desk.open_team()
     conflict = _find_conflict(team, cast("str", options.memory))
+    before = desk.desk.memory.find(f"{TEAM}{conflict.key}")
     text = _chosen(options, team, conflict)
     if text is not None:
         origin = by_hand(f"resolved the conflict with {conflict.copy}")
-        desk.desk.memory.commit([Write(f"{TEAM}{conflict.key}", text, ANYTHING)], origin)
+        seen = None if before is None else before.sha256
+        desk.desk.memory.commit([Write(f"{TEAM}{conflict.key}", text, seen)], origin)
     asyncio.run(team.delete(conflict.copy, wait=PATIENCE))
     return _exchanged(desk, team, f"{conflict.key} is settled")
 

@@ -14,7 +14,12 @@ from sevenfold.sync.protocol import NOTHING, Checksum, Entry
 Policy: TypeAlias = Literal["merge", "server wins", "local wins"]
 """The last two are the halves of the mirror policy, for pulling and for pushing (SPEC I2)."""
 
-Kept: TypeAlias = Literal["deleted elsewhere, changed here", "deleted here, changed elsewhere", "forgotten"]
+Kept: TypeAlias = Literal[
+    "deleted elsewhere, changed here",
+    "deleted here, changed elsewhere",
+    "deleted elsewhere, new here",
+    "lost by the server, kept here",
+]
 """Why a text stays: the last one the server had once, and does not any more, by nobody's wish."""
 
 
@@ -127,11 +132,19 @@ def _decide_clean(base: Entry, remote: Entry) -> Decision:
 def _decide_edited(base: Entry | None, local: Checksum, remote: Entry, policy: Policy) -> Decision:
     is_older = base is not None and _is_older(remote, base)
     if remote.checksum is None:
-        was_deleted = base is not None and not is_older
-        if was_deleted and policy == "server wins":
+        if base is not None and not is_older and policy == "server wins":
             return Drop(remote)
-        kept: Kept | None = "forgotten" if is_older else None
-        return Push(remote.version, local, "deleted elsewhere, changed here" if was_deleted else kept)
+        return Push(remote.version, local, _why_kept(base, remote))
     if remote == base or policy == "local wins":
         return Push(remote.version, local)
     return Take(remote) if policy == "server wins" else Meet(remote, is_older)
+
+
+def _why_kept(base: Entry | None, remote: Entry) -> Kept | None:
+    """Why a text is sent that the server does not have; None: it is just new."""
+    if base is not None:
+        return (
+            "lost by the server, kept here" if _is_older(remote, base) else "deleted elsewhere, changed here"
+        )
+    # Written anew; or here from before the deletion, if what was agreed on is lost or the team was left.
+    return None if remote == NOTHING else "deleted elsewhere, new here"

@@ -219,7 +219,7 @@ class Exchange:
             return _Draft(key, step.entry, (FileChange(key, before, text),), kept=kept or "")
         merged = await self._merged(step, state.bases.get(key), mine.text, text)
         if merged is not None:
-            kept = "forgotten" if step.is_older else ""
+            kept = "lost by the server, kept here" if step.is_older else ""
             return _Draft(key, step.entry, (FileChange(key, before, merged),), is_merged=True, kept=kept)
         copy = copy_key(key, mine.checksum, here)
         there = here.get(copy)
