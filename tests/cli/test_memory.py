@@ -389,3 +389,18 @@ def test_a_chat_is_told_what_it_cannot_have(ask: Ask, project: Path, words: str)
     ask("add", "style", "-m", "Tabs.")
     with pytest.raises(InputError):
         answer(project, words)
+
+
+def test_files_that_are_not_read_are_told_in_one_line(
+    ask: Ask, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask("add", "style", "-m", "Tabs.")
+    with opened(project) as found:
+        folder = found.memory.path
+    for name in ("naïve.md", "two\nlines.md", "x\x1b[31m.md"):
+        (folder / name).write_text("x")
+    assert main(["memory", "list"]) == 0
+    (note,) = capsys.readouterr().err.splitlines()
+    assert "is not read" in note
+    assert note.endswith("nor are 2 others")
+    assert note.isprintable()

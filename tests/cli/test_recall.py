@@ -122,3 +122,8 @@ def test_a_wheel_that_is_another_is_refused_and_nothing_is_left(
 def test_a_wheel_without_setup_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["search", "--wheel", "some.whl"]) == 2
     assert "search setup" in capsys.readouterr().err
+
+
+def test_a_prompt_without_words_is_asked_for_wrongly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recall", " "]) == 2
+    assert "nothing to look for" in capsys.readouterr().err

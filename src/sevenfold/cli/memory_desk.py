@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -16,7 +16,7 @@ from sevenfold.agent.local_file import read_agreed
 from sevenfold.cli.render import Screen
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.events import Emit, Event
+from sevenfold.core.events import Emit, Event, MemoryRefused
 from sevenfold.core.memories import ARCHIVE
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import Stored, Transaction
@@ -77,22 +77,41 @@ class Desk:
         return 0
 
 
+@dataclass(slots=True)
+class _Notes:
+    """What a person should know beside what they asked for."""
+
+    screen: Screen
+    _unread: list[MemoryRefused] | None = field(default_factory=list[MemoryRefused])
+    """Files that were found and not read; None once that was said."""
+
+    def __call__(self, event: Event) -> None:
+        told = tell(event)
+        if isinstance(event, MemoryRefused) and self._unread is not None:
+            self._unread.append(event)
+        elif told is not None and told.is_warning:
+            self.screen.note(f"note: {told.text}")
+
+    def opened(self) -> None:
+        """Say in one line what is not read: it stands before every answer until those files are gone."""
+        unread, self._unread = self._unread, None
+        if unread:
+            more = f", nor are {len(unread) - 1:,} others" if len(unread) > 1 else ""
+            told = f"{unread[0].name} in the memory folder is not read ({unread[0].reason}){more}"
+            self.screen.note(f"note: {told}")
+
+
 @contextmanager
 def open_desk(options: Namespace, screen: Screen) -> Generator[Desk]:
     start = cast("Path", options.project)
     if not start.is_dir():
         raise InputError(f"--project {str(start)!r} is no folder; name the project's folder, or one in it")
-    settings = read_agreed(start, os.environ)
-
-    def warn(event: Event) -> None:
-        told = tell(event)
-        if told is not None and told.is_warning:
-            screen.note(f"note: {told.text}")
-
+    settings, warn = read_agreed(start, os.environ), _Notes(screen)
     with (
         open_project(start, settings, user_home=find_user_home(os.environ), emit=warn) as project,
         MemoryDir(project, emit=warn, trusts_outside=settings.of(MemorySettings).trust_outside) as memory,
     ):
+        warn.opened()
         yield Desk(memory, project, screen, cast("bool", options.json), warn)
 
 

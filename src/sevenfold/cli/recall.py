@@ -13,6 +13,7 @@ from sevenfold.agent.local_file import read_agreed
 from sevenfold.cli.memory_desk import Desk, open_desk
 from sevenfold.cli.render import Cell, Screen
 from sevenfold.core.clock import SystemClock
+from sevenfold.core.errors import InputError
 from sevenfold.layers.recall import (
     FLOOR,
     Candidate,
@@ -31,6 +32,8 @@ _WORDS = 6
 
 def run(options: Namespace, screen: Screen) -> int:
     start = cast("Path", options.project)
+    if not cast("str", options.prompt).strip():
+        raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
     settings = read_agreed(start, os.environ)
     rules = settings.of(RecallSettings)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
