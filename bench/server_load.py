@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from bench.server_kills import Killed, run_kills
+from bench.server_noise import MOST_RATIO, Kind, Noise, run_noise
 from bench.server_wire import MEMORY, Laptop, Process, Tally, Tenant, make_tenant, push
 
 from tests.server.postgres import LocalPostgres, programs
@@ -37,12 +37,13 @@ class Size:
     poll_seconds: float
     laptops: int
     pushes: int
-    quiet_seconds: float
+    noise_rounds: int
     kills: int
 
 
-SHORT = Size(3, 100, 2, 3, 2)
-LONG = Size(15, 1_000, 3, 15, 50)
+SHORT = Size(3, 100, 2, 4, 2)
+LONG = Size(15, 1_000, 3, 12, 50)
+NOISE_SECONDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args(arguments)
     size, rows, killed = SHORT if asked.short else LONG, list[Row](), list[Killed]()
+    noises = list[Noise]()
     only = asked.only or ["polls", "pushes", "noise", "kills"]
     for kind in KINDS:
         if kind == "postgresql" and programs() is None:
@@ -79,17 +81,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scenarios: dict[str, Callable[[str, Ground], list[Row]]] = {
             "polls": lambda kind, ground: [run_polls(kind, ground, size)],
             "pushes": lambda kind, ground: run_pushes(kind, ground, size),
-            "noise": lambda kind, ground: run_noise(kind, ground, size),
         }
         for name, scenario in scenarios.items():
             if name in only:
                 with prepared(kind) as ground:
                     rows += scenario(kind, ground)
+        if "noise" in only:
+            noises += make_noises(kind, size)
         if "kills" in only:
             with prepared(kind) as ground:
                 killed += run_kills(kind, ground.url, ground.folder, ground.cluster, size.kills)
-    _show(rows, killed, as_json=asked.json)
-    return int(any(one.lost or not one.acknowledged for one in killed) or any(_is_bad(row) for row in rows))
+    _show(rows, noises, killed, as_json=asked.json)
+    return int(
+        any(one.lost or not one.acknowledged for one in killed)
+        or any(_is_bad(row) for row in rows)
+        or any(one.is_bad for one in noises)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,70 +208,37 @@ async def _push_all(port: int, tenant: Tenant, pushes: int, tally: Tally) -> Non
     await asyncio.gather(*(push_on(number) for number in range(len(tenant.tokens))))
 
 
-def run_noise(kind: str, ground: Ground, size: Size) -> list[Row]:
-    """One pushes ten times a second; then another tenant beside it a hundred times as often."""
-    quiet = make_tenant(ground.url, "quiet", tokens=1, repos=1)
-    noisy = make_tenant(ground.url, "noisy", tokens=100, repos=1)
-    rows = list[Row]()
-    with Served(ground.url, ground.folder) as served:
-        asyncio.run(_push_quietly(served.port, quiet, 1, Tally()))
-        for name, is_noisy in (("a tenant alone", False), ("a tenant beside 100×", True)):
-            # In a process of its own: what is measured is the server, not our own loop.
-            noise = get_context("spawn").Process(target=make_noise, args=(served.port, noisy))
-            if is_noisy:
-                noise.start()
-                time.sleep(size.quiet_seconds / 3)
-            meter, tally = Meter(ground, served), Tally()
-            asyncio.run(_push_quietly(served.port, quiet, size.quiet_seconds, tally))
-            rows.append(meter.row(name, kind, tally))
-            if is_noisy:
-                noise.kill()
-                noise.join()
-    return rows
-
-
-def make_noise(port: int, tenant: Tenant) -> None:
-    """A thousand times a second, as far as the machine goes, until it is killed."""
-
-    async def push_on(number: int) -> None:
-        laptop, turn = Laptop(port, tenant.tokens[number]), 0
-        while True:
-            turn += 1
-            body = {"entries": {f"k{number}.md": f"noise {turn}"}}
-            await laptop.ask("PUT", f"{MEMORY}?repo={tenant.repos[0]}", body)
-            await asyncio.sleep(0.1)
-
-    async def everybody() -> None:
-        await asyncio.gather(*(push_on(number) for number in range(len(tenant.tokens))))
-
-    asyncio.run(everybody())
-
-
-async def _push_quietly(port: int, quiet: Tenant, seconds: float, tally: Tally) -> None:
-    until = time.perf_counter() + seconds
-    laptop, turn = Laptop(port, quiet.tokens[0]), 0
-    while time.perf_counter() < until:
-        turn += 1
-        began = time.perf_counter()
-        body = {"entries": {"k.md": f"text {turn} {began}"}}
-        reply = await laptop.ask("PUT", f"{MEMORY}?repo={quiet.repos[0]}", body)
-        assert reply.status == 200, reply
-        tally.seconds.append(time.perf_counter() - began)
-        tally.done += 1
-        await asyncio.sleep(0.1)
-    laptop.close()
+def make_noises(kind: str, size: Size) -> list[Noise]:
+    """From one process, with small texts and large; and from two, where the database can have several."""
+    asked: list[tuple[int, Kind]] = [(1, "small texts"), (1, "large texts")]
+    if kind == "postgresql":
+        asked.append((2, "small texts"))
+    found = list[Noise]()
+    for processes, noise in asked:
+        with prepared(kind) as ground:
+            found.append(
+                run_noise(
+                    *(kind, ground.url, ground.folder),
+                    processes=processes,
+                    noise=noise,
+                    rounds=size.noise_rounds,
+                    seconds=NOISE_SECONDS,
+                )
+            )
+    return found
 
 
 def _is_bad(row: Row) -> bool:
     return row.gave_up > row.requests // 100
 
 
-def _show(rows: Sequence[Row], killed: Sequence[Killed], *, as_json: bool) -> None:
+def _show(rows: Sequence[Row], noises: Sequence[Noise], killed: Sequence[Killed], *, as_json: bool) -> None:
     machine = f"{os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f}"
     if as_json:
         told = {
             "machine": machine,
             "rows": [asdict(row) for row in rows],
+            "noises": [asdict(one) for one in noises],
             "kills": [asdict(one) for one in killed],
         }
         print(json.dumps(told, indent=2))
@@ -276,6 +250,12 @@ def _show(rows: Sequence[Row], killed: Sequence[Killed], *, as_json: bool) -> No
         print(f"{row.scenario:<26}{row.database:<12}{row.requests:>8,}{row.per_second:>10,.0f}", end="")
         print(f"{row.p50_ms:>9,.1f}{row.p99_ms:>9,.1f}{row.gave_up:>9,}{row.conflicts:>11,}", end="")
         print(f"{row.waited:>8,}{row.cpu_ms:>8.2f}")
+    for one in noises:
+        print(
+            f"{one.database}, {one.processes} process(es), one tenant at 100 times with {one.noise}: others' "
+            f"p50 {one.alone_p50_ms:.1f} to {one.beside_p50_ms:.1f} ms, p99 {one.alone_p99_ms:.1f} to "
+            f"{one.beside_p99_ms:.1f} ms, {one.ratio:.2f} times ({MOST_RATIO} may be)"
+        )
     for one in killed:
         print(
             f"{one.victim} killed {one.kills} times on {one.database}: {one.acknowledged:,} pushes "
