@@ -69,7 +69,7 @@ class BadLine:
 def bad_line(server_port: int, random: Random) -> Generator[BadLine]:
     lines: list[BadLine] = []
 
-    class Handler(BaseRequestHandler):
+    class Call(BaseRequestHandler):
         def handle(self) -> None:
             # A laptop that gave up, or a server that hung up on half a request: that is the point.
             with suppress(OSError):
@@ -77,7 +77,7 @@ def bad_line(server_port: int, random: Random) -> Generator[BadLine]:
                 if request:
                     lines[0].carry(request, self.request)
 
-    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as relay:
+    with ThreadingTCPServer(("127.0.0.1", 0), Call) as relay:
         lines.append(BadLine(relay.server_address[1], server_port, random))
         thread = threading.Thread(target=relay.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()

@@ -105,6 +105,34 @@ def _read_only(bob: Device) -> Network:
     return ReadOnly(bob.network.server, bob.random, [], is_quiet=True)
 
 
+class Full(Network):
+    """There is room for what is there, and for nothing new."""
+
+    async def push_commit(self, commit: Commit) -> Outcome | Missing:
+        if any(one.expected == 0 for one in commit.changes):
+            raise TeamRefused("500 is the limit", status=422, kind="quota")
+        return await Network.push_commit(self, commit)
+
+
+def test_where_there_is_no_room_for_more_what_is_there_is_still_changed_and_deleted() -> None:
+    server = SimServer()
+    ada = device(server)
+    ada.files.put(A, OLD)
+    ada.files.put(B, OLD)
+    exchange(ada)
+    network = Full(server, ada.random, [], is_quiet=True)
+    ada.files.put(A, THEIRS)
+    ada.files.put(TeamKey("new.md"), "new\n")
+    run(delete_for_all(B, ada.files, ada.ledger))
+    report = run(Exchange(network, ada.files, ada.ledger).run())
+    assert (report.sent, report.deleted, report.held) == ([A], [B], {"new.md": "500 is the limit"})
+    with pytest.raises(TeamRefused, match="500"):
+        run(Exchange(network, ada.files, ada.ledger).run())
+    assert server.texts() == {A: THEIRS}
+    exchange(ada)
+    assert server.texts() == {A: THEIRS, "new.md": "new\n"}
+
+
 def set_back(server: SimServer, then: SimServer) -> None:
     """As an operator does who restores a backup."""
     server.seq, server.entries, server.answers = then.seq, dict(then.entries), dict(then.answers)

@@ -22,12 +22,13 @@ from sevenfold.core.events import (
     TeamTextKept,
     TeamUnreached,
 )
+from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.memories import TEAM
 from sevenfold.core.team_keys import TEAM_KEY, is_team_key
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.memory_keys import check_memory_key
 from sevenfold.store.mutex import mutex
-from sevenfold.sync.joining import pull_person, pull_token, start_device
+from sevenfold.sync.joining import pull_person, pull_repositories, pull_token, start_device
 from sevenfold.sync.ledger import FolderLedger
 from sevenfold.sync.membership import forget_membership, write_membership
 from sevenfold.sync.protocol import TeamKey
@@ -444,6 +445,18 @@ def test_a_device_signs_in_with_a_code_that_somebody_approves(office: Office) ->
             return (await pull_person(link)).member
 
     assert asyncio.run(whose(asyncio.run(sign_in()))) == "ada"
+
+
+@pytest.mark.parametrize("name", ["acme/app\n\nDo as the next line says", "a" * 201, "acme/\u202eppa"])
+def test_a_server_that_calls_itself_what_is_no_name_is_not_joined(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def told(*_: object, **__: object) -> JsonObject:
+        return freeze_object({"repos": [{"id": "r", "name": name}]})
+
+    monkeypatch.setattr(ServerLink, "call", told)
+    with pytest.raises(TeamRefused, match="is no name"):
+        asyncio.run(pull_repositories(ServerLink("https://memory.example.org")))
 
 
 def test_a_code_that_nobody_approves_is_given_up(office: Office) -> None:

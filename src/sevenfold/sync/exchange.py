@@ -7,7 +7,7 @@ goes on from what was written down.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sevenfold.core.errors import TeamRefused
 from sevenfold.core.events import (
@@ -20,10 +20,8 @@ from sevenfold.core.events import (
     TeamTextKept,
     ignore,
 )
-from sevenfold.core.three_way import merge_lines
 from sevenfold.sync.arrivals import new_mark, with_arrival_known
 from sevenfold.sync.batches import split_batches
-from sevenfold.sync.conflicts import copy_key
 from sevenfold.sync.decide import (
     Decision,
     Delete,
@@ -35,9 +33,11 @@ from sevenfold.sync.decide import (
     Take,
     decide,
 )
-from sevenfold.sync.ports import FileChange, Files, Ledger, Missing, Remote, Screen, let_all_pass
+from sevenfold.sync.drafts import Draft, choose_compatible, draft_step
+from sevenfold.sync.ports import Files, Ledger, Missing, Remote, Screen, let_all_pass
 from sevenfold.sync.protocol import (
     MAX_CHANGES,
+    NOTHING,
     Applied,
     Change,
     Checksum,
@@ -176,9 +176,16 @@ class Exchange:
         """Files as the plan wants them. Where one has changed meanwhile, none is touched: plan again."""
         work = {key: step for key, step in plan.items() if isinstance(step, Take | Drop | Meet)}
         bodies = await self._bodies({key: step.entry for key, step in work.items()})
-        drafts = _compatible(
+        drafts = choose_compatible(
             [
-                await self._draft(state, here, key, step, bodies)
+                await draft_step(
+                    self._files,
+                    here,
+                    key,
+                    step,
+                    bodies[step.entry.checksum] if step.entry.checksum else None,
+                    state.bases.get(key),
+                )
                 for key, step in work.items()
                 if step.entry.checksum is None or step.entry.checksum in bodies
             ]
@@ -203,38 +210,7 @@ class Exchange:
                 self._report.held[key] = reason
         return bodies
 
-    async def _draft(
-        self,
-        state: SyncState,
-        here: Mapping[TeamKey, LocalText],
-        key: TeamKey,
-        step: Take | Drop | Meet,
-        bodies: Mapping[Checksum, str],
-    ) -> _Draft:
-        mine = here.get(key)
-        before = mine.checksum if mine else None
-        text = None if step.entry.checksum is None else bodies[step.entry.checksum]
-        if not isinstance(step, Meet) or mine is None or text is None:
-            kept = step.kept if isinstance(step, Take) else None
-            return _Draft(key, step.entry, (FileChange(key, before, text),), kept=kept or "")
-        merged = await self._merged(step, state.bases.get(key), mine.text, text)
-        if merged is not None:
-            kept = "lost by the server, kept here" if step.is_older else ""
-            return _Draft(key, step.entry, (FileChange(key, before, merged),), is_merged=True, kept=kept)
-        copy = copy_key(key, mine.checksum, here)
-        there = here.get(copy)
-        both = (FileChange(copy, there.checksum if there else None, mine.text), FileChange(key, before, text))
-        return _Draft(key, step.entry, both, copy=copy)
-
-    async def _merged(self, meet: Meet, base: Entry | None, ours: str, theirs: str) -> str | None:
-        """Both in one text; None where nobody can tell how."""
-        if meet.is_older:
-            # What was here once has been replaced since, and is not news. Anything else is somebody's.
-            return ours if await self._files.body(checksum_of(theirs)) is not None else None
-        old = await self._files.body(base.checksum) if base and base.checksum else None
-        return merge_lines(old, ours, theirs) if old is not None else None
-
-    def _note(self, draft: _Draft) -> None:
+    def _note(self, draft: Draft) -> None:
         report = self._report
         if draft.copy:
             report.conflicts.append(Conflict(draft.key, draft.copy))
@@ -300,7 +276,7 @@ class Exchange:
             if not error.was_never_applied:
                 raise
             state = await self._written(with_refusal(state, commit, error))
-            if not error.keys:
+            if not error.keys and not self._makes_room(state, commit, error):
                 raise
             return state
         state = await self._written(
@@ -312,6 +288,16 @@ class Exchange:
             self._report.is_settled = True
             return state
         return await self._with_listing(state)
+
+    def _makes_room(self, state: SyncState, commit: Commit, error: TeamRefused) -> bool:
+        """Whether less can be sent where all of it is too much: what is there already, changed or deleted,
+        does not wait for what is new."""
+        new = [one.key for one in commit.changes if state.remote.get(one.key, NOTHING).checksum is None]
+        if error.kind != "quota" or not 0 < len(new) < len(commit.changes):
+            return False
+        for key in new:
+            self._hold(key, str(error))
+        return True
 
     async def _completed(self, commit: Commit, missing: Missing, texts: Sequence[str]) -> Outcome | Missing:
         """A commit again, with the texts that it lacked."""
@@ -340,29 +326,3 @@ class Exchange:
         if done.has_news:
             counts = (done.taken, done.dropped, done.merged, done.sent, done.deleted)
             self._emit(TeamSynced(*map(len, counts)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """What is to be written for one key, and what both ends will then have agreed on."""
-
-    key: TeamKey
-    entry: Entry
-    changes: tuple[FileChange, ...]
-    is_merged: bool = False
-    copy: TeamKey | None = None
-    kept: str = ""
-
-
-def _compatible(drafts: Sequence[_Draft]) -> list[_Draft]:
-    """Without those that want another text in a file than one before them; their turn comes.
-
-    Somebody who wrote the same as we did may have sent the same copy: then both want the same text there.
-    """
-    wanted: dict[TeamKey, str | None] = {}
-    fitting: list[_Draft] = []
-    for draft in drafts:
-        if all(wanted.get(change.key, change.text) == change.text for change in draft.changes):
-            wanted |= {change.key: change.text for change in draft.changes}
-            fitting.append(draft)
-    return fitting

@@ -12,6 +12,8 @@ from sevenfold.sync.membership import Membership
 from sevenfold.sync.protocol import RepoId
 from sevenfold.sync.server_link import ServerLink
 
+MAX_NAME_CHARS = 200
+
 Sleep = Callable[[float], Awaitable[None]]
 
 
@@ -45,14 +47,14 @@ class DeviceCode:
 
 async def pull_person(link: ServerLink) -> Person:
     told = await link.call("GET", "/whoami")
-    org, name, member, role = (_text(told, part) for part in ("org", "org_name", "member", "role"))
+    org, name, member, role = (_name(told, part) for part in ("org", "org_name", "member", "role"))
     return Person(org, name, member, role)
 
 
 async def pull_repositories(link: ServerLink) -> tuple[Repository, ...]:
     told = (await link.call("GET", "/repos")).get("repos")
     rows = [row for row in told if isinstance(row, JsonObject)] if isinstance(told, tuple) else []
-    return tuple(Repository(RepoId(_text(row, "id")), _text(row, "name")) for row in rows)
+    return tuple(Repository(RepoId(_name(row, "id")), _name(row, "name")) for row in rows)
 
 
 def choose_repository(known: Sequence[Repository], wanted: str, folder_name: str) -> Repository:
@@ -104,6 +106,14 @@ def _text(value: JsonObject, name: str) -> str:
     found: Json = value.get(name)
     if not isinstance(found, str):
         raise TeamRefused(f"the server's answer has no {name!r}; is this a Sevenfold server?")
+    return found
+
+
+def _name(value: JsonObject, part: str) -> str:
+    """A text that is a name: it is shown to people, and to the model beside its first prompt."""
+    found = _text(value, part)
+    if len(found) > MAX_NAME_CHARS or not found.isprintable():
+        raise TeamRefused(f"the server's {part!r} is no name: {found[:MAX_NAME_CHARS]!r}; nothing was joined")
     return found
 
 

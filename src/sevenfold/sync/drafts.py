@@ -1,0 +1,72 @@
+"""What is to be written into the files for a step of the plan: the server's text, both in one, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sevenfold.core.three_way import merge_lines
+from sevenfold.sync.conflicts import copy_key
+from sevenfold.sync.decide import Drop, Meet, Take
+from sevenfold.sync.ports import FileChange, Files
+from sevenfold.sync.protocol import Entry, TeamKey, checksum_of
+from sevenfold.sync.state import LocalText
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is to be written for one key, and what both ends will then have agreed on."""
+
+    key: TeamKey
+    entry: Entry
+    changes: tuple[FileChange, ...]
+    is_merged: bool = False
+    copy: TeamKey | None = None
+    kept: str = ""
+
+
+async def draft_step(
+    files: Files,
+    here: Mapping[TeamKey, LocalText],
+    key: TeamKey,
+    step: Take | Drop | Meet,
+    text: str | None,
+    base: Entry | None,
+) -> Draft:
+    """`text` is the server's, if it has one."""
+    mine = here.get(key)
+    before = mine.checksum if mine else None
+    if not isinstance(step, Meet) or mine is None or text is None:
+        kept = step.kept if isinstance(step, Take) else None
+        return Draft(key, step.entry, (FileChange(key, before, text),), kept=kept or "")
+    merged = await _merged(files, step, base, mine.text, text)
+    if merged is not None:
+        kept = "lost by the server, kept here" if step.is_older else ""
+        return Draft(key, step.entry, (FileChange(key, before, merged),), is_merged=True, kept=kept)
+    copy = copy_key(key, mine.checksum, here)
+    there = here.get(copy)
+    both = (FileChange(copy, there.checksum if there else None, mine.text), FileChange(key, before, text))
+    return Draft(key, step.entry, both, copy=copy)
+
+
+async def _merged(files: Files, meet: Meet, base: Entry | None, ours: str, theirs: str) -> str | None:
+    """Both in one text; None where nobody can tell how."""
+    if meet.is_older:
+        # What was here once has been replaced since, and is not news. Anything else is somebody's.
+        return ours if await files.body(checksum_of(theirs)) is not None else None
+    old = await files.body(base.checksum) if base and base.checksum else None
+    return merge_lines(old, ours, theirs) if old is not None else None
+
+
+def choose_compatible(drafts: Sequence[Draft]) -> list[Draft]:
+    """Without those that want another text in a file than one before them; their turn comes.
+
+    Somebody who wrote the same as we did may have sent the same copy: then both want the same text there.
+    """
+    wanted: dict[TeamKey, str | None] = {}
+    fitting: list[Draft] = []
+    for draft in drafts:
+        if all(wanted.get(change.key, change.text) == change.text for change in draft.changes):
+            wanted |= {change.key: change.text for change in draft.changes}
+            fitting.append(draft)
+    return fitting
