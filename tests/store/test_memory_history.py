@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import MemoryPurged
 from sevenfold.core.memories import INDEX
+from sevenfold.core.memory_uses import Use
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
+from sevenfold.store.memory_marks import Mark, MarkBook
 from sevenfold.store.memory_records import (
     NOWHERE,
     Logged,
@@ -27,6 +30,7 @@ from sevenfold.store.memory_records import (
     spell,
     to_record,
 )
+from sevenfold.store.memory_uses import UseBook
 from sevenfold.store.record_lines import write_line
 from tests.store.memories import SAID, WEB, Ground, files, put, text_about
 
@@ -249,3 +253,37 @@ def test_what_was_put_in_place_is_told_without_reading_and_says_the_same_as_a_re
     assert is_upkeep(line)
     assert read_entry(line[:-1]) == read_entry(write_line(to_record(entry))[:-1]) == entry
     assert not is_upkeep(spell(Logged(new_transaction_id(), at, "commit", SAID, ())))
+
+
+def test_a_purge_says_which_other_memory_the_words_were_merged_into(ground: Ground) -> None:
+    line = "The door opens with the quokka code."
+    with ground.opened() as memory:
+        put(memory, "before.md", f"{line}\n")
+        put(memory, "a.md", f"{line}\n", FIRST)
+        put(
+            memory,
+            "b.md",
+            f"Bring a coat when it snows.\n\n- {line}\n",
+            Origin("dream", "made of a.md, b.md"),
+        )
+        put(memory, "c.md", "Bring a coat when it rains.\n", SECOND)
+        assert memory.purge(session="first").still_holding == ("b.md",)
+
+
+def test_a_purge_leaves_nothing_in_the_accounts_of_dreams_and_beside(ground: Ground) -> None:
+    with ground.opened() as memory:
+        put(memory, "quokka.md", "The quokka code is long.", FIRST)
+        put(memory, "b.md")
+        control = memory.project.control
+        with control.subfolder("dreams") as dreams, dreams.subfolder("d2") as copy:
+            told = b'{"id": "d1", "transaction": "t1", "report": "quokka", "steps": ["write quokka.md"]}'
+            dreams.replace("d1.json", told)
+            dreams.replace("d1.diff", b"+The quokka code is long.")
+            copy.replace("quokka.md", b"The quokka code is long.")
+        UseBook(control).add([Use("quokka.md", "recalled")], ground.clock.now())
+        MarkBook(control).put({"quokka.md": Mark("0" * 64, ("quokka",), ground.clock.now())})
+        memory.purge(session="first")
+        left = [path for path in ground.place.rglob("*") if path.is_file() and b"quokka" in path.read_bytes()]
+        assert left == []
+        account = json.loads(Path(control.path / "dreams" / "d1.json").read_bytes())
+        assert account == {"id": "d1", "transaction": "t1"}

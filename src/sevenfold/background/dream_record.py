@@ -16,12 +16,11 @@ from typing import NewType
 from sevenfold.core.errors import FileMissing, InputError, StoreError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.folder import Folder
+from sevenfold.store.memory_traces import DREAMS, MAX_ACCOUNT_BYTES
 
 DreamId = NewType("DreamId", str)
 
-FOLDER = "dreams"
 RUNNING, DIED = "running", "killed"
-MAX_RECORD_BYTES = 1024 * 1024
 MAX_DIFF_BYTES = 16 * 1024 * 1024
 
 
@@ -81,7 +80,7 @@ class DreamRecords:
     """The accounts of one project's dreams. Every method blocks on the disk."""
 
     def __init__(self, control: Folder) -> None:
-        self._folder = control.subfolder(FOLDER)
+        self._folder = control.subfolder(DREAMS)
 
     def close(self) -> None:
         self._folder.close()
@@ -99,7 +98,7 @@ class DreamRecords:
     def read(self, dream: str) -> DreamRecord:
         """`InputError` for one that there is none of."""
         try:
-            return _read(read_object(self._folder.read(f"{dream}.json", max_bytes=MAX_RECORD_BYTES)))
+            return _read(read_object(self._folder.read(f"{dream}.json", max_bytes=MAX_ACCOUNT_BYTES)))
         except (FileMissing, StoreError) as error:
             raise InputError(f"there is no dream {dream[:80]!r}; `sevenfold dream log` lists them") from error
 

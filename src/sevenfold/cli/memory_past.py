@@ -12,7 +12,7 @@ from sevenfold.cli.memory_desk import Desk
 from sevenfold.cli.render import Cell, Tone
 from sevenfold.core.errors import InputError
 from sevenfold.core.provenance import Origin
-from sevenfold.store.memory_changes import Purged, Transaction
+from sevenfold.store.memory_changes import Transaction
 from sevenfold.store.memory_keys import check_memory_key
 
 
@@ -97,7 +97,6 @@ def purge(options: Namespace, desk: Desk) -> int:
     if not options.yes:
         _ask(desk, found, source)
     done = desk.memory.purge(session=source.session or "", key=key or "", who=source.who or "")
-    _forget(desk, done)
     if desk.is_json:
         desk.screen.show_json(asdict(done))
         return 0
@@ -105,7 +104,8 @@ def purge(options: Namespace, desk: Desk) -> int:
         f"erased: {spell_count(done.versions, 'version')} of {', '.join(done.keys) or 'none'}"
     )
     for other in done.still_holding:
-        desk.screen.show_line(f"{other} repeats lines of it in somebody else's words; look at it", "warning")
+        told = f"{other} repeats words of it, now or in its history"
+        desk.screen.show_line(f"{told}; `sevenfold memory purge --memory` erases it too", "warning")
     return 0
 
 
@@ -137,12 +137,6 @@ def _ask(desk: Desk, found: list[Transaction], source: _Source) -> None:
     desk.screen.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise InputError("nothing was erased")
-
-
-def _forget(desk: Desk, done: Purged) -> None:
-    """What is kept beside the text goes with it."""
-    desk.uses.forget(key for key in done.keys if desk.memory.find(key) is None)
-    desk.marks.put(dict.fromkeys(done.keys))
 
 
 def _key(name: str | None) -> str | None:

@@ -127,4 +127,4 @@ class Purged:
     keys: tuple[str, ...]
     """Memories that are gone, or back at an older text."""
     still_holding: tuple[str, ...] = ()
-    """Memories in which somebody else's later text repeats lines of what was erased."""
+    """Memories of which a text that stays, now or in the history, repeats a sentence of what was erased."""

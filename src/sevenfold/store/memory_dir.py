@@ -11,7 +11,7 @@ import heapq
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -48,6 +48,7 @@ from sevenfold.store.memory_purge import Source
 from sevenfold.store.memory_records import Logged, LoggedChange, hash_text, new_transaction_id
 from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.memory_state import MemoryState, Version
+from sevenfold.store.memory_traces import forget_traces
 from sevenfold.store.memory_upkeep import MemoryUpkeep
 from sevenfold.store.memory_writing import key_of, write_new
 from sevenfold.store.places import PlaceSettings
@@ -55,8 +56,7 @@ from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
 FOLDER = "memory"
-SEARCH = "recall"
-"""In a project's control folder: the history, and what the search for memories keeps."""
+"""In a project's control folder: the history."""
 
 _TOLD_KEYS = 10
 """Named in an event; the history has all of them."""
@@ -322,16 +322,11 @@ class MemoryDir:
         source = Source(session, key, who)
         with self._thread:
             done = self._upkeep.purge(source)
-            self._forget_words()
+            gone = {key for key in done.keys if key not in self._book.state.versions}
+            forget_traces(self._control, done.keys, gone)
         if done.transactions:
             self._emit(MemoryPurged(source.said, done.versions))
         return done
-
-    def _forget_words(self) -> None:
-        """Drop what a search keeps of all memories: it holds words of what was erased, and is made again."""
-        with suppress(FileMissing), self._control.subfolder(SEARCH, create=False) as kept:
-            for name in kept.names():
-                kept.remove(name)
 
     @contextmanager
     def _fresh(self) -> Generator[MemoryState]:

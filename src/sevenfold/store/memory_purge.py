@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import write_json
-from sevenfold.core.memories import INDEX
+from sevenfold.core.memories import INDEX, read_memory
 from sevenfold.core.provenance import WHO, Origin
+from sevenfold.core.sound import sound_text
 from sevenfold.layers.memory_index import drop_entries
+from sevenfold.layers.stems import split_sentences
 from sevenfold.store.memory_book import HISTORY, MemoryBook
 from sevenfold.store.memory_changes import WAITS, Purged
-from sevenfold.store.memory_history import MemoryHistory
 from sevenfold.store.memory_records import (
     Logged,
     LoggedChange,
@@ -30,6 +31,9 @@ from sevenfold.store.mutex import mutex
 
 ERASED = LoggedChange("", None, None)
 """In place of a change that is gone: it counts, so that the order of all others stays."""
+
+LEAST_WORDS = 4
+"""Of a sentence that tells where it came from."""
 
 Sync: TypeAlias = Callable[[Collection[str]], None]
 
@@ -71,6 +75,10 @@ class _Erased:
     transactions: set[str]
     versions: int
     keys: set[str]
+    said: set[str]
+    """Their sentences."""
+    repeating: set[str]
+    """Keys of other texts, written later, that hold one of them."""
 
 
 def purge(
@@ -84,9 +92,8 @@ def purge(
     source.check()
     with mutex(book.folder, HISTORY):
         book.refresh()
-        erased = _Erased(set(), 0, set())
+        erased = _Erased(set(), 0, set(), set(), set())
         lines = list(_without(book, source, erased))
-        holding = _still_holding(book, erased)
         if erased.transactions:
             sync((*erased.keys, INDEX))
             told = Origin("user", f"{erased.versions} versions erased by {source.said}")
@@ -94,7 +101,8 @@ def purge(
             kept = (_without_lines(book, line, erased.keys) for line in lines)
             book.log.replace([spell(begin_log(now)), *kept, spell(last), *_upkeep(book, now, placed)])
             book.start_anew()
-    return Purged(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), holding)
+    repeating = tuple(sorted(erased.repeating))
+    return Purged(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), repeating)
 
 
 def forget_upkeep(book: MemoryBook, now: datetime) -> None:
@@ -116,12 +124,14 @@ def _without(book: MemoryBook, source: Source, erased: _Erased) -> Iterator[byte
     for line in book.log.read_lines():
         if is_upkeep(line):
             continue
-        entry = book.log.parse(line) if source.mark in line else None
+        entry = book.log.parse(line) if source.mark in line or erased.said else None
         if not isinstance(entry, Logged) or not _concerns(entry, source):
+            _note_repeating(entry.changes if isinstance(entry, Logged) else (), erased)
             yield line
             continue
         erased.transactions.add(entry.id)
         kept = tuple(_kept(entry, change, source, erased) for change in entry.changes)
+        _note_repeating(kept, erased)
         if entry.kind not in WAITS or any(change.key for change in kept):
             yield spell(replace(entry, changes=kept, origin=_without_trace(entry, source), reason=""))
 
@@ -152,6 +162,7 @@ def _kept(entry: Logged, change: LoggedChange, source: Source, erased: _Erased) 
         return replace(change, origin=entry.origin_of(change))
     erased.versions += change.text is not None
     erased.keys.add(change.key)
+    erased.said |= _sentences(change)
     return ERASED
 
 
@@ -161,12 +172,17 @@ def _without_trace(entry: Logged, source: Source) -> Origin:
     return Origin(entry.origin.who, "erased")
 
 
-def _still_holding(book: MemoryBook, erased: _Erased) -> tuple[str, ...]:
-    history, found = MemoryHistory(book), list[str]()
-    for key in sorted(erased.keys & book.state.versions.keys()):
-        version = book.state.versions[key]
-        if version.transaction not in erased.transactions:
-            lines = history.blame(key)
-            if any(line.transaction in erased.transactions and line.line.strip() for line in lines):
-                found.append(key)
-    return tuple(found)
+def _note_repeating(kept: Iterable[LoggedChange], erased: _Erased) -> None:
+    """A dream may have merged it into another memory, and somebody may have written it down again."""
+    for change in kept if erased.said else ():
+        if change.key not in ("", INDEX) and not erased.said.isdisjoint(_sentences(change)):
+            erased.repeating.add(change.key)
+
+
+def _sentences(change: LoggedChange) -> set[str]:
+    """Of a text, those that are long enough not to be said by chance."""
+    if change.text is None:
+        return set()
+    memory = read_memory(change.key, sound_text(change.text))
+    told = (*split_sentences(memory.body), memory.description)
+    return {text.casefold() for text in told if len(text.split()) >= LEAST_WORDS}
