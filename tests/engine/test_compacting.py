@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from anthropic import AsyncAnthropic
 
+from sevenfold import engine
 from sevenfold.blocking import Session
 from sevenfold.core.events import ResultSpilled
-from sevenfold.core.messages import Message, Text
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import Image, Message, Text
+from sevenfold.core.requests import Frame
+from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.request.overflow_job import Part
+from sevenfold.request.view import View
+from sevenfold.testing import Prompt, Simulator
 from tests.engine.talk import FRAME, Listener, call, result
 
 SUMMARY = "<summary>" + "What was done in the later part, at some length. " * 6 + "</summary>"
@@ -108,3 +116,43 @@ def test_compacted_twice_in_a_row_a_session_comes_back_with_the_last_summary_alo
     with Session.open(FRAME, project=tmp_path, session=name, environ={"HOME": str(tmp_path)}) as again:
         assert again.prepare().request.messages == sent
         assert words(again).count("<session-summary") == 1
+
+
+PNG = JsonObject({"type": "base64", "media_type": "image/png", "data": "aGk="})
+
+
+@pytest.mark.parametrize("model", ["claude-opus-5", "claude-opus-4-8"])
+def test_a_summary_reads_the_cache_also_where_the_first_image_is_still_to_be_sent(model: str) -> None:
+    settings = {
+        **NO_NOTES,
+        "models": {model: {"window_tokens": 100_000}},
+        "compact": {"blocks_enabled": False},
+    }
+    asked = Frame(model, 1_000, "You look. " * 500)
+
+    def brain(prompt: Prompt) -> str:
+        return SUMMARY if prompt.purpose == "summary" or "<summary>" in prompt.last_text else "Well."
+
+    async def work(client: AsyncAnthropic) -> View:
+        provider = AnthropicProvider(client)
+        async with await engine.Session.open(
+            asked, project=None, provider=provider, settings=settings
+        ) as session:
+            for _ in range(5):
+                session.history.append(Message("user", "word " * 9_000))
+                view = await session.prepare()
+                await session.record(await provider.send(view.request))
+            session.history.append(Message("user", (Text("like this " + "word " * 12_000), Image(PNG))))
+            return await session.prepare()
+
+    async def run() -> View:
+        async with sim.async_client() as client:
+            return await work(client)
+
+    with Simulator(brain) as sim:
+        view = asyncio.run(run())
+        last, summary = (entry.usage for entry in sim.ledger.entries[-2:])
+    assert any(isinstance(block, Image) for message in view.request.messages for block in message.blocks)
+    assert last is not None
+    assert summary is not None
+    assert summary.read == last.read + last.written > 50_000

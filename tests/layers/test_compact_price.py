@@ -87,8 +87,13 @@ def test_where_earlier_thinking_is_left_out_a_turn_is_read_up_to_its_first_thoug
     messages = talk(*parts)
     counts = [1] * len(messages)
     assert SMALL.drops_thinking
-    assert count_unread(messages, counts, SMALL) == unread
-    assert count_unread(messages, counts, OPUS) == 0
+    assert count_unread(messages, counts, SMALL, len(messages)) == unread
+    assert count_unread(messages, counts, OPUS, len(messages)) == 0
+
+
+def test_what_no_request_has_held_is_paid_anew() -> None:
+    messages = talk("say", "think", "result", "say")
+    assert count_unread(messages, [10] * len(messages), OPUS, len(messages) - 1) == 10
 
 
 def test_what_a_warm_cache_does_not_hold_is_paid_in_full() -> None:

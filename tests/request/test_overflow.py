@@ -33,6 +33,7 @@ from tests.request.overflows import (
     FRAME_TOKENS,
     GOOD,
     NEWER,
+    OLDER,
     STRUCTURAL,
     SUMMARY,
     TRANSCRIPT,
@@ -98,6 +99,23 @@ def test_an_unanswered_question_stays_the_last_word() -> None:
     result = Rig([GOOD]).compact(job(messages))
     assert result.view[-1] is messages[-1]
     assert "And now the printer?" not in texts(result.head)
+
+
+@pytest.mark.parametrize("steps", [[GOOD], []], ids=["summary", "structural"])
+def test_an_unanswered_question_is_kept_whole_where_there_is_room(steps: list[str]) -> None:
+    image = Image(JsonObject({"type": "url", "url": "https://example.org"}))
+    asked = Message("user", (Text("What is wrong here? " + "log line\n" * 3_000), image))
+    messages = [*talk(), Message("assistant", "Done."), asked]
+    rig = Rig(steps)
+    if not steps:
+        rig.overflow = Overflow(None, rig.settings)
+    assert rig.compact(job(messages)).view[-1] is asked
+    words = Message("user", "What is wrong here? " + "log line\n" * 10_000)
+    long = job([*messages[:-1], words])
+    assert long.counts[-1] > long.target, "so much that it can only be told by its beginning"
+    found = rig.compact(long) if not steps else Rig(steps).compact(long)
+    assert found.rung == ("summary" if steps else "structural")
+    assert "What is wrong here?" in texts(found.head)
 
 
 def test_kept_messages_lose_their_thinking_where_it_is_signed() -> None:
@@ -219,6 +237,28 @@ def test_a_cold_prefix_is_stripped_first() -> None:
     assert not has_thinking(sent.messages)
     assert sent.messages[2].blocks[0] == ToolResult(ToolUseId("t0"), (Text("[image]"),))
     assert sent.breakpoints == ()
+
+
+@pytest.mark.parametrize("model", [OLDER, NEWER])
+def test_an_image_that_no_request_has_shown_does_not_cost_the_warm_prefix(model: str) -> None:
+    image = Image(JsonObject({"type": "url", "url": "https://example.org"}))
+    messages = [*talk(), Message("assistant", "Well?"), Message("user", (Text("like this"), image))]
+    off = CompactSettings(blocks_enabled=False)
+    rig = Rig([GOOD], off)
+    rig.compact(job(messages, model, held=len(messages) - 1))
+    sent = rig.provider.requests[0]
+    assert list(sent.messages[: len(messages) - 1]) == messages[:-1]
+    assert sent.messages[len(messages) - 1].blocks == (Text("like this"), Text("[image]"))
+    assert sent.breakpoints
+    shown = Rig([GOOD], off)
+    shown.compact(job(messages, model))
+    assert list(shown.provider.requests[0].messages[: len(messages)]) == messages
+
+
+def test_a_part_that_is_cached_is_read_from_there_however_long_the_rest_is() -> None:
+    rig = Rig([GOOD])
+    rig.compact(job(talk(60), part=Part("up_to", 3), trigger="manual"))
+    assert has_thinking(rig.provider.requests[0].messages), "the prefix as it is, and no stripped copy"
 
 
 def test_a_cheaper_model_writes_the_summary_where_it_may() -> None:

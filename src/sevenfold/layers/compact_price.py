@@ -57,15 +57,19 @@ def choose_path(facts: PathFacts) -> PathChoice:
     return choices[min(priced)[1]]
 
 
-def count_unread(messages: Sequence[Message], counts: Sequence[int], model: Model) -> int:
-    """Tokens of a view that a question after it has to pay anew: where a model leaves earlier thinking out
-    once a person speaks, that is all from the first thought of this turn on."""
+def count_unread(messages: Sequence[Message], counts: Sequence[int], model: Model, held: int) -> int:
+    """Tokens of a view that a question after it has to pay anew: all but what the last request held."""
+    return sum(counts[min(held, _first_thought(messages, model)) :])
+
+
+def _first_thought(messages: Sequence[Message], model: Model) -> int:
+    """Where a model leaves earlier thinking out once a person speaks: from this turn's first on, nothing is
+    sent as it was."""
     if not model.drops_thinking:
-        return 0
+        return len(messages)
     spoken = (at for at in range(len(messages) - 1, -1, -1) if _is_spoken(messages[at]))
     turn = next(spoken, 0)
-    thought = next((at for at in range(turn, len(messages)) if _has_thinking(messages[at])), len(messages))
-    return sum(counts[thought:])
+    return next((at for at in range(turn, len(messages)) if _has_thinking(messages[at])), len(messages))
 
 
 def _is_spoken(message: Message) -> bool:

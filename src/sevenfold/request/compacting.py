@@ -117,6 +117,7 @@ class Compacting:
             part=wishes.part,
             notes=noted.notes,
             structural=noted.structural,
+            held=path.held,
             is_warm=self.is_warm,
             attachments=frozenset(index for index, item in enumerate(items) if _is_aside(item)),
             transcript=path.around.journal.path,

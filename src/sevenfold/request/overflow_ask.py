@@ -23,6 +23,7 @@ from sevenfold.layers.compact_said import spoken_text
 from sevenfold.layers.compact_strip import (
     starts_with_user,
     without_blocks,
+    without_first_image,
     without_media,
     without_restored,
     without_system_role,
@@ -127,18 +128,20 @@ class Asker:
         return Draft("trimmed", summary, kept_from, remark=remark)
 
     def _choose_request(self, climb: Climb, request: ModelRequest) -> ModelRequest:
-        job = climb.job
+        job, count = climb.job, len(request.messages)
+        held = count if job.held is None else min(job.held, count)
+        request = replace(request, messages=without_first_image(request.messages, held))
         stripped = without_thinking(without_media(without_restored(request.messages)))
         stripped_tokens = climb.sizer.frame_tokens + climb.sizer.rewritten(stripped, job)
         others = [self.catalog.find(name, self.emit) for name in self.settings.summary_models]
         facts = PathFacts(
             climb.model,
             job.is_warm,
-            job.tokens_before,
+            job.tokens_before - sum(job.counts[count:]),
             stripped_tokens,
             others,
             self.clock.now().date(),
-            count_unread(request.messages, job.counts, climb.model),
+            count_unread(request.messages, job.counts[:count], climb.model, held),
         )
         choice = choose_path(facts)
         if choice.is_warm:

@@ -113,9 +113,14 @@ class Climb:
         return start if is_human and spoken_text(self.messages[start]) else end
 
     def newest(self, budget_tokens: int) -> int:
-        """Where the newest rounds begin that fit; the unanswered words alone where all of them would."""
-        start = keep_from(self.rounds, budget_tokens, length=len(self.messages))
-        return start if start > self.head else self.unanswered()
+        """Where the newest rounds begin that fit, with the unanswered words in any case."""
+        return self.kept_from(keep_from(self.rounds, budget_tokens, length=len(self.messages)))
+
+    def kept_from(self, start: int) -> int:
+        """The place itself, or the unanswered words: no model has seen them yet, and their images are kept
+        nowhere else. They alone where all that was said would stay."""
+        unanswered = self.unanswered()
+        return min(start, unanswered) if start > self.head else unanswered
 
     def missing_tokens(self) -> int:
         """By how much the whole view and the request for a summary are over the window."""

@@ -46,8 +46,8 @@ class Composed:
 
 
 async def compose(draft: Draft, climb: Climb) -> Composed:
-    """The view of a draft: without restored files, then without all else that is restored, and then without
-    kept rounds, if it would be too large."""
+    """The view of a draft: without restored files, then without all else that is restored, then without kept
+    rounds, and without the unanswered words last, if it would be too large."""
     found = wide = await _compose(draft, climb)
     for narrower in _narrower(draft, climb):
         if found.tokens < climb.limit:
@@ -67,6 +67,8 @@ def _narrower(draft: Draft, climb: Climb) -> Iterator[Draft]:
         alone = replace(draft, kept_from=climb.unanswered())
         yield replace(alone, restores="extras")
         yield replace(alone, restores="nothing")
+        if alone.kept_from < len(climb.messages):
+            yield replace(draft, kept_from=len(climb.messages), restores="nothing")
 
 
 def _told_lost(wide: Composed, found: Composed) -> Iterator[RestoreSkipped]:

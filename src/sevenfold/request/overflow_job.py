@@ -72,6 +72,8 @@ class CompactJob:
     notes: NotesText = NO_NOTES
     structural: str = ""
     """The structural notes of the whole session: what a summary is when no model writes one."""
+    held: int | None = None
+    """So many messages at the beginning stood in the last request that was answered; None: all."""
     is_warm: bool = True
     """Whether the provider's cache still holds the prefix."""
     attachments: frozenset[int] = frozenset()

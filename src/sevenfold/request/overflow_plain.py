@@ -50,7 +50,7 @@ def draft_structural(climb: Climb, settings: NotesSettings) -> Draft:
         kept_from, before = (climb.part_index, 0) if is_up_to else (end, climb.part_index)
         return Draft("structural", job.structural, kept_from, before)
     start = choose_start(climb.messages, job.counts, end - 1, _narrowed(settings, climb.limit))
-    return Draft("structural", job.structural, start if start > climb.head else climb.unanswered())
+    return Draft("structural", job.structural, climb.kept_from(start))
 
 
 def _narrowed(settings: NotesSettings, target: int) -> NotesSettings:

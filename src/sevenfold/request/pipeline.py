@@ -96,8 +96,8 @@ class RequestPath:
         self._shaping = Shaping(self._rules(), around.emit)
         self.server = ServerClearing(around.settings.server_edits, is_clearable)
         self.local = LocalClearing(around.settings.microcompact)
-        self.sent_tokens = 0
-        """Of the last request that was answered."""
+        self.sent_tokens = self.held = 0
+        """Of the last request that was answered; and the messages at the view's beginning that it held."""
         self.last_request: datetime | None = None
         """When the last request that was answered started: an entry of the cache lives from then."""
         self._started: datetime | None = None
@@ -162,6 +162,7 @@ class RequestPath:
         self._view = None
         self._cuts.append(cut)
         self._marking.cut(cut.first)
+        self.held = min(self.held, cut.first)
         first = self.shown.items[cut.first].entry if cut.first < len(self.shown) else OWN
         named = self.entries[first].id if first != OWN else None
         self.around.journal.add(CutRecord(cut.layer, cut.reason, named, cut.detail))
@@ -257,6 +258,7 @@ class RequestPath:
         self.sent_tokens = run.prompt if run else self.tally.count().tokens
         self.local.sent(self.sent_tokens, started, is_cold=is_cold(idle, self.ttl))
         self.last_request, self.last_call = started, ended
+        self.held = len(self.shown)
         self.rounds += 1
 
     def use(self, frame: Frame, capabilities: Capabilities) -> None:
@@ -267,6 +269,7 @@ class RequestPath:
         if frame.model != self.frame.model:
             # Another model has a cache of its own: nothing of the view changed, and nothing of it is read.
             self._cuts.append(Cut(0, REFRAMED, WHOLE))
+            self.held = 0
         is_framed_anew = (frame.system, frame.tools) != (self.frame.system, self.frame.tools)
         model = self.around.catalog.find(frame.model, self.around.emit)
         if model != self.model:
