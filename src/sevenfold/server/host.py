@@ -18,6 +18,7 @@ from sevenfold.core.listening import listen, spell_url
 from sevenfold.server.desk import Desk
 from sevenfold.server.front import Front
 from sevenfold.server.meters import Meters
+from sevenfold.server.patience import make_protocol
 from sevenfold.server.people import list_orgs
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.repos import collect, list_repos
@@ -104,11 +105,9 @@ class Host:
     def _make_server(self) -> Server:
         import uvicorn
 
-        from sevenfold.server.patience import PatientProtocol
-
         config = uvicorn.Config(
             cast("ASGIApplication", self._front.make_app()),
-            http=PatientProtocol,
+            http=make_protocol(),
             ws="none",
             lifespan="off",
             log_config=None,
