@@ -12,15 +12,17 @@ import signal
 import threading
 from asyncio import Semaphore
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
+from concurrent.futures import BrokenExecutor
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from sevenfold.core.secrets import Allowance
 from sevenfold.server.database import OrgId
 from sevenfold.server.refusals import Refusal
 from sevenfold.server.scanning import Blocked, find_blocked
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 AT_ONCE = 2
 """They are all computing; more would only take turns."""
@@ -57,15 +59,11 @@ class Scanners:
     async def _find_elsewhere(
         self, texts: Mapping[str, str], key: bytes, allowances: Sequence[Allowance]
     ) -> Mapping[str, Blocked]:
-        pool = self._pool
-        if pool is None:
-            pool = self._pool = ProcessPoolExecutor(
-                AT_ONCE, mp_context=get_context("spawn"), initializer=_settle_in
-            )
+        pool = self._pool = self._pool or _make_pool()
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(pool, find_blocked, dict(texts), key, tuple(allowances))
-        except BrokenProcessPool as error:
+        except BrokenExecutor as error:
             if self._pool is pool:
                 self._pool = None
             raise Refusal(
@@ -78,6 +76,14 @@ class Scanners:
             ) from error
 
 
+def _make_pool() -> ProcessPoolExecutor:
+    """Multiprocessing is imported here, since it marks the interpreter that imports it."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    return ProcessPoolExecutor(AT_ONCE, mp_context=get_context("spawn"), initializer=_settle_in)
+
+
 def _settle_in() -> None:
     """A process that searches ends with its server, whether that is told to end or killed."""
     os.nice(NICENESS)
@@ -87,6 +93,8 @@ def _settle_in() -> None:
 
 
 def _end_with_parent() -> None:
+    from multiprocessing import parent_process
+
     parent = parent_process()
     if parent is not None:
         parent.join()
