@@ -164,6 +164,20 @@ def test_what_was_written_after_a_server_was_set_back_is_kept_beside_what_it_had
     assert {"from ada, before\n", "from carol, after\n"} <= set(texts.values())
 
 
+def test_a_server_that_came_to_the_same_number_again_is_not_overwritten() -> None:
+    server, _, bob = begun(OLD, None)
+    exchange(bob)
+    set_back(server, SimServer(1, {A: Entry(1, checksum_of(OLD))}))
+    carol = device(server, "carol")
+    exchange(carol)
+    carol.files.put(A, "from carol\n")
+    exchange(carol)
+    bob.files.put(A, f"{THEIRS}four\n")
+    exchange(bob, carol)
+    assert bob.files.texts == carol.files.texts == server.texts()
+    assert set(server.texts().values()) == {"from carol\n", f"{THEIRS}four\n"}
+
+
 def test_a_name_that_differs_in_case_from_one_here_holds_up_no_other() -> None:
     server = SimServer()
     ada, bob = device(server, "ada"), device(server, "bob")
