@@ -143,6 +143,8 @@ def test_a_session_that_is_not_there_is_refused_with_those_that_are(
     told = run(capsys, "nobody", code=2)
     assert "no session is called 'nobody'; known ones, the last first:" in told
     assert session in told
+    (home / "other.jsonl").write_text("{}")
+    assert "a file is read by `sevenfold replay`" in run(capsys, str(home / "other.jsonl"), code=2)
 
 
 def test_a_project_without_sessions_is_said_and_none_is_made(

@@ -177,11 +177,14 @@ def choose_session(project: Path, wanted: str, environ: Mapping[str, str]) -> Se
     listed = "\n".join(f"  {entry.id}  {entry.modified:%Y-%m-%d %H:%M}" for entry in known[:_MOST_LISTED])
     more = f"\n  and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
     which = f"{len(found)} sessions begin with {wanted!r}" if found else f"no session is called {wanted!r}"
+    if Path(wanted).exists():
+        which += f", and {_FOREIGN}"
     raise InputError(f"{which}; known ones, the last first:\n{listed}{more}")
 
 
 _MOST_LISTED = 10
-_OTHER = "open one with sevenfold.Session, or name another project with --project"
+_OTHER = "`sevenfold chat` begins one; or name another project with --project"
+_FOREIGN = "a file is read by `sevenfold replay`"
 
 
 def list_known(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:

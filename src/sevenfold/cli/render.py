@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TextIO, TypeAlias
 
+from sevenfold.cli.narrow import fit_lines
 from sevenfold.core.text import show_controls
 
 Tone: TypeAlias = Literal["plain", "strong", "faint", "warning", "error"]
@@ -47,7 +49,8 @@ class Screen:
         self.show(self._painted(Cell(text, tone), sys.stdout))
 
     def show_json(self, value: object) -> None:
-        self.show(json.dumps(value, indent=2, ensure_ascii=False))
+        """As it is: whoever reads it may be a program."""
+        _write(sys.stdout, _as_json(value))
 
     def show_help(self, text: str) -> None:
         """To standard error: nobody asked for it."""
@@ -58,6 +61,8 @@ class Screen:
         _write(sys.stderr, show_controls(text))
 
     def show(self, text: str) -> None:
+        if sys.stdout.isatty():
+            text = fit_lines(text, shutil.get_terminal_size().columns)
         _write(sys.stdout, text)
 
     @property
@@ -77,8 +82,12 @@ class Screen:
     def show_progress(self, label: str, share: float) -> None:
         """How far something is, on one line of a terminal that is written over; elsewhere nothing."""
         if sys.stderr.isatty():
-            full = round(min(1.0, max(0.0, share)) * _PROGRESS_CHARS)
-            sys.stderr.write(f"\r{show_controls(label)} [{'#' * full:{_PROGRESS_CHARS}}] {share:4.0%}\x1b[K")
+            told = show_controls(label)
+            # A line that wraps could not be written over.
+            room = shutil.get_terminal_size().columns - len(told) - len(" [] 100% ")
+            chars = max(1, min(_PROGRESS_CHARS, room))
+            full = round(min(1.0, max(0.0, share)) * chars)
+            sys.stderr.write(f"\r{told} [{'#' * full:{chars}}] {share:4.0%}\x1b[K")
             sys.stderr.flush()
 
     def clear_progress(self) -> None:
@@ -121,6 +130,9 @@ class Page(Screen):
     def show(self, text: str) -> None:
         self.lines += text.split("\n")
 
+    def show_json(self, value: object) -> None:
+        self.show(_as_json(value))
+
     def note(self, text: str) -> None:
         self.show(show_controls(text))
 
@@ -136,6 +148,10 @@ class Page(Screen):
 
 
 SCREEN = Screen()
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def _has_colour(stream: TextIO) -> bool:
