@@ -8,7 +8,7 @@ from sevenfold.server.committing import CHANGE_BYTES
 from sevenfold.server.front import BODY_TIME
 from sevenfold.server.gate import SELDOM_BURST
 from sevenfold.server.limits import BYTES_A_PERMIT, SMALL_BYTES, TOLD_BYTES_A_PERMIT, Limits
-from sevenfold.server.patience import HEAD_TIME
+from sevenfold.server.patience import HEAD_TIME, TAKE_TIME
 from sevenfold.server.rights import ROLES, RULES
 from tests.contracts.house import ROOT
 
@@ -40,6 +40,7 @@ def test_limits_stand_in_the_page_as_they_are() -> None:
         f"| one text | {limits.file_bytes:,} bytes |",
         f"| a request without texts | {SMALL_BYTES:,} bytes |",
         f"| the head of a request | 64 KB, {HEAD_TIME.seconds} seconds |",
+        f"| to take an answer | {TAKE_TIME.seconds} seconds |",
         f"| to send a request's body | {BODY_TIME.seconds} seconds |",
         f"tried by an organisation | {SELDOM_BURST}, then",
         f"{BYTES_A_PERMIT:,} bytes of texts that are sent, or {TOLD_BYTES_A_PERMIT:,} that are read",

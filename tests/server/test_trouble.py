@@ -155,6 +155,27 @@ def test_who_connects_and_does_not_say_what_they_want_is_hung_up_on(
         assert live.ask("GET", "/healthz").status_code == 200
 
 
+def test_an_answer_that_nobody_takes_is_not_kept_for_ever(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "TAKE_TIME", timedelta())
+    team = Team(database, now_ms=int(time.time() * 1000))
+    for number in range(40):
+        team.put({f"k{number}.md": f"{number:02}" * 120_000})
+    head = f"GET {MEMORY}?repo={team.repo} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {team.token}\r\n\r\n"
+    with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
+        connection.sendall(head.encode())
+        while not served(live, "read_memory"):
+            assert live.ask("GET", "/healthz").status_code == 200
+        taken = 0
+        with suppress(ConnectionError):
+            while part := answer.read(10_000):
+                taken += len(part)
+        [told] = served(live, "read_memory")
+        assert told["status"] == 200
+        assert taken < 9_000_000 < int(str(told["bytes_out"]))
+
+
 def test_a_head_without_an_end_is_refused(database: Database) -> None:
     with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nx-long: ")

@@ -65,7 +65,7 @@ SMALL_BYTES = 32_000
 
 BYTES_A_PERMIT = 10_000
 """Of texts that came in. A request's cost is looking through them, some milliseconds for so many."""
-TOLD_BYTES_A_PERMIT = 100_000
+TOLD_BYTES_A_PERMIT = 50_000
 
 MOST_BUCKETS = 50_000
 """Of those not used for longest, the rest is forgotten: they are full again anyway."""
