@@ -240,6 +240,14 @@ def test_since_and_limit_leave_out_what_is_older(capsys: pytest.CaptureFixture[s
     assert run_json(capsys, log, other, "--since", "2026-11-08")["format"] == 1
 
 
+@pytest.mark.parametrize("policy", [[], ["--policy", "keep"]])
+def test_files_that_are_all_too_old_are_said_to_be(
+    capsys: pytest.CaptureFixture[str], log: Path, policy: list[str]
+) -> None:
+    assert main(["replay", str(log), "--since", "2999-01-01", *policy]) == 1
+    assert "no transcript there was written to since 2999-01-01" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.replay_places import Place, find_places
+from sevenfold.cli.replay_places import Place, find_places, tell_nothing
 from sevenfold.cli.replay_view import show_head, show_report
 from sevenfold.core.catalog import Catalog, ModelSettings, open_catalog
 from sevenfold.core.clock import SystemClock
@@ -54,7 +54,7 @@ def run(options: Namespace, screen: Screen) -> int:
         tell = screen.note if options.json else screen.show_line
         tell(write_html(report, wanted.html, wanted.terms))
     if not report.files:
-        _fail_empty(report, screen)
+        _fail_empty(report, wanted.terms, screen)
     return 0 if report.files else 1
 
 
@@ -108,11 +108,11 @@ def _remarks(report: Report, terms: Terms) -> Iterator[str]:
         yield "about 30% more for the same text, so a change of model changes them too"
 
 
-def _fail_empty(report: Report, screen: Screen) -> None:
+def _fail_empty(report: Report, terms: Terms, screen: Screen) -> None:
     for item in report.unreadable:
         screen.fail(f"{item.path}: {item.reason}")
     if not report.unreadable:
-        screen.fail("no transcript was found there; name a .jsonl file, or a folder that holds some")
+        screen.fail(tell_nothing(terms.since))
 
 
 def _wanted(options: Namespace) -> Wanted:

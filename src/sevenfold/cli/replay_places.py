@@ -23,6 +23,13 @@ class Place:
     unreadable: tuple[Unreadable, ...]
 
 
+def tell_nothing(since: datetime | None) -> str:
+    """What to say where no place held a transcript."""
+    if since is None:
+        return "no transcript was found there; name a .jsonl file, or a folder that holds some"
+    return f"no transcript there was written to since {since:%Y-%m-%d}; give an earlier day, or no --since"
+
+
 def find_places(paths: Sequence[Path], since: datetime | None, limit: int | None) -> Iterator[Place]:
     """The places to try, best first: the next one counts only if this one holds no session."""
 

@@ -9,7 +9,7 @@ from operator import add
 from typing import cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.replay_places import Place
+from sevenfold.cli.replay_places import Place, tell_nothing
 from sevenfold.cli.replay_policy_view import Answer, describe_answer, show_answer
 from sevenfold.core.errors import InputError
 from sevenfold.replay.account import Terms
@@ -46,7 +46,7 @@ def run_policy(
     for item in skipped:
         screen.fail(f"{item.path}: {item.reason}")
     if not skipped:
-        screen.fail("no transcript was found there; name a .jsonl file, or a folder that holds some")
+        screen.fail(tell_nothing(question.terms.since))
     return 1
 
 
