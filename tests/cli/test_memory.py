@@ -404,3 +404,18 @@ def test_files_that_are_not_read_are_told_in_one_line(
     assert "is not read" in note
     assert note.endswith("nor are 2 others")
     assert note.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("nonsense", "there is no /memory nonsense; it takes list, show"),
+        ("shwo style", "did you mean /memory show"),
+    ],
+)
+def test_a_chat_is_told_of_an_action_that_there_is_not_in_its_own_words(
+    project: Path, words: str, told: str
+) -> None:
+    with pytest.raises(InputError, match=told) as refused:
+        answer(project, words)
+    assert "argument" not in str(refused.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from argparse import Namespace
@@ -29,6 +30,7 @@ from sevenfold.agent.local_file import read_agreed
 from sevenfold.agent.setup import Setup, open_agent
 from sevenfold.cli.context_facts import choose_session, list_known, read_context
 from sevenfold.cli.context_view import show_context
+from sevenfold.cli.narrow import fit_lines
 from sevenfold.cli.piped import read_piped
 from sevenfold.cli.render import Screen
 from sevenfold.core.errors import InputError, ProviderMissing
@@ -141,7 +143,7 @@ def _house(setup: Setup) -> House:
         facts = await asyncio.to_thread(read_context, setup.project, SessionId(session), None, os.environ)
         with redirect_stdout(StringIO()) as page:
             show_context(facts, Screen())
-        return page.getvalue().rstrip("\n")
+        return fit_lines(page.getvalue().rstrip("\n"), shutil.get_terminal_size().columns)
 
     def memories(words: str) -> list[str]:
         from sevenfold.cli.memory import answer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeAlias, cast
 
@@ -53,10 +54,19 @@ class _Quiet(ArgumentParser):
     """Says what is wrong to whoever asked, and nothing to the terminal."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; `sevenfold memory --help` explains the actions")
+        raise InputError(f"/memory: {message}; `sevenfold memory --help` explains the actions")
 
     def print_help(self, file: object = None) -> None:  # noqa: ARG002 - there is one reader
         raise InputError(self.format_help())
+
+
+def _refuse_unknown(said: Sequence[str]) -> None:
+    """In words of a chat: the parser knows no near ones."""
+    if not said or said[0].startswith("-") or said[0] in _DOING:
+        return
+    near = get_close_matches(said[0].lower(), _DOING, 1)
+    hint = f"did you mean /memory {near[0]}?" if near else f"it takes {', '.join(_DOING)}"
+    raise InputError(f"there is no /memory {said[0]}; {hint}")
 
 
 def answer(project: Path, words: str) -> list[str]:
@@ -67,6 +77,7 @@ def answer(project: Path, words: str) -> list[str]:
         said = shlex.split(words)
     except ValueError as error:
         raise InputError(f"{words!r} cannot be read: {error}") from error
+    _refuse_unknown(said)
     options = parser.parse_args(["--project", str(project), *said])
     if options.action in _NEEDS_TERMINAL:
         raise InputError(f"`sevenfold memory {options.action}` needs the terminal; run it beside the chat")
