@@ -277,6 +277,15 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
     assert [spent.who for spent in session.spent] == ["recall"]
 
 
+def test_the_side_query_is_asked_about_the_newest_too_where_no_word_is_shared(
+    opened: Open, filled: MemoryDir
+) -> None:
+    write(filled, holidays="Nobody deploys between Christmas and New Year.")
+    provider = ScriptedProvider([say('{"files": ["holidays.md"]}')])
+    view = ask(opened(provider=provider, side_query=True), "Wann ist Betriebsruhe?")
+    assert keys(view) == ["holidays.md"]
+
+
 def test_the_index_is_context_and_only_its_new_lines_are_appended(opened: Open, filled: MemoryDir) -> None:
     session = opened(enabled=False)
     session.add_context()

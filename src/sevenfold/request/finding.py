@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
@@ -84,6 +85,13 @@ class Finder:
         found = self._index.rank(prompt, limit)
         uses, now = self._uses.read(), self._clock.now()
         return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
+
+    def filled(self, found: Sequence[Candidate], limit: int) -> tuple[Candidate, ...]:
+        """These, and the newest of the others: a model may know what is meant where no word is shared."""
+        known = {one.key for one in found}
+        newest = (stored.memory for key, stored in self._stored.items() if key not in known)
+        others = islice(newest, max(0, limit - len(found)))
+        return (*found, *(Candidate(m.key, m.kind, m.name, m.description, m.body, 0.0, 0.0) for m in others))
 
     def list(self, keys: Iterable[str]) -> tuple[Listed, ...]:
         """Lines of a manifest."""

@@ -123,8 +123,9 @@ class Recalling:
         if not sure and any(certainty(one) >= FLOOR for one in open_to):
             held = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
             self._emit(RecallSkipped(f"{held}, and recall.session_bytes leaves no room for more"))
-        if self._side is not None and settings.side_query and open_to:
-            chosen = await self._ask(self._side, finder, prompt, open_to)
+        asked_about = offered(finder.filled(found, settings.candidates), facts) if self._side else ()
+        if self._side is not None and asked_about:
+            chosen = await self._ask(self._side, finder, prompt, asked_about)
             more = [one for one in chosen if one not in sure]
             await self._take(finder, fit(more, self._facts(), settings), "side query")
         if not self._is_kept_up:
