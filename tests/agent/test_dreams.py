@@ -117,7 +117,7 @@ def test_by_hand_no_gate_is_asked_and_each_step_is_told(tmp_path: Path) -> None:
         assert dreamt.record.outcome == "completed"
 
     asyncio.run(run())
-    assert steps == ["starting: publish 1 changed files"]
+    assert steps == ["starting: publish 1 changed file"]
 
 
 def test_while_another_process_dreams_a_due_one_is_left_out_and_told(tmp_path: Path) -> None:

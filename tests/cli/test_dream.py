@@ -71,7 +71,7 @@ def test_a_dream_is_logged_shown_and_taken_back(
     assert "completed" in show(capsys, "log")
     shown = show(capsys, "show")
     assert "--- push-old.md" in shown
-    assert "publish 1 changed files" in shown
+    assert "publish 1 changed file" in shown
     assert "push-old.md" in show(capsys, "undo")
     assert remembered(project) == memories
 

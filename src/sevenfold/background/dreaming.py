@@ -158,7 +158,7 @@ class Dreamer:
         if lease is None:
             night.published = Published(judged)
             return
-        night.progress.step(f"publish {len(judged.publishes)} changed files")
+        night.progress.step(_told_changes(len(judged.publishes)))
         await durably(lambda: self._publish(night, lease, source, judged))
         if night.published and not night.published.judged.objection:
             await durably(lambda: logs.write(source.logs))
@@ -326,3 +326,9 @@ def _diff(source: DreamSource, judged: Judged) -> str:
     before = {key: item.memory.text for key, item in source.stored.items()}
     keys = judged.publishes or frozenset(judged.checked.changed)
     return render_diff(before, judged.draft.texts, keys)
+
+
+def _told_changes(count: int) -> str:
+    if not count:
+        return "nothing to change"
+    return f"publish {count} changed file{'' if count == 1 else 's'}"
