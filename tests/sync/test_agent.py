@@ -35,7 +35,7 @@ class Desk:
         ):
             write_membership(folder, place)
             if token != "":
-                Tokens(home).write(place.url, token or office.people.token)
+                Tokens(home).write(place.url, place.org, token or office.people.token)
 
     def talk(self, said: str = "hello", **settings: object) -> ScriptedProvider:
         models = ScriptedProvider(lambda _request: "Yes.")

@@ -9,7 +9,7 @@ import pytest
 from sevenfold.core.errors import TeamRefused
 from sevenfold.sync.exchange import Exchange
 from sevenfold.sync.ports import Missing
-from sevenfold.sync.protocol import Commit, Entry, Outcome, TeamKey, checksum_of
+from sevenfold.sync.protocol import MAX_FILE_BYTES, Commit, Entry, Outcome, TeamKey, checksum_of
 from sevenfold.sync.state import SyncState
 from sevenfold.sync.wishes import delete_for_all
 from tests.sync.sim_device import Device, SimLedger
@@ -222,3 +222,17 @@ def test_what_is_sent_in_spite_of_a_deletion_that_nobody_here_knew_of_is_told() 
     assert server.texts() == {A: THEIRS}
     assert bob.report is not None
     assert bob.report.kept == {A: "deleted elsewhere, new here"}
+
+
+def test_two_texts_that_are_too_large_for_one_are_kept_beside_each_other() -> None:
+    """Merged they could neither be sent nor, much larger, be written: every pull would fail."""
+    server = SimServer()
+    ada, bob = device(server, "ada"), device(server, "bob")
+    middle = "".join(f"{at}\n" for at in range(20_000))
+    ada.files.put(A, middle)
+    exchange(ada, bob)
+    ada.files.put(A, f"{'a' * 100_000}\n{middle}")
+    bob.files.put(A, f"{middle}{'b' * 100_000}\n")
+    exchange(ada, bob)
+    assert len(server.texts()) == 2
+    assert all(len(text.encode()) <= MAX_FILE_BYTES for text in server.texts().values())

@@ -28,7 +28,7 @@ from sevenfold.sync.protocol import (
     TeamKey,
     checksum_of,
 )
-from sevenfold.sync.server_link import MAX_ANSWER_BYTES, ServerLink, check_server
+from sevenfold.sync.server_link import MAX_ANSWER_BYTES, MOST_TOLD, ServerLink, check_server
 
 URL = "https://memory.example.org"
 ONE = checksum_of("one")
@@ -119,6 +119,13 @@ def test_a_name_that_no_memory_may_have_is_left_out_and_said(key: str) -> None:
     assert found is not None
     assert all(is_team_key(name) for name in found.entries)
     assert [type(event) for event in bench.events] == ([] if is_team_key(key) else [TeamEntryRefused])
+
+
+def test_of_very_many_names_that_are_none_the_first_are_told_and_how_many_there_are() -> None:
+    bench = Bench(listing({f"Bad {at}": {"version": 1, "checksum": ONE} for at in range(5_000)}))
+    bench.list()
+    assert len(bench.events) == MOST_TOLD + 1
+    assert "4,980 more" in repr(bench.events[-1])
 
 
 @pytest.mark.parametrize(

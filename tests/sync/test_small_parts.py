@@ -141,7 +141,7 @@ def test_joining_another_server_forgets_what_was_agreed_with_the_first(tmp_path:
 def test_what_cannot_be_a_token_is_not_kept(token: str, tmp_path: Path) -> None:
     with Folder.open(tmp_path) as folder:
         with pytest.raises(InputError, match="no token"):
-            Tokens(folder).write("https://one.example", token)
+            Tokens(folder).write("https://one.example", "acme", token)
         assert Tokens(folder).find("https://one.example") == ""
 
 
@@ -159,3 +159,17 @@ def test_a_damaged_membership_or_what_is_left_of_an_old_one_does_not_stand_in_th
             write_membership(folder, place)
             assert read_membership(folder) == place
         assert not (tmp_path / STATE).exists()
+
+
+def test_two_organisations_on_one_server_have_a_token_each(tmp_path: Path) -> None:
+    url = "https://one.example"
+    with Folder.open(tmp_path) as folder:
+        tokens = Tokens(folder)
+        tokens.write(url, "acme", "first")
+        tokens.write(url, "other", "second")
+        assert [tokens.find(url, org) for org in ("acme", "other", "")] == ["first", "second", "second"]
+        tokens.forget(url, "other")
+        assert [tokens.find(url, org) for org in ("acme", "other", "")] == ["first", "", ""]
+        tokens.forget(url, "acme")
+        assert tokens.find(url, "acme") == ""
+        assert tokens.find("https://two.example", "acme") == ""

@@ -35,7 +35,7 @@ def join(options: Namespace, desk: TeamDesk) -> int:
     url = check_server(cast("str", options.url))
     token = _token(options, desk, url)
     place = asyncio.run(_placed(desk, url, token, cast("str", options.repo)))
-    Tokens(desk.home).write(url, token)
+    Tokens(desk.home).write(url, place.org, token)
     write_membership(desk.folder, place, wait=PATIENCE)
     report = asyncio.run(desk.open_team().exchange(wait=PATIENCE))
     if desk.desk.is_json:
@@ -53,7 +53,7 @@ def leave(options: Namespace, desk: TeamDesk) -> int:
         raise InputError("this project has joined no server")
     forget_membership(desk.folder, wait=PATIENCE)
     if options.forget_token:
-        Tokens(desk.home).forget(place.url)
+        Tokens(desk.home).forget(place.url, place.org)
     if desk.desk.is_json:
         desk.screen.show_json({"left": place.url})
     else:

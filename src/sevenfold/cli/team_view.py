@@ -20,7 +20,7 @@ def show_status(desk: TeamDesk) -> None:
         else:
             desk.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
         return
-    token = Tokens(desk.home).find(place.url)
+    token = Tokens(desk.home).find(place.url, place.org)
     if not token:
         desk.screen.note(
             f"note: there is no token for {place.url}; `sevenfold team join {place.url}` asks for one"

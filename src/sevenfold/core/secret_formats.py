@@ -229,8 +229,9 @@ _TOOLS = (
         "Private key",
         "PRIVATE",
         (
-            r"BEGIN\s*(?:[A-Z0-9]+\s*){0,3}PRIVATE\s*KEY(?: BLOCK)?-----(?:\s|\\[nr]|[\"'+,])*"
-            r"(?:[A-Za-z-]+: [^\n]*\n\s*)*(?:\s|\\[nr]|[\"'+,])*(?P<value>[A-Za-z0-9+/=]{24,})"
+            r"BEGIN\s*(?:[A-Z0-9]+\s*){0,3}PRIVATE\s*KEY(?: BLOCK)?-----"
+            # Lines that say how it was encrypted, and one that was broken; or line ends that were escaped.
+            r"(?:(?:[^\n]{0,80}\n\s*){0,6}|(?:\s|\\[nr]|[\"'+,])*)(?P<value>[A-Za-z0-9+/=]{24,})"
         ),
     ),
     _format(

@@ -26,6 +26,14 @@ _GENERIC = (
         "url",
     ),
     Rule(
+        RuleId("connection-string"),
+        "Password in a connection string",
+        ("pwd", "password"),
+        r"(?i:(?:server|host|data source)=[^;\n]{1,100};(?:[^;\n]{0,100};){0,6}(?:pwd|password)=)"
+        r"([^;\s\"'`<>]{6,})",
+        "url",
+    ),
+    Rule(
         RuleId("authorization-header"),
         "Authorization header",
         ("bearer", "basic", "authorization"),

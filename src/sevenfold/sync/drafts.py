@@ -9,7 +9,7 @@ from sevenfold.core.three_way import merge_lines
 from sevenfold.sync.conflicts import copy_key
 from sevenfold.sync.decide import Drop, Meet, Take
 from sevenfold.sync.ports import FileChange, Files
-from sevenfold.sync.protocol import Entry, TeamKey, checksum_of
+from sevenfold.sync.protocol import MAX_FILE_BYTES, Entry, TeamKey, checksum_of
 from sevenfold.sync.state import LocalText
 
 
@@ -55,7 +55,9 @@ async def _merged(files: Files, meet: Meet, base: Entry | None, ours: str, their
         # What was here once has been replaced since, and is not news. Anything else is somebody's.
         return ours if await files.body(checksum_of(theirs)) is not None else None
     old = await files.body(base.checksum) if base and base.checksum else None
-    return merge_lines(old, ours, theirs) if old is not None else None
+    merged = merge_lines(old, ours, theirs) if old is not None else None
+    # Two texts that fit may be one that does not, and could never be sent.
+    return merged if merged is None or len(merged.encode()) <= MAX_FILE_BYTES else None
 
 
 def choose_compatible(drafts: Sequence[Draft]) -> list[Draft]:

@@ -3,6 +3,7 @@ and never in a repository."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -100,7 +101,7 @@ def find_joined(folder: Folder, home: Folder) -> Joined | None:
     place = read_membership(folder)
     if place is None:
         return None
-    token = Tokens(home).find(place.url)
+    token = Tokens(home).find(place.url, place.org)
     if not token:
         raise InputError(f"there is no token for {place.url}; `sevenfold team join {place.url}` asks for one")
     return Joined(place, token)
@@ -118,27 +119,36 @@ def _is_token(text: str) -> bool:
 
 
 class Tokens:
-    """The tokens of this person, by server. `home` is ours alone: its files are made for their owner only."""
+    """The tokens of this person, by server and organisation: one server may have several.
+
+    `home` is ours alone: its files are made for their owner only."""
 
     def __init__(self, home: Folder) -> None:
         self._home = home
 
-    def find(self, url: str) -> str:
-        """Empty where there is none."""
-        token = self._read().get(url, "")
+    def find(self, url: str, org: str = "") -> str:
+        """Of the organisation, or else the last one for that server; empty where there is none."""
+        known = self._read()
+        token = known.get(_place(url, org), known.get(url, ""))
         return token if isinstance(token, str) and _is_token(token) else ""
 
-    def write(self, url: str, token: str) -> None:
-        self._edit(url, check_token(token))
+    def write(self, url: str, org: str, token: str) -> None:
+        check_token(token)
+        self._edit(lambda known: JsonObject({**known, url: token, _place(url, org): token}))
 
-    def forget(self, url: str) -> None:
-        self._edit(url, None)
+    def forget(self, url: str, org: str) -> None:
+        """Another organisation's stays."""
+        gone = self.find(url, org)
 
-    def _edit(self, url: str, token: str | None) -> None:
+        def left(known: JsonObject) -> JsonObject:
+            places = (url, _place(url, org))
+            return JsonObject({key: one for key, one in known.items() if key not in places or one != gone})
+
+        self._edit(left)
+
+    def _edit(self, change: Callable[[JsonObject], JsonObject]) -> None:
         def changed(before: bytes | None) -> bytes:
-            known = read_object(before) if before else JsonObject()
-            kept = known.without(url)
-            return write_json(kept if token is None else JsonObject({**kept, url: token}))
+            return write_json(change(read_object(before) if before else JsonObject()))
 
         edit_file(self._home, TOKENS, changed, control=self._home, max_bytes=_MAX_BYTES)
 
@@ -147,3 +157,8 @@ class Tokens:
             return read_object(self._home.read(TOKENS, max_bytes=_MAX_BYTES))
         except FileMissing:
             return JsonObject()
+
+
+def _place(url: str, org: str) -> str:
+    """No address has a space in it."""
+    return f"{url} {org}"

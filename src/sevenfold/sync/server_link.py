@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 from importlib.util import find_spec
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
@@ -41,6 +42,8 @@ MAX_ANSWER_BYTES = 3 * MAX_TOTAL_BYTES
 """All that a repository may hold, with room for how JSON spells it."""
 ONE_BY_ONE = 20
 """Up to so many texts are asked for singly; for more, all at once is less to wait for."""
+MOST_TOLD = 20
+"""Names that are none, of one listing: a server may have thousands of them."""
 SLOWEST_BYTES_PER_SECOND = 10_000
 """Who sends less than a line of the nineties carries is keeping us busy, a byte at a time."""
 
@@ -108,8 +111,13 @@ class ServerLink:
         if answer.status == HTTPStatus.NOT_MODIFIED:
             return None
         found = _read(lambda: read_entries(_checked(answer).body))
-        for key, reason in found.refused.items():
+        for key, reason in islice(found.refused.items(), MOST_TOLD):
             self._emit(TeamEntryRefused(key, reason))
+        if len(found.refused) > MOST_TOLD:
+            more = len(found.refused) - MOST_TOLD
+            self._emit(
+                TeamEntryRefused(f"{more:,} more", "their names are none that a shared memory may have")
+            )
         return Listing(answer.etag, found.seq, found.entries)
 
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
