@@ -402,7 +402,7 @@ def test_files_that_are_not_read_are_told_in_one_line(
     assert main(["memory", "list"]) == 0
     (note,) = capsys.readouterr().err.splitlines()
     assert "is not read" in note
-    assert note.endswith("nor are 2 others")
+    assert note.endswith("so it is with 2 more")
     assert note.isprintable()
 
 

@@ -139,3 +139,9 @@ def test_every_memory_is_there_once_and_every_own_line_too(
     gone = tuple(data.draw(st.sets(st.sampled_from(keys)))) if keys else ()
     left = [key for key in keys if key not in gone]
     assert not any(f"]({key})" in made(text, left, gone) for key in gone)
+
+
+def test_a_line_holds_nothing_that_turns_it_round_or_drives_a_terminal() -> None:
+    assert (
+        index_line("a.md", "a\x1b[31m\u202e", "x\u2066y\x07 – ز\u200cن") == "- [a31m](a.md) — xy – ز\u200cن"
+    )

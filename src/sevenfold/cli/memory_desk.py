@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,12 +12,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.face.telling import tell
+from sevenfold.agent.face.telling import Told, tell
 from sevenfold.agent.local_file import read_agreed
 from sevenfold.cli.render import Screen
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.events import Emit, Event, MemoryRefused
+from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused
 from sevenfold.core.memories import ARCHIVE
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import Stored, Transaction
@@ -82,23 +83,26 @@ class _Notes:
     """What a person should know beside what they asked for."""
 
     screen: Screen
-    _unread: list[MemoryRefused] | None = field(default_factory=list[MemoryRefused])
-    """Files that were found and not read; None once that was said."""
+    _first: dict[type[Event], Told] | None = field(default_factory=dict[type[Event], Told])
+    """Of each kind that comes once for a file, while the folder is opened; None once that was said."""
+    _counts: Counter[type[Event]] = field(default_factory=Counter[type[Event]])
 
     def __call__(self, event: Event) -> None:
         told = tell(event)
-        if isinstance(event, MemoryRefused) and self._unread is not None:
-            self._unread.append(event)
-        elif told is not None and told.is_warning:
+        if told is None or not told.is_warning:
+            return
+        if isinstance(event, MemoryEdited | MemoryRefused) and self._first is not None:
+            self._first.setdefault(type(event), told)
+            self._counts[type(event)] += 1
+        else:
             self.screen.note(f"note: {told.text}")
 
     def opened(self) -> None:
-        """Say in one line what is not read: it stands before every answer until those files are gone."""
-        unread, self._unread = self._unread, None
-        if unread:
-            more = f", nor are {len(unread) - 1:,} others" if len(unread) > 1 else ""
-            told = f"{unread[0].name} in the memory folder is not read ({unread[0].reason}){more}"
-            self.screen.note(f"note: {told}")
+        """Say of many files in one line what is so with them: it stands before the answer."""
+        first, self._first = self._first or {}, None
+        for kind, told in first.items():
+            more = self._counts[kind] - 1
+            self.screen.note(f"note: {told.text}{f'; so it is with {more:,} more' if more else ''}")
 
 
 @contextmanager

@@ -35,6 +35,8 @@ LineOf: TypeAlias = Callable[[str], str]
 _ENTRY = re.compile(r"\s*[-*] \[[^\]\n]*\]\(([A-Za-z0-9_][A-Za-z0-9._/-]*\.md)\)")
 _GROUP = re.compile(r"- [0-9,]+ older(?: on [a-z0-9]+)?: [A-Za-z0-9_]")
 _WORD = re.compile(r"[a-z0-9]+")
+_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What would turn the rest of a line round, or drive the terminal that it is read on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class _Line:
 
 def index_line(key: str, title: str, hook: str) -> str:
     """The line of a memory, on one line and no longer than it may be."""
-    plain = " ".join(re.sub(r"[\[\]]", "", title).split()) or key
-    link, told = f"- [{plain[:60]}]({key})", " ".join(hook.split())
+    plain = " ".join(re.sub(r"[\[\]]", "", _UNSEEN.sub("", title)).split()) or key
+    link, told = f"- [{plain[:60]}]({key})", " ".join(_UNSEEN.sub("", hook).split())
     room = MAX_LINE_CHARS - len(link) - len(" — ")
     if not told or room < 1:
         return link
