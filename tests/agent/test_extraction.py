@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.events import ExtractionEnded
+from sevenfold.core.memories import write_memory
+from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.extract import KIND
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.run.tools.read import Read
 from sevenfold.run.tools.write import Write
+from sevenfold.store.memory_changes import Write as Change
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.offload import durably
 from tests.agent.workshop import Shop
@@ -102,3 +105,30 @@ def test_where_no_memory_is_wanted_nothing_is_asked_nor_written_after_a_turn(
     asyncio.run(tell())
     with memories(tmp_path) as memory:
         assert memory.keys() == ()
+
+
+def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -> None:
+    rule = "The retrier makes seven attempts before it gives up."
+
+    async def tell() -> list[str]:
+        again, more = written("again", rule), written("again", f"{rule} Attempts are logged.")
+        lane = [say(calls={"memory": again}), say(calls={"memory": more}), say("Done.")]
+        with ScriptedProvider([say("Seven.")], lanes={KIND: lane}) as models:
+            shop = Shop(tmp_path, models)
+            agent = await shop.open(tools=None)
+            await agent.run_turn(
+                "How many attempts does the retrier make? Remember that attempts are logged."
+            )
+            assert "seven attempts" in str(models.requests[0].messages[-1])
+            await agent.settle()
+            await agent.close()
+        return [str(event) for event in shop.noted.of("DraftRefused")]
+
+    with memories(tmp_path) as memory:
+        by_team = Origin("sync", "from the team", taint=frozenset(["team"]))
+        text = write_memory("retries", "how often the retrier tries", "project", rule)
+        memory.commit([Change("team/retries.md", text, None)], by_team)
+    refused = asyncio.run(tell())
+    assert len(refused) >= 1
+    with memories(tmp_path) as memory:
+        assert [stored.memory.key for stored in memory.scan() if stored.is_trusted] == []
