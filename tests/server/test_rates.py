@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.clock import ManualClock
+from sevenfold.core.clock import ManualClock, SystemClock
 from sevenfold.server.database import Database
 from sevenfold.server.desk import Desk
 from sevenfold.server.gate import SELDOM_BURST, Gate
@@ -96,6 +97,19 @@ def admitted(gate: Gate, token: str, most: int) -> int:
         return count
 
     return asyncio.run(ask())
+
+
+def test_a_few_too_many_at_once_are_held_and_all_are_served(database: Database) -> None:
+    team = Team(database, now_ms=int(time.time() * 1000))
+    gate = Gate(Desk(database, Limits(org_rate=50, token_rate=1_000), SystemClock()))
+
+    async def ask() -> int:
+        asked = [gate.admit(f"Bearer {team.token}", "here", "whoami") for _ in range(60)]
+        return len(await asyncio.gather(*asked))
+
+    began = time.monotonic()
+    assert asyncio.run(ask()) == 60
+    assert time.monotonic() - began >= 0.1  # ten of them waited, for a fiftieth of a second each
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
