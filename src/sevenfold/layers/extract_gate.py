@@ -107,7 +107,7 @@ def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
     before = next((known for known in ground.known if known.memory.key == dated.key), None)
     objection = (
         _misshapen(dated)
-        or _unsaved(dated)
+        or find_unsaved(dated)
         or _secret(dated)
         or _known(dated, before, ground)
         or _recalled(dated, before, ground.witnesses)
@@ -149,8 +149,8 @@ def _misshapen(draft: Draft) -> Refused | None:
     return None
 
 
-def _unsaved(draft: Draft) -> Refused | None:
-    """What is not saved, even on request: when most of it is that."""
+def find_unsaved(draft: Draft) -> Refused | None:
+    """What is not saved, even on request (SPEC F4): when most of it is that."""
     prose = without_code(draft.body)
     if len(prose.strip()) < len(draft.body) / 2:
         return Refused(

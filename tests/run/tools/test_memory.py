@@ -144,6 +144,18 @@ def test_a_secret_is_not_remembered(memory: Memory, place: Workplace) -> None:
     assert key not in said
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["The root cause was a missing lock.", "Next steps: finish the parser.", "```\nx = 1\ny = 2\n```"],
+)
+def test_what_is_not_saved_even_on_request_is_refused_with_the_reason(
+    content: str, memory: Memory, place: Workplace
+) -> None:
+    given = {"action": "write", "name": "a", "description": "x", "content": content}
+    assert "sevenfold memory add" in fault_of(call(memory, place, **given))
+    assert memory.memory.keys() == ()
+
+
 def test_a_rule_says_when_it_applies(memory: Memory, place: Workplace) -> None:
     given = {"action": "write", "name": "a", "description": "x", "content": "Ask first."}
     text_of(call(memory, place, **given, applies_to=["command:git push*"]))

@@ -13,7 +13,7 @@ from sevenfold.core.memories import KINDS, read_memory, rewrite_memory, write_me
 from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, join_taint
-from sevenfold.layers.extract_gate import Draft
+from sevenfold.layers.extract_gate import Draft, find_unsaved
 from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
 from sevenfold.run.tools.inputs import answered, schema, text_of, word_of
 from sevenfold.run.workplace import Workplace
@@ -137,6 +137,9 @@ class Memory:
         if there and keeps_conditions:
             draft = replace(draft, applies_to=there.applies_to)
         memory = _written(draft, there)
+        unsaved = find_unsaved(draft)
+        if unsaved is not None:
+            raise InputError(f"{unsaved.reason}; if the user wants it all the same: `sevenfold memory add`")
         refuse_secrets(memory.text)
         origin = self.conversation.judge_change(there, memory)
         origin = replace(origin, taint=origin.taint | (join_taint(stored.origin) if stored else frozenset()))
