@@ -347,6 +347,18 @@ def test_a_reader_pulls_and_is_told_that_it_may_not_send(office: Office, ada: La
     assert bob.team.ledger.read_state().pending is not None, "whether an earlier attempt came through is open"
 
 
+def test_who_was_refused_when_sending_still_gets_the_news(office: Office, ada: Laptop, bob: Laptop) -> None:
+    office.with_token(bob, office.people.add_token("ada", "memory:read"))
+    bob.write("mine.md", "one\n")
+    asyncio.run(bob.team.try_exchange(is_patient=True))
+    assert len(bob.told(TeamStopped)) == 1
+    ada.write(KEY, "news\n")
+    sync(ada)
+    bob.clock.pass_time(timedelta(minutes=6))
+    asyncio.run(bob.team.pull_news())
+    assert bob.texts() == {KEY: "news\n", "mine.md": "one\n"}
+
+
 def test_one_process_of_a_laptop_exchanges_at_a_time(ada: Laptop) -> None:
     with mutex(ada.folder, "exchange"), pytest.raises(LockBusy):
         asyncio.run(ada.team.exchange(wait=timedelta(0)))

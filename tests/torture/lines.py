@@ -153,7 +153,7 @@ class _Schedule:
 
     def _exchange(self, laptop: Laptop) -> None:
         """To its end, or given up at any moment; a line that failed is no reason to stop here."""
-        patience = self._random.choice((5.0, 5.0, 0.002, 0.01, 0.03))
+        patience = self._random.choice((5.0, 5.0, 5.0, 0.01, 0.05, 0.2))
 
         async def run() -> None:
             try:

@@ -66,7 +66,7 @@ class TeamMemory:
         """Exchange, unless the last failure says not to yet. What goes wrong is told and remembered; the
         patient, who will try again by themselves, are told once that the server is away. `TeamLeft` where
         there is nothing more to try."""
-        mark = await durably(self.read_mark)
+        mark = await durably(lambda: self.read_mark(sends=sends))
         pace = await durably(self.ledger.read_pace)
         why_not = choose_wait(pace, self._clock.now(), mark)
         if why_not:
@@ -96,7 +96,7 @@ class TeamMemory:
             reason = f"{self.joined.membership.url} took longer than {self.settings.pull_seconds} s"
             # The next session is not to wait for it as well.
             with suppress(SevenfoldError):
-                await durably(lambda: self._note_failure(TeamOffline(reason), self.read_mark()))
+                await durably(lambda: self._note_failure(TeamOffline(reason), ""))
             self._tell(TeamOffline(reason))
         except SevenfoldError as error:
             self._tell(error)
@@ -130,11 +130,12 @@ class TeamMemory:
     def _note_failure(self, error: SevenfoldError, mark: str) -> None:
         self.ledger.write_pace(after_failure(self.ledger.read_pace(), self._clock.now(), error, mark))
 
-    def read_mark(self) -> str:
-        """What the team's files and the token are like: another text whenever one of them is. Blocks."""
+    def read_mark(self, *, sends: bool) -> str:
+        """What the team's files and the token are like, and what is asked for: another text whenever one of
+        them is. Who may not send may still pull. Blocks."""
         files = self.files.read_all()
         said = [f"{key} {files[key].checksum} {files[key].hold}" for key in sorted(files)]
-        return sha256("\n".join([self.joined.token, *said]).encode()).hexdigest()
+        return sha256("\n".join([self.joined.token, str(sends), *said]).encode()).hexdigest()
 
     def read_unsent(self) -> dict[TeamKey, str]:
         """What is here and not there, each with what it would take to send it; deletions too. Blocks."""
