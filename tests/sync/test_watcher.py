@@ -120,6 +120,19 @@ def test_memories_that_others_are_busy_with_do_not_end_the_watch(
     assert heard == [TeamStopped("gone")]
 
 
+def test_news_that_did_not_come_in_time_come_while_the_session_goes_on(
+    office: Office, ada: Laptop, bob: Laptop
+) -> None:
+    ada.write("a.md", "one\n")
+    asyncio.run(ada.team.exchange())
+    watcher = Watcher(bob.team, bob.memory, is_behind=True, clock=bob.clock)
+    look(bob, watcher, 4)
+    assert bob.texts() == {"a.md": "one\n"}
+    asked = len(office.live.lines)
+    look(bob, watcher, 5)
+    assert len(office.live.lines) == asked
+
+
 def test_what_is_new_at_the_end_of_a_session_is_sent_then(office: Office, ada: Laptop) -> None:
     watcher = watch(ada)
     look(ada, watcher)

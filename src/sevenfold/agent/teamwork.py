@@ -45,8 +45,8 @@ async def join_team(ground: Ground, clock: Clock, emit: Emit, exits: AsyncExitSt
     if joined is None:
         return ""
     team = TeamMemory(joined, ground.memory, folder, settings, clock=clock, emit=emit)
-    await team.pull_news()
-    watcher = Watcher(team, ground.memory, clock=clock, emit=emit)
+    news = await team.pull_news()
+    watcher = Watcher(team, ground.memory, is_behind=news is None, clock=clock, emit=emit)
     watching = asyncio.create_task(watcher.run(), name="team memory")
     exits.push_async_callback(_stop, watcher, watching)
     return _guidance(ground, joined)

@@ -59,7 +59,7 @@ class TeamSynced:
 
 @dataclass(frozen=True, slots=True)
 class TeamTextKept:
-    """One deleted a memory and another changed it: the change was kept."""
+    """One deleted a memory and another changed or wrote it, or the server had lost it: the text was kept."""
 
     key: str
     reason: str

@@ -29,9 +29,17 @@ class Watcher:
     """Looks now and then, and exchanges when there is something to send."""
 
     def __init__(
-        self, team: TeamMemory, memory: MemoryDir, *, clock: Clock | None = None, emit: Emit = ignore
+        self,
+        team: TeamMemory,
+        memory: MemoryDir,
+        *,
+        is_behind: bool = False,
+        clock: Clock | None = None,
+        emit: Emit = ignore,
     ) -> None:
         self._team, self._memory, self._emit = team, memory, emit
+        self._is_behind = is_behind
+        """The team's news did not come in time: they are had in the background, which has more of it."""
         self._clock = clock or SystemClock()
         self._looks = 0
         self._generation = -1
@@ -63,13 +71,14 @@ class Watcher:
         if not await self._has_news():
             return
         now, unsent = self._clock.now(), await durably(self._team.read_unsent)
-        if not self._is_new(unsent):
+        if not (self._is_behind or self._is_new(unsent)):
             self._since = None
         elif unsent != self._unsent or self._since is None or now < self._since:
             self._unsent, self._since = unsent, now
         elif now - self._since >= self._team.settings.push_after:
             report = await self._team.try_exchange(is_patient=True)
             if report is not None:
+                self._is_behind = False
                 self._left = {key: text for key, text in unsent.items() if key in report.held}
 
     def _is_new(self, unsent: Mapping[TeamKey, str]) -> bool:
