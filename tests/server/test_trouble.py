@@ -155,6 +155,24 @@ def test_who_connects_and_does_not_say_what_they_want_is_hung_up_on(
         assert live.ask("GET", "/healthz").status_code == 200
 
 
+def test_who_has_asked_and_may_ask_again_is_not_hurried(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    span = timedelta(milliseconds=50)
+    monkeypatch.setattr(patience, "HEAD_TIME", span)
+    request = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
+    with serving(database) as live, connected(live) as connection, connection.makefile("rb") as answer:
+        for _ in range(2):
+            connection.sendall(request)
+            assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
+            while answer.readline() != b"\r\n":
+                pass
+            assert answer.read(15) == b'{"status":"ok"}'
+            ends = time.monotonic() + 3 * span.total_seconds()
+            while time.monotonic() < ends:
+                assert live.ask("GET", "/healthz").status_code == 200
+
+
 def test_an_answer_that_nobody_takes_is_not_kept_for_ever(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,9 +45,10 @@ def make_protocol() -> type[asyncio.Protocol]:
             self._head, self._answer = _Deadline(), _Deadline()
             self._head.start(self.loop, HEAD_TIME, transport.close)
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.cycle and not self.cycle.response_complete:
+        def handle_events(self) -> None:
+            super().handle_events()
+            is_answering = self.cycle and not self.cycle.response_complete
+            if is_answering or self.timeout_keep_alive_task is not None:  # a request, or none begun
                 self._head.stop()
             else:
                 self._head.start(self.loop, HEAD_TIME, self.transport.close)
