@@ -18,9 +18,11 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.memories import write_memory
 from sevenfold.core.messages import Message
+from sevenfold.core.provenance import Origin
 from sevenfold.layers.context_sources import render_reminder
 from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.providers.scripted import say
+from sevenfold.store.memory_changes import Write
 from tests.background.learning import School, by_model, written
 
 TABS = "From now on, indent with tabs, never with spaces."
@@ -89,6 +91,21 @@ def test_a_contradiction_takes_the_old_ones_place(school: School) -> None:
     school.session("s2").say("Never squash the commits of a branch before a merge.").end()
     (body,) = school.bodies().values()
     assert body.startswith("Never")
+
+
+def test_a_contradiction_leaves_what_else_the_memory_says_also_where_a_tool_was_called(
+    school: School,
+) -> None:
+    old = "Always squash the commits of a branch before a merge.\n\nSign every tag with the key of the team."
+    text = write_memory("squash", "how a branch is merged", "feedback", old)
+    school.memory.commit([Write("squash.md", text, None)], Origin("user", "by hand", said_by="user"))
+    lesson = school.session("s1").call("read", "A guide about nothing.", file_path="x")
+    lesson.say("Never squash the commits of a branch before a merge.").end()
+    assert school.memory.waiting() == ()
+    (body,) = school.bodies().values()
+    assert "Sign every tag" in body
+    assert "Never squash" in body
+    assert "Always squash" not in body
 
 
 def test_a_strangers_rule_waits_and_is_not_shown(model_school: School) -> None:

@@ -18,6 +18,7 @@ from sevenfold.layers.extract_gate import (
     Refused,
     check_draft,
     free_slug,
+    keep_others,
 )
 from sevenfold.layers.extract_rules import find_subject
 from sevenfold.layers.extract_topics import Said, Topic, render_topic, retarget, take_turn
@@ -85,7 +86,7 @@ class RuleReader:
         if not run.topic.statements and not run.topic.recap:
             return
         draft = render_topic(run.topic)
-        found = check_draft(draft, ground)
+        found = check_draft(draft, ground, may_drop=True)
         if isinstance(found, Refused) and found.rule == "contradicts":
             other = self._shelf.find(found.other)
             run.topic = retarget(run.topic, other.memory) if other else run.topic
@@ -93,14 +94,15 @@ class RuleReader:
         self._admit(run, draft, ground)
 
     def _admit(self, run: Look, draft: Draft, ground: Ground) -> None:
-        found = check_draft(draft, ground)
+        found = check_draft(draft, ground, may_drop=True)
         if isinstance(found, Refused) and found.rule == "contradicts":
             # The user said it just now: it takes the old one's place, whose text stays in history.
-            name = found.other.rpartition("/")[2].removesuffix(".md")
-            found = check_draft(replace(draft, key=found.other, name=name), ground)
+            other = self._shelf.find(found.other)
+            amended = keep_others(draft, other.memory) if other else draft
+            found = check_draft(amended, ground, may_drop=True)
         elif isinstance(found, Refused) and found.rule == "other topic":
             slug = free_slug(draft.key.removesuffix(".md"), ground.keys)
-            found = check_draft(replace(draft, key=f"{slug}.md", name=slug), ground)
+            found = check_draft(replace(draft, key=f"{slug}.md", name=slug), ground, may_drop=True)
         if isinstance(found, Admitted):
             run.admitted[found.key] = found
             return

@@ -97,8 +97,9 @@ class Admitted:
     judgement: Judgement
 
 
-def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
-    """Whether a draft becomes a memory, as it would be written."""
+def check_draft(draft: Draft, ground: Ground, *, may_drop: bool = False) -> Admitted | Refused:
+    """Whether a draft becomes a memory, as it would be written. `may_drop`: no model wrote it, so what it no
+    longer says is gone by the user's word."""
     dated = replace(
         draft,
         description=" ".join(make_absolute(draft.description, ground.today).split()),
@@ -114,7 +115,7 @@ def check_draft(draft: Draft, ground: Ground) -> Admitted | Refused:
     )
     if objection is not None:
         return objection
-    found = _judged(dated, before, ground)
+    found = _judged(dated, before, ground, may_drop=may_drop)
     named = dated if found.taint else with_own_head(dated, ground.witnesses, ground.keys)
     return Admitted(named.key, _written(named, before), before.sha256 if before else None, found)
 
@@ -195,6 +196,17 @@ def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None
     return None
 
 
+def keep_others(draft: Draft, memory: Memory) -> Draft:
+    """A draft in the place of a memory that says otherwise, with all that it does not contradict."""
+    facts = split_facts(draft.body)
+    old = [fact for fact in split_facts(memory.body) if not is_stated([fact], facts)]
+    kept = [fact.text for fact in old if not _clash(facts, [fact])]
+    if all(text.startswith("**") for text in kept):
+        kept = []  # why and how of what is no longer so
+    name = memory.key.rpartition("/")[2].removesuffix(".md")
+    return replace(draft, key=memory.key, name=name, body="\n\n".join([*kept, draft.body]))
+
+
 def _clash(facts: Sequence[Fact], old: Sequence[Fact]) -> Fact | None:
     """The fact among the old ones that one of the new ones contradicts: the same subject, and another number,
     name or sign, or the same the other way round."""
@@ -241,10 +253,10 @@ def _recalled(draft: Draft, before: Known | None, witnesses: Witnesses) -> Refus
     return None
 
 
-def _judged(draft: Draft, before: Known | None, ground: Ground) -> Judgement:
+def _judged(draft: Draft, before: Known | None, ground: Ground, *, may_drop: bool) -> Judgement:
     """Whose words the new parts are, and whose wish; what stood there before brings its own taint along."""
     after = read_memory(draft.key, _written(draft, before))
-    found = judge_change(before.memory if before else None, after, ground.witnesses)
+    found = judge_change(before.memory if before else None, after, ground.witnesses, may_drop=may_drop)
     return replace(found, taint=found.taint | (join_taint(before.origin) if before else frozenset()))
 
 

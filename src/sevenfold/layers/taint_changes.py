@@ -33,14 +33,20 @@ _SPOKEN = {
 """How people name the moments that rules know."""
 
 
-def judge_change(before: Memory | None, after: Memory, witnesses: Witnesses) -> Judgement:
-    """Whose wish it is that a memory becomes another. What stood there before is not judged again."""
+def judge_change(
+    before: Memory | None, after: Memory, witnesses: Witnesses, *, may_drop: bool = False
+) -> Judgement:
+    """Whose wish it is that a memory becomes another. What stood there before is not judged again.
+
+    With `may_drop` no model chose what is taken away.
+    """
     fresh = fresh_sentences(after.body, before)
     found = witnesses.judge("\n".join(fresh))
     if not witnesses.taints:
         return found
     own = [read_fact(sentence) for sentence in fresh if sentence not in found.unsupported]
-    unasked = (*_lost(before, after, own, witnesses), *_moved(before, after, witnesses))
+    lost = () if may_drop else _lost(before, after, own, witnesses)
+    unasked = (*lost, *_moved(before, after, witnesses))
     if not unasked:
         return found
     return replace(
