@@ -95,6 +95,29 @@ def test_a_server_that_is_away_is_asked_less_and_less(office: Office, failures: 
     assert 3 <= tried <= failures
 
 
+def test_while_a_server_is_away_the_files_are_not_read_again_and_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = office.laptop("away", url="http://127.0.0.1:9")
+    watcher = watch(away)
+    away.write("a.md", "one\n")
+    look(away, watcher, 100)
+    reads: list[object] = []
+    scan = away.team.files.read_all
+    monkeypatch.setattr(away.team.files, "read_all", lambda: reads.append(1) or scan())
+    look(away, watcher, 100)
+    assert len(reads) <= 10
+
+
+def test_a_private_memory_does_not_put_off_what_is_to_be_sent(office: Office, ada: Laptop) -> None:
+    watcher = watch(ada)
+    ada.write("a.md", "one\n")
+    for at in range(4):
+        look(ada, watcher)
+        ada.memory.commit([Write(f"mine{at}.md", "private\n", None)], PERSON)
+    assert office.people.texts() == {"a.md": "one\n"}
+
+
 def test_a_ledger_that_cannot_be_read_ends_the_watch_and_is_said(ada: Laptop) -> None:
     (Path(ada.folder.path) / "state.json").write_text("{")
     heard: list[Event] = []

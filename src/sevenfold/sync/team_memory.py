@@ -66,8 +66,10 @@ class TeamMemory:
         """Exchange, unless the last failure says not to yet. What goes wrong is told and remembered; the
         patient, who will try again by themselves, are told once that the server is away. `TeamLeft` where
         there is nothing more to try."""
-        mark = await durably(lambda: self.read_mark(sends=sends))
         pace = await durably(self.ledger.read_pace)
+        if is_patient and choose_wait(pace, self._clock.now(), ""):
+            return None  # without a look at every file, each second that a server is away
+        mark = await durably(lambda: self.read_mark(sends=sends))
         why_not = choose_wait(pace, self._clock.now(), mark)
         if why_not:
             if not is_patient:

@@ -68,28 +68,33 @@ class Watcher:
             self._emit(TeamStopped(str(error)))
 
     async def look(self) -> None:
-        if not await self._has_news():
-            return
-        now, unsent = self._clock.now(), await durably(self._team.read_unsent)
+        generation = await self._next_generation()
+        if generation != self._generation:
+            self._take(await durably(self._team.read_unsent))
+            self._generation = generation
+        if self._since is not None and self._is_due(self._since):
+            report = await self._team.try_exchange(is_patient=True)
+            if report is not None and report.is_settled:
+                self._left = {key: text for key, text in self._unsent.items() if key in report.held}
+                self._is_behind, self._since = False, None
+
+    def _take(self, unsent: Mapping[TeamKey, str]) -> None:
         if not (self._is_behind or self._is_new(unsent)):
             self._since = None
-        elif unsent != self._unsent or self._since is None or now < self._since:
-            self._unsent, self._since = unsent, now
-        elif now - self._since >= self._team.settings.push_after:
-            report = await self._team.try_exchange(is_patient=True)
-            if report is not None:
-                self._is_behind = False
-                self._left = {key: text for key, text in unsent.items() if key in report.held}
+        elif unsent != self._unsent or self._since is None:
+            self._since = self._clock.now()
+        self._unsent = unsent
+
+    def _is_due(self, since: datetime) -> bool:
+        """A clock that was set back does not hold it up."""
+        now = self._clock.now()
+        return now < since or now - since >= self._team.settings.push_after
 
     def _is_new(self, unsent: Mapping[TeamKey, str]) -> bool:
         return any(self._left.get(key) != text for key, text in unsent.items())
 
-    async def _has_news(self) -> bool:
-        """Whether something is due, or a memory has changed since the last look."""
+    async def _next_generation(self) -> int:
         self._looks += 1
         if self._looks % NOTICE_EVERY == 0:
             await durably(self._memory.notice)
-        generation = await durably(self._memory.generation)
-        is_new = generation != self._generation
-        self._generation = generation
-        return is_new or self._since is not None
+        return await durably(self._memory.generation)
