@@ -1,4 +1,4 @@
-"""What one block of a message weighs, in tokens, before calibration: two named estimators."""
+"""What one block of a message weighs, in tokens, before calibration: estimators by name."""
 
 from __future__ import annotations
 
@@ -86,8 +86,27 @@ def weigh_plainly(block: Block) -> float:
             return _other_tokens(block, _by_look)
 
 
+def weigh_exactly(block: Block, count: Callable[[str], float]) -> float:
+    """By the model's own tokenizer. What its template puts around a block is no part of one."""
+    match block:
+        case Text():
+            return count(block.text)
+        case Thinking():
+            return count(block.thinking)
+        case RedactedThinking():
+            return _signed_bytes(block.data) / THINKING_BYTES_PER_TOKEN
+        case ToolUse():
+            return count(block.name) + count(write_json(block.input).decode())
+        case ToolResult():
+            return _result_tokens(block, count, partial(weigh_exactly, count=count))
+        case _:
+            return _other_tokens(block, count)
+
+
 CALIBRATED = Estimator("calibrated", weigh_by_shape, calibrates=True)
 PLAIN = Estimator("plain", weigh_plainly, calibrates=False)
+EXACT = "exact"
+"""The name of one that counts with a tokenizer (`weigh_exactly`), which somebody has to bring."""
 ESTIMATORS: Mapping[str, Estimator] = {item.name: item for item in (CALIBRATED, PLAIN)}
 
 

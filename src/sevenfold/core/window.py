@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import PurePath
 from typing import ClassVar, Literal
 
 from sevenfold.core.catalog import LONG_WINDOW_TOKENS, has_long_suffix
 from sevenfold.core.models import Model
-from sevenfold.core.settings import amount
+from sevenfold.core.settings import amount, choice, place
 
 DEFAULT_WINDOW_TOKENS = 200_000
 """The smallest window still sold: too small a guess compacts early, too large a one overflows."""
@@ -28,6 +29,13 @@ class WindowSettings:
     tokens: int | None = amount(None, at_least=1_000)
     """The window of a model that no table knows (SPEC A5); for a known one use `[models."name"]`. Without it,
     200,000."""
+
+    estimator: str = choice("calibrated", "calibrated", "plain", "exact")
+    """How tokens that nobody has billed yet are counted. `plain`: 4 bytes for text, 2 for JSON; `exact`: by
+    `tokenizer`."""
+
+    tokenizer: PurePath | None = place(None)
+    """The `tokenizer.json` of your model, for `exact`. No provider of a closed model gives one away."""
 
     output_reserve_tokens: int = amount(20_000)
     """Kept free for the answer, or the model's own maximum if that is less: longer answers are rare."""

@@ -11,9 +11,10 @@ from typing import Self
 
 from sevenfold.core.catalog import open_catalog
 from sevenfold.core.clock import Clock
-from sevenfold.core.errors import FileMissing
+from sevenfold.core.errors import FileMissing, SettingsError
 from sevenfold.core.events import Emit, tell_both
 from sevenfold.core.settings import Settings
+from sevenfold.core.token_estimators import ESTIMATORS, EXACT, Estimator
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
@@ -29,6 +30,7 @@ from sevenfold.request.placement import CacheSettings
 from sevenfold.request.sections import SECTIONS
 from sevenfold.run.governor import Governor
 from sevenfold.run.spend import SpendSettings
+from sevenfold.search.exact_tokens import open_estimator
 from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
 from sevenfold.store.instructions import InstructionPlaces
@@ -103,7 +105,9 @@ class Opened:
         start = Path(os.path.realpath(wanted.project)) if wanted.project else None
         instructions = InstructionPlaces(home, user_home, root, start)
         if wanted.project is None:
-            around = Surroundings(path_settings(settings), open_catalog(settings), clock, emit, NoJournal())
+            path, catalog = path_settings(settings), open_catalog(settings)
+            estimator = choose_estimator(path.window)
+            around = Surroundings(path, catalog, clock, emit, NoJournal(), estimator=estimator)
             return cls(new_session_id(), around, None, None, None, ExitStack(), instructions)
         with ExitStack() as exits:
             project = exits.enter_context(
@@ -127,7 +131,7 @@ class Opened:
             found = _resume(project.sessions, named, emit) if wanted.session else None
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
-            around = Surroundings(path, catalog, clock, emit, journal, spills)
+            around = Surroundings(path, catalog, clock, emit, journal, spills, choose_estimator(path.window))
             templates = _open_if_there(home / TEMPLATES, exits)
             return cls(
                 named,
@@ -191,3 +195,14 @@ def _choose(project: Project, session: str | None) -> SessionId:
     if session is None:
         return new_session_id()
     return latest_session(project.sessions) if session == LATEST else SessionId(session)
+
+
+def choose_estimator(settings: WindowSettings) -> Estimator:
+    """By whom tokens are counted that nobody has billed. A tokenizer is read from disk."""
+    if settings.estimator != EXACT:
+        return ESTIMATORS[settings.estimator]
+    if settings.tokenizer is None:
+        raise SettingsError(
+            "window.estimator = 'exact' counts with a tokenizer; name its file with window.tokenizer"
+        )
+    return open_estimator(Path(settings.tokenizer))

@@ -20,6 +20,7 @@ from sevenfold.core.flatten import INSERTED, FlattenRules
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, ToolUse, ToolUseId, is_markable
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
+from sevenfold.core.token_estimators import CALIBRATED, Estimator
 from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.usage import Usage
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, narrow_thresholds, plan_thresholds
@@ -70,6 +71,7 @@ class Surroundings:
     emit: Emit
     journal: Journal
     spills: Spills | None = None
+    estimator: Estimator = CALIBRATED
 
 
 class RequestPath:
@@ -90,7 +92,7 @@ class RequestPath:
         self.shown = Shown()
         self.tools: dict[ToolUseId, ToolUse] = {}
         self.cleared: dict[ToolUseId, str] = {}
-        self.tally = Tally(self.model)
+        self.tally = Tally(self.model, estimator=around.estimator)
         self.tally.set_frame(_system_text(frame), frame.tools)
         self.spilling = Spilling(around.settings.tool_results, around.spills, around.emit, {})
         self._shaping = Shaping(self._rules(), around.emit)

@@ -1,0 +1,31 @@
+"""Counting with a model's own tokenizer, offline (SPEC A2): the extra `search` brings what reads it."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from sevenfold.core.errors import SettingsError
+from sevenfold.core.sound import sound_text
+from sevenfold.core.token_estimators import EXACT, Estimator, weigh_exactly
+
+
+def open_estimator(path: Path) -> Estimator:
+    """Counts as this `tokenizer.json` says. Bills do not correct it: what differs is the model's template."""
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise SettingsError(
+            "window.estimator = 'exact' needs the package tokenizers; pip install 'sevenfold[search]'"
+        ) from error
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises no class of its own
+        raise SettingsError(
+            f"window.tokenizer = '{path}' cannot be read: {error}; name the tokenizer.json of your model"
+        ) from error
+
+    def count(text: str) -> float:
+        return len(tokenizer.encode(sound_text(text), add_special_tokens=False).ids)
+
+    return Estimator(EXACT, partial(weigh_exactly, count=count), calibrates=False)
