@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 
 from sevenfold.core.errors import KeyRefused
+from sevenfold.core.memories import INDEX
 
 DEVICES = frozenset(
     ["con", "prn", "aux", "nul"] + [f"{port}{digit}" for port in ("com", "lpt") for digit in range(10)]
 )
 """Files on Windows that are none, whatever follows the first dot."""
-INDEX = "memory"
-"""The index of a folder of memories, in any case: each device makes its own, and takes none from others."""
+_INDEX = INDEX.casefold().removesuffix(".md")
+"""Each device makes its own index, and takes none from others."""
 
 MAX_PART_CHARS = 80
 TEAM_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}(?:/[a-z0-9][a-z0-9_-]{0,79}){0,2}\.md", re.ASCII)
@@ -23,7 +24,7 @@ TEAM_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,79}(?:/[a-z0-9][a-z0-9_-]{0,79}){0,
 
 def is_team_key(key: str) -> bool:
     parts = key.removesuffix(".md").split("/")
-    return bool(TEAM_KEY.fullmatch(key)) and parts[-1] != INDEX and DEVICES.isdisjoint(parts)
+    return bool(TEAM_KEY.fullmatch(key)) and parts[-1] != _INDEX and DEVICES.isdisjoint(parts)
 
 
 def check_team_key(key: str) -> None:
