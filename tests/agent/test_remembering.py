@@ -131,6 +131,20 @@ def test_a_page_cannot_choose_before_which_action_the_users_words_are_shown(tmp_
         assert (memory.scan(), len(memory.waiting())) == ((), 1)
 
 
+def test_a_head_that_stood_there_before_stays(tmp_path: Path) -> None:
+    text = PLAIN.format("Push by hand.").replace(
+        "Deploys happen on Tuesdays only.", "when anything is shipped"
+    )
+    with memories(tmp_path) as memory:
+        memory.commit([Write("deploys.md", text, None)], Origin("user", "told so", said_by="user"))
+    new = "Push by hand. Deploys happen on Tuesdays only."
+    said = "Remember that deploys happen on Tuesdays only."
+    asyncio.run(save(tmp_path, said, saved("when anything is shipped", new)))
+    with memories(tmp_path) as memory:
+        stored = memory.read("deploys.md")
+    assert (stored.memory.description, stored.memory.body.strip()) == ("when anything is shipped", new)
+
+
 def edited(home: Path, said: str, text: str) -> tuple[str, int]:
     """What is remembered and how much waits, after the agent has written over a memory of two rules."""
     with memories(home) as memory:

@@ -143,7 +143,7 @@ class Memory:
         refuse_secrets(memory.text)
         origin = self.conversation.judge_change(there, memory)
         origin = replace(origin, taint=origin.taint | (join_taint(stored.origin) if stored else frozenset()))
-        if origin.is_trusted:
+        if origin.is_trusted and not (there and draft.description == there.description):
             memory = _written(self.conversation.with_own_head(draft, self.memory.keys()), there)
         change = Write(memory.key, memory.text, stored.sha256 if stored else None)
         if not origin.is_trusted and self.memory.was_asked([change]):
