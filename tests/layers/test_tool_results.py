@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Text, ToolResult, ToolUseId
+from sevenfold.core.setting_kinds import Limits
 from sevenfold.layers.tool_results import (
     CLOSING,
     EMPTY_RESULT,
     OPENING,
     Decision,
+    FreshResult,
     ToolResultSettings,
     apply_decision,
     choose_inline,
+    choose_spilled,
+    count_chars,
     is_empty,
     render_preview,
 )
@@ -129,3 +133,47 @@ def test_the_settings_are_those_of_the_specification() -> None:
     )
     assert SETTINGS.opted_out == ("Read", "read")
     assert len(SETTINGS.limits) == 0
+
+
+def fresh(**sizes: int) -> list[FreshResult]:
+    """One result a tool, of so many characters, under the tool's name."""
+    return [FreshResult(ToolResult(ToolUseId(tool), "x" * size), tool) for tool, size in sizes.items()]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "spilled"),
+    [
+        ({"Bash": 50_000}, set[str]()),
+        ({"Bash": 50_001}, {"Bash"}),
+        ({"Read": 500_000}, set[str]()),
+        ({"Loud": 1_001, "Bash": 1_001}, {"Loud"}),
+        ({"a": 49_000, "b": 48_000, "c": 47_000, "d": 46_000, "e": 1_000}, set[str]()),
+        ({"a": 49_000, "b": 48_000, "c": 47_000, "d": 46_000, "e": 45_000}, {"a"}),
+        ({"Read": 199_000, "a": 40_000, "b": 1_500}, {"a"}),
+    ],
+    ids=[
+        "at its limit",
+        "over its limit",
+        "opted out",
+        "a limit of its own",
+        "a round within its budget",
+        "the largest first",
+        "what opted out counts and stays, and so does what is shorter than a preview",
+    ],
+)
+def test_what_is_over_its_limit_goes_and_then_the_largest_until_the_round_fits(
+    sizes: dict[str, int], spilled: set[str]
+) -> None:
+    settings = replace(SETTINGS, limits=Limits({"Loud": 1_000}))
+    assert choose_spilled(fresh(**sizes), settings) == spilled
+    assert choose_spilled(fresh(**sizes), replace(settings, enabled=False)) == frozenset()
+
+
+@given(st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 120_000)), st.integers(2_001, 300_000))
+def test_a_round_fits_its_budget_whenever_it_can(sizes: dict[str, int], budget: int) -> None:
+    settings = replace(SETTINGS, round_limit_chars=budget)
+    round_ = fresh(**sizes)
+    spilled = choose_spilled(round_, settings)
+    left = [count_chars(item.result) for item in round_ if item.result.tool_use_id not in spilled]
+    assert sum(left) <= budget or max(left) <= settings.preview_bytes
+    assert all(size <= settings.limit_chars for size in left)
