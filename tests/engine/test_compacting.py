@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from anthropic import AsyncAnthropic
 
 from sevenfold import engine
+from sevenfold.background.notes import NotesWriter
 from sevenfold.blocking import Session
+from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ResultSpilled
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Message, Text
@@ -18,6 +21,8 @@ from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.request.overflow_job import Part
 from sevenfold.request.view import View
+from sevenfold.store.folder import Folder
+from sevenfold.store.notes import NotesFile
 from sevenfold.testing import Prompt, Simulator
 from tests.engine.talk import FRAME, Listener, call, result
 
@@ -156,3 +161,28 @@ def test_a_summary_reads_the_cache_also_where_the_first_image_is_still_to_be_sen
     assert last is not None
     assert summary is not None
     assert summary.read == last.read + last.written > 50_000
+
+
+def test_an_update_of_the_notes_is_waited_for_once_whoever_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, naps = ManualClock(), list[float]()
+
+    async def settle(_: NotesWriter, limit: timedelta) -> bool:
+        clock.pass_time(limit)
+        return False
+
+    async def nap(seconds: float) -> None:
+        naps.append(seconds)
+
+    with Session.open(FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}, clock=clock) as session:
+        session.history.append(Message("user", "go on"))
+        for number in range(4):
+            step(session, number)
+        (folder,) = tmp_path.rglob(session.id)
+        updating = NotesFile(own := Folder.open(folder), clock=clock).updating()
+        with own, updating, monkeypatch.context() as patch:
+            patch.setattr(NotesWriter, "settle", settle)
+            patch.setattr("sevenfold.engine.noting.asyncio.sleep", nap)
+            assert session.compact().rung
+    assert naps == []

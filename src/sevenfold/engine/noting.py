@@ -108,12 +108,14 @@ class Noting:
             await self._writer.close()
 
     async def _settle(self, writer: NotesWriter) -> None:
-        await writer.settle(WAIT)
         folder, clock = self._opened.folder, self._opened.around.clock
+        started = clock.uptime()
+        await writer.settle(WAIT)
         if folder is None:
             return
         file = NotesFile(folder, clock=clock)
-        waited = timedelta()
+        # Of the same time: an update of ours that takes longer has left its mark there too.
+        waited = clock.uptime() - started
         while waited < WAIT and file.is_updating():
             await asyncio.sleep(LOOK_AGAIN.total_seconds())
             waited += LOOK_AGAIN
