@@ -208,7 +208,7 @@ class Restored(Device):
 
 def test_a_ledger_that_is_lost_or_set_back_costs_no_text() -> None:
     """What was deleted meanwhile may come back: nobody here knows any more that it was shared."""
-    wrong = [what for seed in range(150) for what in play(seed, device=Restored)]
+    wrong = [what for seed in range(80) for what in play(seed, device=Restored)]
     assert [what for what in wrong if "it is back" not in what] == []
 
 

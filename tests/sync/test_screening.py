@@ -44,14 +44,14 @@ def test_names_beside_each_other_are_no_secret(screen: SecretScreen) -> None:
 
 def test_texts_that_are_too_much_at_once_are_looked_through_in_pairs(screen: SecretScreen) -> None:
     """Each of them is an ordinary text, and none may be held back for its company."""
-    texts = {TeamKey(f"m{at}.md"): f"{LINES * 10_000}{at}\n" for at in range(4)}
+    texts = {TeamKey(f"m{at}.md"): f"{LINES * 12_000}{at}\n" for at in range(3)}
     assert screen.inspect(texts) == {}
 
 
 def test_a_secret_across_two_long_texts_is_still_found(screen: SecretScreen) -> None:
     texts = {
-        TeamKey("a.md"): f"{LINES * 20_000} {SECRET[:9]}",
-        TeamKey("b.md"): f"{SECRET[9:]} {LINES * 20_000}",
+        TeamKey("a.md"): f"{LINES * 15_500} {SECRET[:9]}",
+        TeamKey("b.md"): f"{SECRET[9:]} {LINES * 15_500}",
         TeamKey("c.md"): "harmless\n",
     }
     assert list(screen.inspect(texts)) == ["a.md", "b.md"]
@@ -61,7 +61,7 @@ def test_what_cannot_be_looked_through_even_around_the_seam_stays(
     screen: SecretScreen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(screening, "SEAM_CHARS", 10**6)
-    blocked = screen.inspect(dict.fromkeys([TeamKey("a.md"), TeamKey("b.md")], LINES * 20_000))
+    blocked = screen.inspect(dict.fromkeys([TeamKey("a.md"), TeamKey("b.md")], LINES * 15_500))
     assert set(blocked) == {"a.md", "b.md"}
     assert all("more work" in reason for reason in blocked.values())
 

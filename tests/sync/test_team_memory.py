@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import DiskFault, InputError, LockBusy, TeamLeft, TeamOffline, TeamRefused
@@ -313,6 +313,7 @@ def test_a_memory_that_no_device_can_have_is_none_that_a_server_takes(office: Of
 
 
 @given(st.from_regex(TEAM_KEY, fullmatch=True).filter(is_team_key))
+@settings(max_examples=40)
 def test_every_name_that_may_be_shared_can_be_written_here(key: str) -> None:
     assert check_memory_key(f"{TEAM}{key}") == f"{TEAM}{key}"
 

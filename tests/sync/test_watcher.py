@@ -101,12 +101,12 @@ def test_while_a_server_is_away_the_files_are_not_read_again_and_again(
     away = office.laptop("away", url="http://127.0.0.1:9")
     watcher = watch(away)
     away.write("a.md", "one\n")
-    look(away, watcher, 100)
+    look(away, watcher, 20)
     reads: list[object] = []
     scan = away.team.files.read_all
     monkeypatch.setattr(away.team.files, "read_all", lambda: reads.append(1) or scan())
-    look(away, watcher, 100)
-    assert len(reads) <= 10
+    look(away, watcher, 40)
+    assert len(reads) <= 6
 
 
 def test_a_private_memory_does_not_put_off_what_is_to_be_sent(office: Office, ada: Laptop) -> None:
