@@ -12,7 +12,7 @@ import anthropic
 import pytest
 from anthropic import beta_tool
 
-from sevenfold.core.errors import InputError, ReplyBroken
+from sevenfold.core.errors import InputError, ReplyBroken, WireError
 from sevenfold.core.events import CutRegistered, HistoryChanged, ReplyUnrecorded, ResultSpilled
 from sevenfold.integrations import anthropic_sdk, lanes
 from sevenfold.integrations.anthropic_sdk import attach
@@ -384,6 +384,8 @@ def test_conversations_that_go_on_alike_are_told_apart_by_how_they_began(
         ({"max_tokens": "many"}, "max_tokens is 'many'"),
         ({"tools": ["hammer"]}, r"tools\[0\] is 'hammer'"),
         ({"system": [{"type": "text", "text": "Hi."}, 5]}, r"system\[1\] is 5"),
+        ({"tools": [{"name": "x", "input_schema": {"a": b"x"}}]}, r"tools\[0\]\.input_schema\.a: a bytes"),
+        ({"metadata": {"user_id": float("nan")}}, r"metadata\.user_id: nan has no JSON form"),
     ],
 )
 def test_what_no_provider_takes_is_named_and_not_dropped(
@@ -391,7 +393,7 @@ def test_what_no_provider_takes_is_named_and_not_dropped(
 ) -> None:
     with attach(sim.client(), project=None) as client:
         wanted: dict[str, Any] = {"model": MODEL, "max_tokens": 100, "messages": ask(), **given}
-        with pytest.raises(InputError, match=named):
+        with pytest.raises((InputError, WireError), match=named):
             client.messages.create(**wanted)
     assert not sim.ledger.entries
 
