@@ -121,6 +121,16 @@ def test_thinking_is_drawn_until_the_answer_begins(view: TurnView, paper: Paper)
     assert paper.text == ""
 
 
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_of_long_thinking_the_last_whole_words_are_drawn_on_one_line(view: TurnView, columns: int) -> None:
+    thought = " ".join(f"thought{number}" for number in range(60))
+    watch(view, Streamed(ThinkingDelta(thought)))
+    label, *words = view.live(Brush(columns)).split()
+    assert label == "thinking"
+    assert words == thought.split()[-len(words) :]
+    assert "\n" not in view.live(Brush(columns))
+
+
 def test_a_running_tool_shows_the_last_lines_it_printed(view: TurnView) -> None:
     watch(
         view, ToolStarted(use(), "make test"), ToolPrinted(use(), "1\n2\n3\n4\nhal"), ToolPrinted(use(), "f")

@@ -172,8 +172,11 @@ class TurnView:
             self._is_after_tool = False
 
     def _thinking_line(self, brush: Brush) -> str:
-        words = " ".join(self._thinking.split())
-        return brush.line(f"thinking  {words[-max(brush.columns - 12, 10) :]}", "faint")
+        words, room = " ".join(self._thinking.split()), max(brush.columns - 12, 10)
+        last = words[-room:]
+        # The end of what is thought, from a whole word on where there is one.
+        shown = last if len(words) <= room else last.partition(" ")[2] or last
+        return brush.line(f"thinking  {shown}", "faint")
 
     def _show_ended(self, seen: ToolEnded) -> None:
         running = self._running.pop(seen.use.id, None)
