@@ -136,5 +136,10 @@ def test_with_a_depth_of_one_only_what_runs_here_is_told() -> None:
     )
 
 
-def test_a_long_row_of_options_is_read_in_time() -> None:
-    assert len(split_commands("ssh " + "-a b " * 20_000)) < 100
+@pytest.mark.parametrize("part", ["-a b ", "sudo -u ", "find -exec ", "ssh ", "xargs "])
+def test_a_long_row_of_words_is_read_as_a_few_commands(part: str) -> None:
+    assert len(split_commands("ssh " + part * 10_000)) < 5_000
+
+
+def test_many_here_documents_that_do_not_end_are_read_as_commands() -> None:
+    assert len(split_commands("".join(f"cat <<A{at}\n" for at in range(5_000)))) == 5_000

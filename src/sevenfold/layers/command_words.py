@@ -16,7 +16,9 @@ MAX_CHARS = 100_000
 MAX_DEPTH = 3
 """Command lines inside words of command lines: `sudo bash -c "ssh host 'git push'"`."""
 MAX_STARTS = 40
-"""Words among which the command that is meant begins. Nobody puts more before it."""
+"""Words among which the command that is meant begins, and commands that run one another."""
+MAX_ELSEWHERE = 8
+"""Readings of `ssh` and its like: each is read as a line of its own."""
 
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
 _GLUED = re.compile(r"(?:-[A-Za-z]|--[a-z-]+=)(?=\S)")
@@ -71,7 +73,7 @@ def _readings(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """A simple command, and those that it runs in turn: each that it could be, for only the program knows
     which of its options take the next word."""
     seen, left = set[int](), [0]
-    while left:
+    while left and len(seen) < MAX_STARTS:
         at = left.pop()
         while at < len(words) and (words[at] in _KEYWORDS or _ASSIGNED.match(words[at])):
             at += 1
@@ -121,8 +123,8 @@ def _inner_lines(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> It
         yield from simple.fed
     for command in commands:
         if command[0] in _ELSEWHERE:
-            starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))
-            yield from (" ".join(command[start:]) for start in starts)
+            starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))[:MAX_ELSEWHERE]
+            yield from (" ".join(command[start : start + MAX_STARTS]) for start in starts)
 
 
 def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:

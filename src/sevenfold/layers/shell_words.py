@@ -20,6 +20,8 @@ _TOKEN = re.compile(
 )
 _PART = re.compile(r"""\$?"((?:[^"\\]|\\.)*)"|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\\(.)|(.)""", re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\$`])')
+MAX_ENDLESS = 50
+"""Here-documents that are looked for and have no end: then `<<` means something else in this line."""
 _DOCUMENT = ("<<", "<<-")
 _STRING = "<<<"
 
@@ -49,6 +51,8 @@ class _Reader:
         """The first command of this row."""
         self._awaited: list[str] = []
         """How the here-documents of this row end, as that is written."""
+        self._endless: set[str] = set()
+        """Ends that do not come any more."""
 
     def read(self) -> None:
         at, redirect = 0, ""
@@ -77,15 +81,22 @@ class _Reader:
         row, awaited = self.commands[self._row :], self._awaited
         self._row, self._awaited = len(self.commands), []
         for written in awaited:
-            end = re.compile(rf"^\t*{re.escape(_bare(written))}$", re.MULTILINE).search(self._line, at)
+            name = _bare(written)
+            is_hopeless = name in self._endless or len(self._endless) >= MAX_ENDLESS
+            end = None if is_hopeless else _find_end(name, self._line, at)
             if end is None:
+                self._endless.add(name)
                 break  # it was none: `$((1 << x))`
             body, at = self._line[at : end.start()], end.end()
             for command in row:
                 command.fed.append(body)
-            if _bare(written) == written:
+            if name == written:
                 row[0].substituted += _substituted(body)
         return at
+
+
+def _find_end(name: str, line: str, at: int) -> re.Match[str] | None:
+    return re.compile(rf"^\t*{re.escape(name)}$", re.MULTILINE).search(line, at)
 
 
 def _bare(word: str) -> str:
