@@ -107,7 +107,12 @@ class Life:
         self.project = home / "project"
         self.project.mkdir()
         self.environ = {"HOME": str(home)}
-        self._settings = {"dream": {"enabled": True}, "extraction": {"writer": writer}}
+        self._settings = {
+            "dream": {"enabled": True},
+            "extraction": {"writer": writer},
+            # The world's model writes memories down, and does not know which of them a prompt is about.
+            "recall": {"side_query": "off"},
+        }
 
     def hear(self, event: Event) -> None:
         found = self.found

@@ -23,7 +23,7 @@ from sevenfold.providers.provider import Provider
 from sevenfold.run.permissions import Ask, Mode, nobody
 from sevenfold.run.tasks import Tasks
 from sevenfold.run.tool import Tool
-from tests.agent.workshop import Noted, Plain
+from tests.agent.workshop import NO_ASIDES, Noted, Plain
 
 MODEL = "claude-opus-5-5"
 
@@ -57,7 +57,7 @@ class Crew:
 
     @property
     def environ(self) -> dict[str, str]:
-        return {"HOME": str(self.home), "PATH": "/usr/bin:/bin", **self.more_environ}
+        return {"HOME": str(self.home), "PATH": "/usr/bin:/bin", **NO_ASIDES, **self.more_environ}
 
     @property
     def project(self) -> Path:

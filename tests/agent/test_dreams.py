@@ -17,6 +17,7 @@ from sevenfold.store.lock import Lock
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
+from tests.agent.workshop import NO_ASIDES
 from tests.background.dreams import delete, write
 
 CHECK = "Always run `make check` before a push."
@@ -29,7 +30,7 @@ class Home:
     def __init__(self, root: Path, dream: dict[str, object]) -> None:
         self.root = (root / "repo").resolve()
         self.root.mkdir()
-        self.environ = {"HOME": str(root), "PATH": os.environ["PATH"]}
+        self.environ = {"HOME": str(root), "PATH": os.environ["PATH"], **NO_ASIDES}
         self.settings = {"dream": dream, "extraction": {"enabled": False}}
         self.heard: list[Event] = []
         self.clock = ManualClock()

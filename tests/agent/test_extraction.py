@@ -115,7 +115,8 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
         lane = [say(calls={"memory": again}), say(calls={"memory": more}), say("Done.")]
         with ScriptedProvider([say("Seven.")], lanes={KIND: lane}) as models:
             shop = Shop(tmp_path, models)
-            agent = await shop.open(tools=None)
+            # However slow the machine is: what is found later would come with the next request.
+            agent = await shop.open(tools=None, settings={"recall": {"budget_ms": 60_000}})
             await agent.run_turn(
                 "How many attempts does the retrier make? Remember that attempts are logged."
             )

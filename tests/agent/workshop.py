@@ -73,6 +73,10 @@ class Plain:
             self._running -= 1
 
 
+NO_ASIDES = {"SEVENFOLD_RECALL_SIDE_QUERY": "off"}
+"""A script has an answer for each call that it knows of: what is asked beside them is tested on its own."""
+
+
 @dataclass
 class Shop:
     """A project in a home of its own, and agents in it."""
@@ -97,6 +101,6 @@ class Shop:
             provider=self.provider,
             tools=self.tools,
             emit=self.noted,
-            environ={"HOME": str(self.home), "PATH": "/usr/bin:/bin"},
+            environ={"HOME": str(self.home), "PATH": "/usr/bin:/bin", **NO_ASIDES},
         )
         return await open_agent(replace(self.change(setup), **changes))

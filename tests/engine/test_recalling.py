@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,7 @@ from threading import Event as Gate
 import pytest
 
 from sevenfold.blocking import Session
+from sevenfold.core.catalog import CATALOG, find_cheap
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull
 from sevenfold.core.events import MemoryRecalled, RecallSkipped, ResultsCleared
@@ -70,13 +72,19 @@ def filled(memory: MemoryDir) -> MemoryDir:
 @pytest.fixture
 def opened(tmp_path: Path, listener: Listener, clock: ManualClock, request: pytest.FixtureRequest) -> Open:
     def open_one(
-        session: str | None = None, *, provider: ScriptedProvider | None = None, **recall: object
+        session: str | None = None,
+        *,
+        provider: ScriptedProvider | None = None,
+        is_agent: bool = False,
+        model: str = FRAME.model,
+        **recall: object,
     ) -> Session:
         found = Session.open(
-            FRAME,
+            replace(FRAME, model=model),
             project=tmp_path,
             session=session,
             provider=provider,
+            is_agent=is_agent,
             settings={"recall": PATIENT | recall},
             environ={"HOME": str(tmp_path / "home")},
             emit=listener,
@@ -266,7 +274,7 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
     write(filled, budget="The upstream bans whoever asks an eighth time.")
     asked = "What happens upstream?"
     provider = ScriptedProvider([say('{"files": ["budget.md", "nowhere.md"]}')])
-    session = opened(provider=provider, side_query=True)
+    session = opened(provider=provider, side_query="on")
     view = ask(session, asked)
     assert keys(view) == ["budget.md"]
     request = provider.requests[0]
@@ -277,12 +285,35 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
     assert [spent.who for spent in session.spent] == ["recall"]
 
 
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    ("is_agent", "asked_for", "calls"),
+    [(True, "auto", 1), (False, "auto", 0), (False, "on", 1), (True, "off", 0)],
+)
+def test_an_agent_asks_aside_by_itself_and_a_loop_of_somebody_elses_when_told_to(
+    opened: Open, is_agent: bool, asked_for: str, calls: int
+) -> None:
+    provider = ScriptedProvider([say('{"files": ["retries.md"]}')])
+    ask(opened(provider=provider, is_agent=is_agent, side_query=asked_for), "Wann ist Betriebsruhe?")
+    assert len(provider.requests) == calls
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_model_that_is_the_cheapest_itself_is_not_asked_twice(opened: Open, clock: ManualClock) -> None:
+    provider = ScriptedProvider()
+    cheap = find_cheap(CATALOG.find(FRAME.model), CATALOG, clock.now().date())
+    assert cheap is not None
+    session = opened(provider=provider, is_agent=True, model=cheap.name)
+    ask(session, "Wann ist Betriebsruhe?")
+    assert provider.requests == []
+
+
 def test_the_side_query_is_asked_about_the_newest_too_where_no_word_is_shared(
     opened: Open, filled: MemoryDir
 ) -> None:
     write(filled, holidays="Nobody deploys between Christmas and New Year.")
     provider = ScriptedProvider([say('{"files": ["holidays.md"]}')])
-    view = ask(opened(provider=provider, side_query=True), "Wann ist Betriebsruhe?")
+    view = ask(opened(provider=provider, side_query="on"), "Wann ist Betriebsruhe?")
     assert keys(view) == ["holidays.md"]
 
 

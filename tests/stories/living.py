@@ -35,6 +35,7 @@ class Place:
             "ANTHROPIC_BASE_URL": self.sim.url,
             "ANTHROPIC_API_KEY": "simulated",
             "SEVENFOLD_AGENT_THINKING": "false",
+            "SEVENFOLD_RECALL_SIDE_QUERY": "off",
         }
 
     @property

@@ -178,6 +178,7 @@ class _Opener:
             settings=setup.settings,
             hooks=compaction.calls(),
             governs=not setup.is_child,
+            is_agent=True,
             trusts_local=self.trusts_local,
             memory=self.ground.memory,
             clock=setup.clock,

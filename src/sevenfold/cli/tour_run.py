@@ -195,4 +195,5 @@ def tour_environ(home: Path) -> dict[str, str]:
     here = str(Path(sys.executable).parent)
     path = f"{here}:{os.environ.get('PATH', os.defpath)}"
     who = {f"GIT_{role}_{what}": TOURIST[what] for role in ("AUTHOR", "COMMITTER") for what in TOURIST}
-    return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", **who}
+    # The tour's model knows its own part, and not which memories a prompt is about.
+    return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "SEVENFOLD_RECALL_SIDE_QUERY": "off", **who}

@@ -66,6 +66,7 @@ class Session:
         hooks: CompactHooks = NO_HOOKS,
         *,
         governs: bool = True,
+        is_agent: bool = False,
         memory: MemoryDir | None = None,
     ) -> None:
         self._opened, self._around, self._provider = opened, opened.around, provider
@@ -104,7 +105,7 @@ class Session:
         if opened.resumed is not None:
             self.history = History(rebuild(self._path, opened.resumed))
             self._follower.has_taken(self.history)
-        side = choose_side(self._path, opened, forks)
+        side = choose_side(self._path, opened, forks, is_agent=is_agent)
         self._recalling = Recalling(self._path, self._remembered, side)
         self._path.on_entry = self._noting.add
         self._refuse_if_cramped()
@@ -120,6 +121,7 @@ class Session:
         settings: Mapping[str, Mapping[str, object]] | None = None,
         hooks: CompactHooks = NO_HOOKS,
         governs: bool = True,
+        is_agent: bool = False,
         trusts_local: bool = True,
         memory: MemoryDir | None = None,
         clock: Clock | None = None,
@@ -131,7 +133,8 @@ class Session:
         Without a project everything stays in memory. `settings` are by section, as in a settings file. The
         provider is who writes summaries; without one the session makes do with what needs no model. `hooks`
         are called around each compaction. What its forks spend is held to the caps of `[spend]`, unless
-        `governs` is off because the provider sees to that itself. Without `trusts_local` the project-local
+        `governs` is off because the provider sees to that itself. With `is_agent` the loop is ours, and what
+        memories a prompt is about may be asked of a cheaper model. Without `trusts_local` the project-local
         settings file has no more rights than a committed one. `memory` is the project's, where the caller has
         it open already.
         """
@@ -140,7 +143,7 @@ class Session:
         surely = environ if environ is not None else os.environ
         opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
         try:
-            found = cls(frame, opened, provider, hooks, governs=governs, memory=memory)
+            found = cls(frame, opened, provider, hooks, governs=governs, is_agent=is_agent, memory=memory)
             await durably(found._noting.catch_up)
         except BaseException:
             await opened.close()

@@ -11,10 +11,15 @@ from sevenfold.request.pipeline import RequestPath
 from sevenfold.request.recalling import SideQuery
 
 
-def choose_side(path: RequestPath, opened: Opened, provider: Provider | None) -> SideQuery | None:
+def choose_side(
+    path: RequestPath, opened: Opened, provider: Provider | None, *, is_agent: bool
+) -> SideQuery | None:
     """The cheapest model of whoever serves the conversation's; None where nobody is to be asked."""
-    around = path.around
-    if provider is None or not around.settings.recall.side_query:
+    around, asked_for = path.around, path.around.settings.recall.side_query
+    if provider is None or asked_for == "off":
         return None
-    cheap = find_cheap(path.model, around.catalog, around.clock.now().date())
-    return SideQuery(provider, (cheap or path.model).name, read_template(opened.templates, PROMPT))
+    cheap = find_cheap(path.model, around.catalog, around.clock.now().date()) or path.model
+    # A loop of somebody else's did not ask for calls to other models, nor one model to be asked twice.
+    if asked_for == "auto" and (not is_agent or cheap == path.model):
+        return None
+    return SideQuery(provider, cheap.name, read_template(opened.templates, PROMPT))

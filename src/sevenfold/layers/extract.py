@@ -45,9 +45,8 @@ class ExtractionSettings:
     """On: what a user says about how to work is of no use to the next session unless somebody keeps it."""
 
     writer: str = choice("auto", "auto", "model", "rules")
-    """Auto: a fork of the conversation, after turns in which the user said something that could be "
-    "worth it.
-    Model: a fork after every turn. Rules: no model; only what is stated in so many words."""
+    """Auto: a fork of the conversation, after turns in which the user said something that could be
+    worth it. Model: a fork after every turn. Rules: no model; only what is stated in so many words."""
 
     every_turns: int = amount(1, at_least=1)
     """What was said is freshest in the turn in which it was said, and the prefix is warm then."""

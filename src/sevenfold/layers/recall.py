@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sevenfold.core.settings import amount, limit, switch
+from sevenfold.core.settings import amount, choice, limit, switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,10 @@ class RecallSettings:
     vectors: bool = switch(True)
     """On: they are used where `sevenfold search setup` has put them. Off finds by words alone."""
 
-    side_query: bool = switch(False)
-    """Off: finding by words and meanings costs nothing, and the index says what else there is. On, a cheap
-    model is asked about every prompt that some memory may fit, within the caps of `[spend]`."""
+    side_query: str = choice("auto", "auto", "on", "off")
+    """Auto: an agent of ours asks a cheaper model of the same provider, if there is one, about every prompt
+    that some memory may fit, within the caps of `[spend]`. On: also under a loop of your own, and also the
+    conversation's model. Off: what is found by words and meanings, which costs nothing, has to do."""
 
     candidates: int = amount(20, at_least=5, at_most=100)
     """Among which the side query chooses: what ranks lower was never chosen on any set."""
