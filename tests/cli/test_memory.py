@@ -419,3 +419,12 @@ def test_a_chat_is_told_of_an_action_that_there_is_not_in_its_own_words(
     with pytest.raises(InputError, match=told) as refused:
         answer(project, words)
     assert "argument" not in str(refused.value)
+
+
+def test_of_an_edited_index_only_what_was_edited_is_shown(ask: Ask, project: Path) -> None:
+    ask("add", "style", "-m", "Tabs.")
+    with opened(project) as found:
+        path = found.memory.path / "MEMORY.md"
+    path.write_text(f"{path.read_text()}Mine.\n")
+    shown = ask("review").splitlines()
+    assert [line for line in shown if line.startswith("+") and not line.startswith("+++")] == ["+Mine."]

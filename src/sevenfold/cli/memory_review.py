@@ -12,6 +12,7 @@ from sevenfold.cli.figures import spell_time
 from sevenfold.cli.memory_desk import Desk
 from sevenfold.cli.memory_past import show_diff
 from sevenfold.core.errors import InputError
+from sevenfold.core.memories import INDEX
 from sevenfold.store.memory_changes import Waiting
 
 _KEYS = {"a": "accept", "r": "reject", "s": "skip", "": "skip", "q": "quit"}
@@ -87,7 +88,8 @@ def _show(desk: Desk, waiting: Waiting, number: str = "") -> None:
 def _diff(desk: Desk, key: str, text: str | None) -> str:
     """What would change, against what is shown now."""
     stored = desk.memory.find(key)
-    before = stored.memory.text.splitlines() if stored else []
+    shown = desk.memory.index_text().text if key == INDEX else stored.memory.text if stored else ""
+    before = shown.splitlines()
     after = (text or "").splitlines()
     return "\n".join(
         unified_diff(before, after, key, key if text is not None else "removed", lineterm="", n=2)
