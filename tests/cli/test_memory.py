@@ -397,7 +397,7 @@ def test_files_that_are_not_read_are_told_in_one_line(
     ask("add", "style", "-m", "Tabs.")
     with opened(project) as found:
         folder = found.memory.path
-    for name in ("naïve.md", "two\nlines.md", "x\x1b[31m.md"):
+    for name in ("a\nb.md", "naïve.md", "x\x1b[31m.md"):
         (folder / name).write_text("x")
     assert main(["memory", "list"]) == 0
     (note,) = capsys.readouterr().err.splitlines()

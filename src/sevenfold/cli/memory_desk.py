@@ -95,14 +95,18 @@ class _Notes:
             self._first.setdefault(type(event), told)
             self._counts[type(event)] += 1
         else:
-            self.screen.note(f"note: {told.text}")
+            self._say(told.text)
 
     def opened(self) -> None:
         """Say of many files in one line what is so with them: it stands before the answer."""
         first, self._first = self._first or {}, None
         for kind, told in first.items():
             more = self._counts[kind] - 1
-            self.screen.note(f"note: {told.text}{f'; so it is with {more:,} more' if more else ''}")
+            self._say(f"{told.text}{f'; so it is with {more:,} more' if more else ''}")
+
+    def _say(self, text: str) -> None:
+        # A name may hold the end of a line, and a note is one.
+        self.screen.note(f"note: {text}".replace("\n", "\\n"))
 
 
 @contextmanager

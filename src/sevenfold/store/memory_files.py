@@ -97,7 +97,7 @@ class MemoryFiles:
     def refuse(self, name: str, reason: str) -> None:
         if name not in self._refused:
             self._refused.add(name)
-            self._emit(MemoryRefused(name if name.isprintable() else ascii(name), reason))
+            self._emit(MemoryRefused(name, reason))
 
     def _walk(self, folder: Folder, above: str, depth: int) -> Iterator[str]:
         for name in folder.all_names():
