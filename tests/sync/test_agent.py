@@ -45,7 +45,11 @@ class Desk:
             setup = Setup(
                 self.root,
                 provider=models,
-                settings={"extraction": {"enabled": False}, "sync": settings},
+                settings={
+                    "extraction": {"enabled": False},
+                    "recall": {"side_query": "off"},
+                    "sync": settings,
+                },
                 emit=self.heard.append,
                 environ=environ,
             )
