@@ -60,6 +60,28 @@ def test_a_file_that_a_cut_off_pull_has_written_can_be_deleted_for_all() -> None
     assert server.texts() == ada.files.texts == {A: "two\n"}, "what was deleted is not kept beside it"
 
 
+@pytest.mark.parametrize("steps", range(12))
+def test_a_deletion_that_is_cut_off_brings_back_nothing_that_was_deleted_before(steps: int) -> None:
+    server = SimServer()
+    ada = device(server)
+    ada.files.put(A, "one\n")
+    exchange(ada)
+    run(delete_for_all(A, ada.files, ada.ledger))
+    ada.files.put(A, "two\n")
+    ada.start(sends=False)
+    ada.finish()
+    cut_off = delete_for_all(A, ada.files, ada.ledger)
+    for _ in range(steps):
+        try:
+            cut_off.send(None)
+        except StopIteration:
+            break
+    cut_off.close()
+    is_gone = A not in ada.files.texts
+    exchange(ada)
+    assert server.texts() == ada.files.texts == ({} if is_gone else {A: "two\n"})
+
+
 def test_a_commit_that_lacked_its_texts_is_completed_and_not_given_up() -> None:
     server = SimServer()
     ada = device(server)

@@ -77,7 +77,11 @@ def _written(state: SyncState) -> JsonObject:
             "bases": _entries(state.bases),
             "incoming": None
             if incoming is None
-            else {"mark": incoming.mark, "entries": _entries(incoming.entries)},
+            else {
+                "mark": incoming.mark,
+                "entries": _entries(incoming.entries),
+                "doomed": dict(incoming.doomed),
+            },
             "doomed": dict(state.doomed),
             "refused": {key: [one.checksum, one.reason] for key, one in state.refused.items()},
             "pending": None
@@ -102,7 +106,7 @@ def _read(value: JsonObject) -> SyncState:
         _read_entries(value.get("remote")),
         _read_entries(value.get("bases")),
         _arrival(_object(incoming)) if incoming else None,
-        {TeamKey(key): Checksum(_text(one)) for key, one in _object(value.get("doomed")).items()},
+        _doomed(value.get("doomed")),
         {TeamKey(key): _refused(one) for key, one in _object(value.get("refused")).items()},
         None if pending is None else _commit(_object(pending)),
     )
@@ -113,7 +117,13 @@ def _read_entries(value: Json) -> dict[TeamKey, Entry]:
 
 
 def _arrival(value: JsonObject) -> Arrival:
-    return Arrival(_text(value.get("mark")), _read_entries(value.get("entries")))
+    return Arrival(
+        _text(value.get("mark")), _read_entries(value.get("entries")), _doomed(value.get("doomed"))
+    )
+
+
+def _doomed(value: Json) -> dict[TeamKey, Checksum]:
+    return {TeamKey(key): Checksum(_text(one)) for key, one in _object(value).items()}
 
 
 def _entry(value: Json) -> Entry:

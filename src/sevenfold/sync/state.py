@@ -33,11 +33,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What was about to be written into the files, all of it or nothing."""
+    """What was about to be changed in the files, all of it or nothing."""
 
     mark: str
     """Written with it, so that whoever was cut off can tell which, whatever became of the files since."""
     entries: Mapping[TeamKey, Entry]
+    doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
+    """Files that go because somebody wants them deleted for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,14 @@ def after_arrival(state: SyncState, *, came: bool) -> SyncState:
     """It is known whether what was about to be written is in the files."""
     if state.incoming is None:
         return state
-    entries = state.incoming.entries if came else dict[TeamKey, Entry]()
+    if not came:
+        return replace(state, incoming=None)
+    entries, doomed = state.incoming.entries, state.incoming.doomed
     return replace(
-        state, incoming=None, bases=agreed(state.bases, entries), doomed=without(state.doomed, entries)
+        state,
+        incoming=None,
+        bases=agreed(state.bases, entries),
+        doomed={**without(state.doomed, entries), **doomed},
     )
 
 

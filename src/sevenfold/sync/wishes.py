@@ -8,14 +8,16 @@ from sevenfold.core.errors import InputError, LockBusy
 from sevenfold.sync.arrivals import new_mark, with_arrival_known
 from sevenfold.sync.ports import FileChange, Files, Ledger
 from sevenfold.sync.protocol import TeamKey
+from sevenfold.sync.state import Arrival, after_arrival
 
 _TRIES = 3
 
 
 async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
-    """Remove the file, then write down the wish; the next exchange tells the others.
+    """Remove the file and write down the wish; the next exchange tells the others.
 
-    In this order, because a file that is there beside the wish has been written since, and stays.
+    The wish counts once the file is gone, also where this is cut off in between: the old text would come back
+    from the server otherwise. A file that is there beside the wish has been written since, and stays.
     """
     for _ in range(_TRIES):
         here = await files.scan()
@@ -25,7 +27,11 @@ async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
         if mine.hold:
             raise InputError(f"{key!r} is not deleted: {mine.hold}")
         state = await with_arrival_known(await ledger.read(), files)
-        if await files.write([FileChange(key, mine.checksum, None)], new_mark()):
-            await ledger.write(replace(state, doomed={**state.doomed, key: mine.checksum}))
+        leaving = Arrival(new_mark(), {}, {key: mine.checksum})
+        state = replace(state, incoming=leaving)
+        await ledger.write(state)
+        is_gone = await files.write([FileChange(key, mine.checksum, None)], leaving.mark)
+        await ledger.write(after_arrival(state, came=is_gone))
+        if is_gone:
             return
     raise LockBusy(f"{key!r} keeps changing, and was not deleted; try again")
