@@ -86,6 +86,10 @@ async def tell(home: Path, simulator: Simulator, at: int, *, leaves: bool) -> st
     return first.reason
 
 
+def results_of(messages: tuple[Message, ...]) -> list[ToolResult]:
+    return [block for message in messages for block in message.blocks if isinstance(block, ToolResult)]
+
+
 def check_sent(messages: tuple[Message, ...], at: int) -> None:
     """Every call has its own result, in the message after it, and no answer stands there twice."""
     spoken = [str(block) for message in messages for block in message.blocks if message.role == "assistant"]
@@ -107,22 +111,17 @@ def test_a_turn_may_be_cut_short_wherever_it_waits(tmp_path: Path, leaves: bool)
         heard.append(prompt.messages)
         return brain(prompt)
 
-    at, ends = 0, list[str]()
+    at, ends, texts = 0, list[str](), set[str]()
     with Simulator(listening, choices=STRICTEST) as simulator:
         for at in range(MOST_WAITS):
             ends.append(asyncio.run(tell(tmp_path / str(at), simulator, at, leaves=leaves)))
             check_sent(heard[-1], at)
-            if ends[-1] == "answered":
+            texts |= {str(block.content) for block in results_of(heard[-1])}
+            # How often a turn waits depends on how a stream is cut up on its way, so that one that waits
+            # seldom may get to its end before any was cut short among its tools.
+            if ends[-1] == "answered" and INTERRUPTED in texts:
                 break
         assert [entry.error for entry in simulator.ledger.entries if entry.status == 400] == []
     assert ends[-1] == "answered"
-    assert set(ends[:-1]) == {"interrupted"}
-    assert at > 10
-    texts = {
-        str(block.content)
-        for said in heard
-        for message in said
-        for block in message.blocks
-        if isinstance(block, ToolResult)
-    }
+    assert ends[:10] == ["interrupted"] * 10
     assert INTERRUPTED in texts

@@ -178,7 +178,7 @@ def test_a_script_is_read_from_yaml() -> None:
         ("- {text: a, usage: {output_tokens: -1}}", "step 1.usage.output_tokens: expected a count"),
         ("- {text: a, usage: {output_tokens: 5, thinking_tokens: 6}}", "thinking_tokens: 6 is more than"),
         ("- {text: a, times: 0}", "step 1.times: expected 1 or more, or any"),
-        ("- text: a\n- text: 2026-01-01", "not YAML that can be read: a date"),
+        ("- text: a\n- text: 2026-01-01", "not YAML that can be read: [1].text: a date is no JSON value"),
         ("- {text: a, stop_reason: done}", "step 1: stop_reason 'done' is unknown; expected one of end_turn"),
         ("- text: a\n  text: b", "the key 'text' stands twice in the fields that begin on line 1"),
         (
