@@ -165,13 +165,15 @@ def staged(
     """Run a command in a terminal of its own; whatever is left of it at the end is killed."""
     master, slave = pty.openpty()
     _set_size(master, columns, rows)
+    # They would tell of the terminal that the tests run in.
+    own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     process = subprocess.Popen(
         [sys.executable, "-c", _TAKE_TERMINAL, *command],
         stdin=slave,
         stdout=slave,
         stderr=slave,
         cwd=cwd,
-        env={**os.environ, "TERM": "xterm-256color", **environ},
+        env={**own, "TERM": "xterm-256color", **environ},
         start_new_session=True,
     )
     os.close(slave)
