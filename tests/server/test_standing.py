@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
+from typing import cast
 
 import pytest
 
+from sevenfold.server import admin_calls
 from sevenfold.server.database import Database
+from sevenfold.server.desk import Answer, Call, Desk
+from sevenfold.server.front import PERFORM, RIGHTS_TRIES
 from sevenfold.server.limits import Limits
 from sevenfold.server.people import change_role, remove_member, revoke_token
-from sevenfold.server.rights import TokenId
+from sevenfold.server.rights import RightsMoved, TokenId
 from tests.server.live import MEMORY, Live, serving
 from tests.server.team import Team
 
@@ -71,3 +75,18 @@ def test_a_token_that_was_good_is_looked_up_though_others_of_its_address_guess(d
         team.write(lambda tx: revoke_token(tx, team.org.id, team.owner.token, team.now_ms))
         assert put(live, team, team.token) == 429  # unknown by now, so not looked for again
         assert put(live, team, made) == 429
+
+
+@pytest.mark.parametrize(("moves", "status"), [(RIGHTS_TRIES - 1, 200), (RIGHTS_TRIES, 503)])
+def test_rights_that_move_while_a_request_is_under_way_are_looked_up_anew(
+    live: Live, team: Team, monkeypatch: pytest.MonkeyPatch, moves: int, status: int
+) -> None:
+    left = iter(range(moves))
+
+    async def move_first(desk: Desk, call: Call) -> Answer:
+        if next(left, None) is not None:
+            raise RightsMoved
+        return await admin_calls.whoami(desk, call)
+
+    monkeypatch.setitem(cast("dict[str, object]", PERFORM), "whoami", move_first)
+    assert live.ask("GET", "/api/v1/whoami", team.token).status_code == status

@@ -78,7 +78,7 @@ def _fuzz(orders: Orders, examples: int, seed: int) -> Fuzzed:
     with orders.scratch("server-api") as place:
         database = open_database(f"sqlite:///{place}/team.db")
         try:
-            return run_schemathesis(database, place, examples=examples, seed=seed, workers=2)
+            return run_schemathesis(database, place, examples=examples, seed=seed)
         finally:
             database.close()
 

@@ -40,6 +40,8 @@ REPO_ID = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
 JSON = "application/json"
 RETRY_SECONDS = 1
 """A database that restarts is back in about that time."""
+RIGHTS_TRIES = 5
+"""A request is begun anew where the rights it was admitted by changed before it was carried out."""
 
 PERFORM: Mapping[str, Perform] = {
     "read_memory": memory_calls.read_memory,
@@ -132,7 +134,7 @@ class Front:
             return await self._carry_out(operation, request, seen)
         except Refusal:
             raise
-        except RightsMoved as error:  # twice while one request was under way
+        except RightsMoved as error:  # again and again while one request was under way
             raise Refusal(
                 503,
                 "not ready",
@@ -188,13 +190,15 @@ class Front:
             seen.bytes_in,
         )
         async with self._desk.turn(seen.principal.org if seen.principal else ""):
-            try:
-                return await PERFORM[operation.name](self._desk, call)
-            except RightsMoved:
-                if verb is None:
-                    raise
-                seen.principal = await self.gate.admit_again(authorization, address, verb)
-                return await PERFORM[operation.name](self._desk, replace(call, principal=seen.principal))
+            for _ in range(RIGHTS_TRIES):
+                try:
+                    return await PERFORM[operation.name](self._desk, call)
+                except RightsMoved:
+                    if verb is None:
+                        raise
+                    seen.principal = await self.gate.admit_again(authorization, address, verb)
+                    call = replace(call, principal=seen.principal)
+            raise RightsMoved
 
     async def _read_body(self, operation: Operation, request: Request) -> bytes:
         from starlette.requests import ClientDisconnect
