@@ -128,14 +128,16 @@ class Life:
             case _:
                 pass
 
-    async def live(self, url: str, sessions: int) -> None:
+    async def live(self, simulator: Simulator, sessions: int) -> None:
         started = time.monotonic()
         http = DefaultAsyncHttpxClient(trust_env=False)
-        async with AsyncAnthropic(api_key="life", base_url=url, http_client=http) as client:
+        async with AsyncAnthropic(api_key="life", base_url=simulator.url, http_client=http) as client:
             for number in range(sessions):
                 await self._session(AnthropicProvider(client))
                 self._look(counts=number >= sessions // 2 and number % EVERY == 0)
                 self.clock.pass_time(BETWEEN)
+                # There too, or all of it would count as one minute against the provider's limits.
+                simulator.advance(BETWEEN)
         self.found.sessions, self.found.seconds = sessions, time.monotonic() - started
         self._judge()
 
@@ -232,7 +234,7 @@ def live(sessions: int = SESSIONS, *, seed: int = 1, writer: str = "auto") -> Li
     with tempfile.TemporaryDirectory() as folder:
         life = Life(seed, Path(folder), writer)
         with Simulator(life.world.answer) as simulator:
-            asyncio.run(life.live(simulator.url, sessions))
+            asyncio.run(life.live(simulator, sessions))
         return life.found
 
 
