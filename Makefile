@@ -48,7 +48,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/replay.py --data $(DATA)
 	$(BIN)/python bench/replay_page.py
 	$(BIN)/python bench/simulator_speed.py
-	$(BIN)/python bench/request_path.py
+	$(BIN)/python bench/request_path.py --data $(DATA)
 	$(BIN)/python bench/notes.py --data $(DATA)
 	$(BIN)/python bench/economics.py --data $(DATA)
 	$(BIN)/python bench/driven.py --data $(DATA)

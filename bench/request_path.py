@@ -1,15 +1,19 @@
 """What the request path costs per round, from 10,000 to a million tokens of history.
 
-    python bench/request_path.py [--short] [--json] [--runs N] [--peer PYTHON]
+    python bench/request_path.py [--data FOLDER] [--short] [--json] [--runs N] [--peer PYTHON]
 
     memory   prepare + record, nothing on disk: CPU time
     disk     the same with a transcript and an fsync in each: real time
     attach   a caller's own list of dicts and SDK objects: finding the conversation, prepare and record
     peer     LangChain's SummarizationMiddleware and ContextEditingMiddleware on the same history: CPU time
 
-Each is run several times, in a process of its own, so that one run's heap is not in another's way, and the
-least of every tenth counts: other work on a machine only ever adds to it. The last tenth and the first are
-compared round by round in turn, in two conversations of one process; of these ratios the median counts.
+FOLDER has recorded sessions, sent one after another as a single long conversation; without it the rounds are
+made up, some 780 tokens each.
+
+Each is run several times in turn with the others, in a process of its own, so that one run's heap is not in
+another's way, and the least of every tenth counts: other work on a machine only ever adds to it. What the
+last tenth costs against the first is told by giving the same rounds to a young conversation, each in turn, in
+one process; of these ratios the median counts.
 
 Bars: the last tenth of the rounds costs at most 1.2 times the first, 1 ms in memory, 3 ms through `attach`
 at the end, and a tenth of the peer. PYTHON is an interpreter that can import `langchain`; without it, this
@@ -22,22 +26,24 @@ import argparse
 import asyncio
 import gc
 import json
-import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from time import perf_counter, thread_time
 from typing import Any, TypeVar
 
+from request_path_rounds import Round, rounds_of
+
 from sevenfold.core.events import Event
-from sevenfold.core.json import JsonObject, freeze
-from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
+from sevenfold.core.json import JsonObject, freeze, thaw
+from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse
 from sevenfold.core.requests import Frame, Reply
 from sevenfold.core.usage import read_usage
 from sevenfold.core.wire import write_message
@@ -58,21 +64,9 @@ TOOLS = tuple(
 """Tools whose results layer 2 does not clear, for the same reason."""
 FRAME = Frame(MODEL, 8_000, "You work on a repository. " * 100, TOOLS)
 ADVICE = "pip install langchain into an environment of its own, and name its interpreter with --peer"
-WORDS = (
-    *("the", "parser", "reads", "tokens", "from", "src/parse.py", "line", "42", "and", "raises"),
-    *("ValueError", "when", "a", "bracket", "is", "missing", "self.stack", "->", "None", "def"),
-)
 BARS = {"flat": 1.2, "memory_ms": 1.0, "attach_ms": 3.0, "peer": 10.0}
 
 Measured = TypeVar("Measured")
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """A model's answer and what the world says to it."""
-
-    answer: Message
-    result: Message
 
 
 @dataclass(slots=True)
@@ -99,15 +93,6 @@ def least(runs: Sequence[Series]) -> list[float]:
     return [min(parts) for parts in zip(*(run.deciles() for run in runs), strict=True)]
 
 
-def make_round(number: int, dice: random.Random) -> Round:
-    """About 700 tokens in two messages."""
-    use = ToolUseId(f"toolu_{number:08}")
-    said = " ".join(dice.choices(WORDS, k=60))
-    call = ToolUse(use, "Query", JsonObject({"text": " ".join(dice.choices(WORDS, k=25)), "number": number}))
-    found = " ".join(dice.choices(WORDS, k=dice.randrange(150, 450)))
-    return Round(Message("assistant", (Text(said), call)), Message("user", (ToolResult(use, found),)))
-
-
 def reply_to(message: Message, number: int, prompt: int, before: int) -> Reply:
     """As if the provider had billed what we counted."""
     usage = {
@@ -128,7 +113,6 @@ class Own:
     session: Session
     timer: Callable[[], float]
     series: Series = field(default_factory=Series)
-    dice: random.Random = field(default_factory=lambda: random.Random(7))
     number: int = 0
     tokens: int = 0
 
@@ -139,12 +123,11 @@ class Own:
         session.history.append(Message("user", "Please mend the parser."))
         return cls(session, timer)
 
-    async def grow(self, limit: int) -> None:
+    async def grow(self, rounds: Iterator[Round], limit: int) -> None:
         while self.tokens < limit:
-            await self.step()
+            await self.step(next(rounds))
 
-    async def step(self) -> None:
-        round_ = make_round(self.number, self.dice)
+    async def step(self, round_: Round) -> None:
         started = self.timer()
         view = await self.session.prepare()
         spent = self.timer() - started
@@ -157,6 +140,14 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """How long a history, and of what."""
+
+    limit: int
+    data: Path | None
+
+
+@dataclass(frozen=True, slots=True)
 class Grown:
     """A conversation that grew to the end, and what its last tenth costs against the first of another."""
 
@@ -164,24 +155,26 @@ class Grown:
     ratio: float
 
 
-async def measure_disk(limit: int, home: Path) -> Series:
+async def measure_disk(work: Work, home: Path) -> Series:
     own = await Own.open(home, perf_counter)
     async with own.session:
-        await own.grow(limit)
+        await own.grow(rounds_of(work.data), work.limit)
     return own.series
 
 
-async def measure_memory(limit: int) -> Grown:
-    """The rounds of the last tenth and of another conversation's first in turn, so that both have the same
-    machine: what else runs on it changes within seconds by more than what is asked for here."""
+async def measure_memory(work: Work) -> Grown:
+    """The last tenth's rounds go to this conversation and to a young one in turn, so that both have the same
+    work and the same machine: what else runs on it changes within seconds by more than is asked for here."""
+    rounds, limit = rounds_of(work.data), work.limit
     old, young = await Own.open(None, thread_time), await Own.open(None, thread_time)
     async with old.session, young.session:
-        await old.grow(limit * 9 // 10)
-        await young.grow(START)
+        await young.grow(rounds_of(work.data), START)
+        await old.grow(rounds, limit * 9 // 10)
         at, first = len(old.series.seconds), len(young.series.seconds)
         while old.tokens < limit:
-            await young.step()
-            await old.step()
+            round_ = next(rounds)
+            await young.step(round_)
+            await old.step(round_)
     ratio = median(old.series.seconds[at:]) / median(young.series.seconds[first:])
     return Grown(old.series, ratio)
 
@@ -200,13 +193,12 @@ class Attached:
     is_change_found: bool = False
     is_move_silent: bool = False
 
-    async def run(self, limit: int) -> None:
+    async def run(self, work: Work) -> None:
         lanes = Lanes(self._open)
         self.messages.append({"role": "user", "content": "Please mend the parser."})
-        dice, number, tokens, before = random.Random(7), 0, 0, 0
-        while tokens < limit:
-            round_ = make_round(number, dice)
-            tokens = await self._ask(lanes, round_, number, before)
+        rounds, number, tokens, before = rounds_of(work.data), 0, 0, 0
+        while tokens < work.limit:
+            tokens = await self._ask(lanes, next(rounds), number, before)
             number, before = number + 1, tokens
         await self._disturb(lanes)
         await lanes.close()
@@ -241,12 +233,19 @@ class Attached:
         self.messages[-3]["content"][0]["cache_control"] = {"type": "ephemeral"}
         self.moved_ms = max(self.moved_ms, await self._time(lanes))
         self.is_move_silent = len(self.events) == told
-        old = self.messages[len(self.messages) // 2 // 2 * 2]["content"][0]
+        old = next(block for block in self._results(len(self.messages) // 2) if len(block["content"]) > 1)
         old["content"] = old["content"][:-1] + "!"
         self.changed_ms = await self._time(lanes)
         self.is_change_found = any(type(event).__name__ == "HistoryChanged" for event in self.events[told:])
         self.messages.append({"role": "user", "content": "And now?"})
         self.after_change_ms = await self._time(lanes)
+
+    def _results(self, start: int) -> Iterator[dict[str, Any]]:
+        """Results in text, from this message on."""
+        for message in self.messages[start:]:
+            for block in message["content"] if message["role"] == "user" else ():
+                if isinstance(block["content"], str):
+                    yield block
 
     async def _time(self, lanes: Lanes) -> float:
         started = thread_time()
@@ -257,52 +256,54 @@ class Attached:
 
 def sdk_answer(message: Message) -> dict[str, Any]:
     """An answer as callers append it: the SDK's own objects in a dict."""
-    from anthropic.types import TextBlock, ToolUseBlock
-
-    text, use = message.blocks
-    assert isinstance(text, Text)
-    assert isinstance(use, ToolUse)
-    given: dict[str, object] = dict(use.input)
-    blocks = [
-        TextBlock.construct(type="text", text=text.text),
-        ToolUseBlock(type="tool_use", id=use.id, name=use.name, input=given),
-    ]
-    return {"role": "assistant", "content": blocks}
+    return {"role": "assistant", "content": [sdk_block(block) for block in message.blocks]}
 
 
-def run_memory(limit: int) -> Grown:
+def sdk_block(block: Block) -> object:
+    from anthropic.types import TextBlock, ThinkingBlock, ToolUseBlock
+
+    match block:
+        case Text():
+            return TextBlock.construct(type="text", text=block.text)
+        case Thinking():
+            return ThinkingBlock(type="thinking", thinking=block.thinking, signature=block.signature or "")
+        case ToolUse():
+            given: dict[str, object] = {key: thaw(value) for key, value in block.input.items()}
+            return ToolUseBlock(type="tool_use", id=block.id, name=block.name, input=given)
+        case _:
+            raise ValueError(f"an answer with {block!r} in it")
+
+
+def run_memory(work: Work) -> Grown:
     gc.freeze()
-    return asyncio.run(measure_memory(limit))
+    return asyncio.run(measure_memory(work))
 
 
-def run_disk(limit: int) -> Series:
+def run_disk(work: Work) -> Series:
     gc.freeze()
     with tempfile.TemporaryDirectory() as home:
-        return asyncio.run(measure_disk(limit, Path(home)))
+        return asyncio.run(measure_disk(work, Path(home)))
 
 
-def run_attached(limit: int) -> Attached:
+def run_attached(work: Work) -> Attached:
     gc.freeze()
     attached = Attached()
-    asyncio.run(attached.run(limit))
+    asyncio.run(attached.run(work))
     # The figures go back to the parent process, and nothing else.
     attached.messages, attached.events = [], []
     return attached
 
 
-def apart(run: Callable[[int], Measured], limit: int) -> Measured:
+def apart(run: Callable[[Work], Measured], work: Work) -> Measured:
     """What a run measures in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(run, limit).result()
+        return pool.submit(run, work).result()
 
 
-def measure_peer(python: str, limit: int) -> dict[str, Any]:
+def measure_peer(python: str, data: Path | None, rounds: int) -> dict[str, Any]:
     """Milliseconds by history size, or why there are none."""
-    dice = random.Random(7)
     wire: list[object] = [{"role": "user", "content": "Please mend the parser."}]
-    rounds = limit // 700
-    for number in range(rounds):
-        round_ = make_round(number, dice)
+    for round_ in islice(rounds_of(data), rounds):
         wire += [write_message(round_.answer), write_message(round_.result)]
     sizes = [str(max(2, 2 * rounds * share // 100)) for share in (1, 10, 100)]
     with tempfile.TemporaryDirectory() as folder:
@@ -316,6 +317,15 @@ def measure_peer(python: str, limit: int) -> dict[str, Any]:
         why = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
         return {"skipped": f"{why[0]}; {ADVICE}"}
     return json.loads(done.stdout)
+
+
+def least_peer(peers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """By history size the run that was disturbed least."""
+    first = peers[0]
+    if "skipped" in first:
+        return first
+    times = {size: min(peer["milliseconds"][size] for peer in peers) for size in first["milliseconds"]}
+    return {**first, "milliseconds": times}
 
 
 def summarise(
@@ -403,19 +413,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="with sessions/claude*/*.jsonl in it")
     parser.add_argument("--short", action="store_true", help=f"up to {SHORT:,} tokens instead of {WHOLE:,}")
     parser.add_argument("--json", action="store_true", help="print figures alone")
     parser.add_argument(
         "--peer", metavar="PYTHON", default=sys.executable, help="an interpreter with langchain"
     )
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="how often each is run (3)")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="how often each is run (5)")
     asked = parser.parse_args()
-    limit = SHORT if asked.short else WHOLE
+    work = Work(SHORT if asked.short else WHOLE, asked.data)
     runs = range(max(1, asked.runs))
-    own = [apart(run_memory, limit) for _ in runs]
-    disk = apart(run_disk, min(limit, 3 * SHORT))
-    attached = [apart(run_attached, limit) for _ in runs]
-    report = summarise(own, disk, attached, measure_peer(asked.peer, limit))
+    own: list[Grown] = []
+    attached: list[Attached] = []
+    peers: list[dict[str, Any]] = []
+    for number in runs:
+        print(f"\r· run {number + 1} of {len(runs)}", end="", file=sys.stderr, flush=True)
+        own.append(apart(run_memory, work))
+        attached.append(apart(run_attached, work))
+        peers.append(measure_peer(asked.peer, asked.data, len(own[0].series.seconds)))
+    disk = apart(run_disk, replace(work, limit=min(work.limit, 3 * SHORT)))
+    print(file=sys.stderr)
+    report = summarise(own, disk, attached, least_peer(peers))
     if asked.json:
         print(json.dumps(report))
     else:

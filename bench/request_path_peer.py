@@ -33,10 +33,14 @@ def read_history(wire: list[dict[str, Any]]) -> list[Any]:
             calls = [{"id": use["id"], "name": use["name"], "args": use["input"]} for use in uses]
             messages.append(kinds.AIMessage(text, tool_calls=calls))
         else:
-            messages += [
-                kinds.ToolMessage(block["content"], tool_call_id=block["tool_use_id"]) for block in blocks
-            ]
+            messages += [read_user_block(kinds, block) for block in blocks]
     return messages
+
+
+def read_user_block(kinds: Any, block: dict[str, Any]) -> Any:
+    if block["type"] == "text":
+        return kinds.HumanMessage(block["text"])
+    return kinds.ToolMessage(block.get("content") or "", tool_call_id=block["tool_use_id"])
 
 
 def measure(messages: list[Any]) -> float:

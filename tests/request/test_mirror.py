@@ -9,11 +9,14 @@ import pytest
 from anthropic.types import TextBlock, ToolUseBlock
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from sevenfold.core.cache_choices import FIVE_MINUTES, ONE_HOUR
 from sevenfold.core.errors import WireError
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.wire import read_message
+from sevenfold.request import mirror as mirrors
+from sevenfold.request.facet import SIZE
 from sevenfold.request.mirror import Mark, Mirror
 
 Wire = dict[str, Any]
@@ -154,3 +157,96 @@ def test_two_lists_one_after_the_other_end_in_the_second(one: list[Wire], other:
     plain = Mirror().sync(other)
     assert (*before.added[: after.kept], *after.added) == plain.added
     assert after.kept + after.dropped == len(one)
+
+
+def long_talk(count: int) -> list[Wire]:
+    return [ask(f"question {number}") for number in range(count)]
+
+
+@pytest.mark.parametrize("place", [0, SIZE - 1, SIZE, 2 * SIZE - 1, 2 * SIZE])
+def test_in_a_long_list_one_changed_message_is_found_where_it_stands(place: int) -> None:
+    mirror, messages = Mirror(), long_talk(2 * SIZE + 1)
+    mirror.sync(messages)
+    messages[place]["content"][0]["text"] = "no"
+    synced = mirror.sync(messages)
+    assert (synced.kept, synced.dropped) == (place, 2 * SIZE + 1 - place)
+    assert synced.added == Mirror().sync(messages).added[place:]
+
+
+@pytest.mark.parametrize("left", [0, 1, SIZE - 1, SIZE, SIZE + 1])
+def test_a_long_list_cut_anywhere_goes_on_from_there(left: int) -> None:
+    mirror, messages = Mirror(), long_talk(2 * SIZE)
+    mirror.sync(messages)
+    del messages[left:]
+    assert mirror.sync(messages).dropped == 2 * SIZE - left
+    messages += long_talk(SIZE)
+    synced = mirror.sync(messages)
+    assert (synced.kept, len(synced.added), len(mirror)) == (left, SIZE, left + SIZE)
+
+
+class Talk(RuleBasedStateMachine):
+    """A caller who does anything with its list, and a mirror that has to know what it holds.
+
+    With facets of three messages most of what happens, happens at an edge of one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(mirrors, "SIZE", 3)
+        self.mirror, self.messages = Mirror(), list[Wire]()
+        self.known: tuple[Message, ...] = ()
+
+    def teardown(self) -> None:
+        self.patch.undo()
+
+    @rule(one=st.builds(ask, st.text(max_size=2)) | st.builds(answer) | st.builds(result))
+    def append(self, one: Wire) -> None:
+        self.messages.append(one)
+
+    @precondition(lambda self: self.messages)
+    @rule(data=st.data(), text=st.text(max_size=2))
+    def change_in_place(self, data: st.DataObject, text: str) -> None:
+        block = data.draw(st.sampled_from(self.messages))["content"][0]
+        match block:
+            case TextBlock():
+                block.text = text
+            case {"type": "text"}:
+                block["text"] = text
+            case _:
+                block["content"] = text
+
+    @precondition(lambda self: self.messages)
+    @rule(data=st.data())
+    def move_a_marker(self, data: st.DataObject) -> None:
+        block = data.draw(st.sampled_from(self.messages))["content"][0]
+        if isinstance(block, TextBlock):
+            block.cache_control = {"type": "ephemeral"}  # pyright: ignore[reportAttributeAccessIssue]
+        elif block.pop("cache_control", None) is None:
+            block["cache_control"] = {"type": "ephemeral"}
+
+    @precondition(lambda self: self.messages)
+    @rule(data=st.data())
+    def drop(self, data: st.DataObject) -> None:
+        start = data.draw(st.integers(0, len(self.messages) - 1))
+        del self.messages[start : start + data.draw(st.integers(1, 4))]
+
+    @rule()
+    def copy_all(self) -> None:
+        self.messages = copy.deepcopy(self.messages)
+
+    @rule()
+    def look(self) -> None:
+        """What was kept and what was added are the list as it is, and the markers stand where it has them."""
+        synced = self.mirror.sync(self.messages)
+        assert synced.kept + synced.dropped == len(self.known)
+        self.known = (*self.known[: synced.kept], *synced.added)
+        plain = Mirror().sync(self.messages)
+        assert self.known == plain.added
+        assert sorted(synced.marks, key=lambda mark: mark.message) == list(plain.marks)
+        assert len(self.mirror) == len(self.messages)
+        again = self.mirror.sync(self.messages)
+        assert (again.kept, again.added) == (len(self.messages), ())
+
+
+TestTalk = Talk.TestCase
