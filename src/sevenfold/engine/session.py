@@ -90,7 +90,7 @@ class Session:
         )
         self._compacting = Compacting(self._path, overflow, opened.start)
         if overflow.state.limit_tokens is not None:
-            self._path.learn_window(overflow.state.limit_model, overflow.state.limit_tokens)
+            self._path.window.learn(overflow.state.limit_model, overflow.state.limit_tokens)
         self._hooks = HookCalls(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
         self._clearing = Clearing(self._path)
         self._remembered = Remembered(opened, memory)
@@ -168,7 +168,7 @@ class Session:
     @property
     def limit_tokens(self) -> int:
         """How full the window may be: at this point it is compacted, or new input is refused."""
-        return self._path.thresholds.limit
+        return self._path.window.thresholds.limit
 
     @property
     def parent(self) -> ModelRequest:
@@ -344,11 +344,11 @@ class Session:
             raise InputError(f"session {self.id} is closed; open it again by its id to go on")
 
     def _refuse_if_cramped(self) -> None:
-        found = self._path.thresholds
+        found = self._path.window.thresholds
         if min(found.limit, found.blocking) > 0:
             return
         raise SettingsError(
-            f"the margins of [window] leave nothing of the {self._path.window_tokens:,} tokens of "
+            f"the margins of [window] leave nothing of the {self._path.window.tokens:,} tokens of "
             f"{self._path.frame.model}; set smaller output_reserve_tokens, auto_compact_margin_tokens and "
             "blocking_margin_tokens, or a larger window_tokens for this model"
         )
@@ -395,8 +395,8 @@ class Session:
         return choose_capabilities(model, "anthropic")
 
     def _refuse_if_full(self, view: View) -> None:
-        if view.level == "blocked" and not self._path.thresholds.is_automatic:
-            limit = self._path.thresholds.blocking
+        if view.level == "blocked" and not self._path.window.thresholds.is_automatic:
+            limit = self._path.window.thresholds.blocking
             raise WindowFull(
                 f"the context holds {view.tokens:,} tokens, past the {limit:,} at which new input is refused "
                 "while automatic compaction is off; compact by hand, or set compact.auto_compact_enabled",

@@ -89,7 +89,7 @@ class Clearing:
             tokens,
             path.sent_tokens,
             path.rounds,
-            path.thresholds.warning,
+            path.window.thresholds.warning,
             path.local.live_tokens(now, path.ttl),
             path.local.marked_tokens,
         )
@@ -115,7 +115,7 @@ class Clearing:
     def _clear_deeper(self) -> None:
         path = self.path
         tokens = path.tally.count().tokens
-        step = path.server.choose(tokens, path.thresholds.auto_compact, path.tally.estimate_of)
+        step = path.server.choose(tokens, path.window.thresholds.auto_compact, path.tally.estimate_of)
         if step is not None:
             path.clear_deeper(step)
 

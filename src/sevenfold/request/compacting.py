@@ -72,7 +72,7 @@ class Compacting:
     def is_due(self) -> bool:
         """Whether the view has grown to where it is cut down by itself."""
         return (
-            self.path.thresholds.is_compact_due(self.path.tally.count().tokens)
+            self.path.window.thresholds.is_compact_due(self.path.tally.count().tokens)
             and not self.overflow.is_stopped
         )
 
@@ -80,10 +80,10 @@ class Compacting:
         """Remember what a provider takes that refused the view, so that the next one is cut down in time."""
         path, name = self.path, self.path.frame.model
         limit = _own_limit(path.view().tokens, error)
-        if limit is None or limit >= path.thresholds.auto_compact:
+        if limit is None or limit >= path.window.thresholds.auto_compact:
             return
-        path.around.emit(WindowLearned(name, limit, path.window_tokens))
-        path.learn_window(name, limit)
+        path.around.emit(WindowLearned(name, limit, path.window.tokens))
+        path.window.learn(name, limit)
         await self.overflow.remember(name, limit)
 
     async def run(self, wishes: Wishes, noted: Noted, context: FreshContext) -> Compacted:
@@ -111,7 +111,7 @@ class Compacting:
             capabilities=path.capabilities,
             trigger=wishes.trigger,
             overshoot=error.overshoot if error else None,
-            window_tokens=path.window_tokens,
+            window_tokens=path.window.tokens,
             instructions=wishes.instructions,
             hook_text=wishes.hook_text,
             part=wishes.part,
@@ -129,8 +129,8 @@ class Compacting:
     def _target(self, tokens: int, error: PromptTooLong | None) -> int:
         """What the new view must stay below. A provider that refused the old one knows its window better than
         our catalogue does, and counts in tokens of its own."""
-        path, usual = self.path, self.path.thresholds.auto_compact
-        known = path.learned.get(path.frame.model)
+        path, usual = self.path, self.path.window.thresholds.auto_compact
+        known = path.window.learned.get(path.frame.model)
         if error is not None:
             known = _own_limit(tokens, error) or tokens
         return usual if known is None else min(usual, int(known * REFUSED_SHARE))

@@ -232,7 +232,7 @@ class Context:
 
     @property
     def _limit_tokens(self) -> int:
-        share = self._path.thresholds.auto_compact // WINDOW_SHARE
+        share = self._path.window.thresholds.auto_compact // WINDOW_SHARE
         return min(self._path.around.settings.context.limit_tokens, share)
 
     @property

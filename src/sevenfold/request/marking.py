@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sevenfold.core.capabilities import Capabilities
-from sevenfold.core.messages import Message
+from sevenfold.core.messages import Message, ToolUseId, is_markable
 from sevenfold.core.models import Model
 from sevenfold.core.requests import Breakpoint, Frame
+from sevenfold.request.mirror import Mark
 from sevenfold.request.placement import (
     FRESH,
     CacheSettings,
@@ -20,6 +21,7 @@ from sevenfold.request.placement import (
     plan_breakpoints,
     read_facts,
 )
+from sevenfold.request.view import Shown
 
 
 @dataclass(slots=True)
@@ -84,3 +86,30 @@ class Marking:
     def cut(self, first: int) -> None:
         """The view was rewritten from this message on."""
         self._state, self._placement, self._standing = self._state.cut(first), None, None
+
+
+def find_caller_marks(marks: Sequence[Mark], shown: Shown, most: int) -> tuple[Breakpoint, ...]:
+    """The caller's markers where the view shows what they stand on, at most as many as there may be."""
+    in_order = sorted(marks, key=lambda mark: (mark.message, mark.block))
+    return tuple(
+        Breakpoint("messages", place, mark.block, mark.ttl)
+        for mark in (in_order[-most:] if most else ())
+        for place in shown.places_of(mark.message)
+        if _is_markable_at(shown.items[place].message, mark.block)
+    )
+
+
+def _is_markable_at(message: Message, block: int) -> bool:
+    blocks = message.blocks
+    return block < len(blocks) and is_markable(blocks[block])
+
+
+def find_standing_mark(shown: Shown, oldest: ToolUseId | None) -> Breakpoint | None:
+    """Once something was cleared: right before the oldest result that still may be, where the next cut most
+    likely begins. Without it all that the last cut rewrote would be written again."""
+    place = shown.place(oldest) if oldest else None
+    if not place:
+        return None
+    blocks = shown.items[place - 1].message.blocks
+    at = next((index for index in range(len(blocks) - 1, -1, -1) if is_markable(blocks[index])), None)
+    return None if at is None else Breakpoint("messages", place - 1, at)

@@ -18,12 +18,11 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.events import BillLost, Emit, HistoryChanged
 from sevenfold.core.flatten import INSERTED, FlattenRules
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.messages import Message, ToolUse, ToolUseId, is_markable
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
+from sevenfold.core.messages import Message, ToolUse, ToolUseId
+from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.core.token_estimators import CALIBRATED, Estimator
 from sevenfold.core.tokens import Origin, Sourced, Tally
 from sevenfold.core.usage import Usage
-from sevenfold.core.window import Thresholds, WindowFacts, choose_window, narrow_thresholds, plan_thresholds
 from sevenfold.layers.clearable import is_clearable
 from sevenfold.layers.microcompact import CachePrices, cache_prices
 from sevenfold.providers.provider import UNREADABLE
@@ -32,13 +31,14 @@ from sevenfold.request.cache_watch import WHOLE
 from sevenfold.request.history import Answer, Entry
 from sevenfold.request.journal import Journal
 from sevenfold.request.local_clearing import USUAL_PRICES, LocalClearing, Stake, Standpoint, is_cold
-from sevenfold.request.marking import Marking
+from sevenfold.request.marking import Marking, find_caller_marks, find_standing_mark
 from sevenfold.request.mirror import Mark
 from sevenfold.request.path_settings import PathSettings
 from sevenfold.request.server_clearing import Deeper, ServerClearing
 from sevenfold.request.shaping import Shaping
 from sevenfold.request.spilling import Spilling
 from sevenfold.request.view import OWN, Cut, Item, Shown, View, with_results
+from sevenfold.request.window_plan import WindowPlan
 from sevenfold.store.records import (
     AsideRecord,
     CutRecord,
@@ -82,8 +82,7 @@ class RequestPath:
         self.frame = self._framed = frame
         self.capabilities, self.binding = capabilities, binding_of(frame)
         self.model = around.catalog.find(frame.model, around.emit)
-        # What providers have said they take at most, by model, in tokens as they are counted here.
-        self.learned: dict[str, int] = {}
+        self.window = WindowPlan(around.settings, frame, self.model)
         self.entries: list[Entry] = []
         self.earlier = 0
         """Messages of the history before the first entry: those that a resumed session did not read."""
@@ -116,7 +115,6 @@ class RequestPath:
         self._view: View | None = None
         self._handed: View | None = None
         """The one that was handed out last; a view that was only looked at is none."""
-        self.thresholds = self._plan_thresholds()
         self._mark_frame()
         self.local.prices = self.cache_prices(0)
 
@@ -280,7 +278,7 @@ class RequestPath:
         self.frame, self.capabilities = frame, capabilities
         if is_framed_anew:
             self.tally.set_frame(_system_text(frame), frame.tools)
-        self.thresholds = self._plan_thresholds()
+        self.window.use(frame, model)
         before, self.binding = self.binding, binding_of(frame)
         self.adapt(drops_thinking=before != self.binding and not capabilities.rewrites_history)
         self._mark_frame()
@@ -317,9 +315,13 @@ class RequestPath:
             count = self.tally.count().tokens
             messages = self.shown.messages()
             now = self.around.clock.now()
-            marks = self._marking.plan(messages, self._caller_marks(), now, self._standing_mark())
+            theirs = find_caller_marks(self.marks, self.shown, self.capabilities.breakpoints)
+            oldest = self.server.oldest or (self.local.oldest if self.cleared else None)
+            standing = find_standing_mark(self.shown, oldest)
+            marks = self._marking.plan(messages, theirs, now, standing)
             request = ModelRequest(self._sent_frame(), messages, marks)
-            level, left = self.thresholds.level(count), self.thresholds.percent_left(count)
+            reached = self.window.thresholds
+            level, left = reached.level(count), reached.percent_left(count)
             self._view = View(request, count, level, left, tuple(self._cuts))
         return self._view
 
@@ -426,62 +428,11 @@ class RequestPath:
         tokens = filled.system_prompt + filled.tool_schemas
         self._marking.use(self.frame, self.model, self.capabilities, tokens)
 
-    def _caller_marks(self) -> tuple[Breakpoint, ...]:
-        """The caller's markers where the view shows what they stand on, at most as many as there may be."""
-        if not self.marks or not self.capabilities.breakpoints:
-            return ()
-        wanted: dict[int, list[Mark]] = {}
-        for mark in self.marks[-self.capabilities.breakpoints :]:
-            wanted.setdefault(mark.message, []).append(mark)
-        return tuple(
-            Breakpoint("messages", index, mark.block, mark.ttl)
-            for index, item in enumerate(self.shown)
-            for mark in wanted.get(item.entry, ())
-            if is_markable_at(item.message, mark.block)
-        )
-
     def _rules(self) -> FlattenRules:
         return FlattenRules(self.capabilities.takes_system_role, self.model.takes_prefill)
 
-    def _standing_mark(self) -> Breakpoint | None:
-        """Once something was cleared: right before the oldest result that still may be, where the next cut
-        most likely begins. Without it all that the last cut rewrote would be written again."""
-        oldest = self.server.oldest or (self.local.oldest if self.cleared else None)
-        place = self.shown.place(oldest) if oldest else None
-        if not place:
-            return None
-        blocks = self.shown.items[place - 1].message.blocks
-        at = next((index for index in range(len(blocks) - 1, -1, -1) if is_markable(blocks[index])), None)
-        return None if at is None else Breakpoint("messages", place - 1, at)
-
-    def learn_window(self, model: str, limit_tokens: int) -> None:
-        """The provider of this model takes no longer prompts than this, whatever the catalogue says."""
-        self.learned[model] = limit_tokens
-        self.thresholds = self._plan_thresholds()
-
-    def _plan_thresholds(self) -> Thresholds:
-        settings = self.around.settings
-        self.window_tokens = choose_window(self.frame.model, self.model, self.frame.betas, settings.window)
-        facts = WindowFacts(
-            self.window_tokens,
-            self.model.max_output_tokens,
-            settings.compact.is_automatic,
-            settings.compact.auto_compact_pct,
-        )
-        found, learned = plan_thresholds(facts, settings.window), self.learned.get(self.frame.model)
-        if learned is None:
-            return found
-        self.window_tokens = min(self.window_tokens, learned)
-        return narrow_thresholds(found, learned)
-
 
 def _ignore(_: Entry) -> None: ...
-
-
-def is_markable_at(message: Message, block: int) -> bool:
-    """Whether the view still has something at this place that a marker may stand on."""
-    blocks = message.blocks
-    return block < len(blocks) and is_markable(blocks[block])
 
 
 def _system_text(frame: Frame) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -63,6 +63,7 @@ class Shown:
     _is_lent: bool = False
     """Somebody has a beginning of that list: what stands in it may not be changed any more."""
     _places: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
+    _by_entry: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
 
     def __len__(self) -> int:
         return len(self.items)
@@ -78,6 +79,10 @@ class Shown:
         """The message that holds this tool's result."""
         return self._places.get(use)
 
+    def places_of(self, entry: int) -> Sequence[int]:
+        """The messages that show this one of the history; none where a cut left it out."""
+        return self._by_entry.get(entry, ())
+
     def result(self, use: ToolUseId) -> ToolResult | None:
         """This tool's result as the view has it."""
         place = self._places.get(use)
@@ -87,6 +92,8 @@ class Shown:
 
     def append(self, item: Item) -> None:
         self._note(len(self.items), item.message)
+        if item.entry != OWN:
+            self._by_entry.setdefault(item.entry, []).append(len(self.items))
         self.items.append(item)
         self._messages.append(item.message)
 
@@ -98,7 +105,8 @@ class Shown:
         self._messages[index] = message
 
     def start_over(self, items: Iterable[Item]) -> None:
-        self.items, self._messages, self._places, self._is_lent = [], [], {}, False
+        self.items, self._messages, self._is_lent = [], [], False
+        self._places, self._by_entry = {}, {}
         for item in items:
             self.append(item)
 
