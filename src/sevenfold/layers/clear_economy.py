@@ -81,7 +81,7 @@ class Temper:
 
 TEMPERS: dict[str, Temper] = {
     "thrift": Temper(0.0, margin=1.75, unwon_margin=2.0, unwon_share=0.06, reread_margin=1.75),
-    "balanced": Temper(3.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0),
+    "balanced": Temper(2.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0),
 }
 
 
