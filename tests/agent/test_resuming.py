@@ -15,7 +15,7 @@ import pytest
 from sevenfold.agent.choose_provider import USUAL_MODEL
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing, ProviderRefused
-from sevenfold.core.events import CutRegistered, GuardedMoved, WriterFailed
+from sevenfold.core.events import CutRegistered, FrameLost, GuardedMoved, WriterFailed
 from sevenfold.core.messages import Thinking
 from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.providers.anthropic import AnthropicProvider
@@ -228,6 +228,26 @@ def test_a_disk_that_is_full_costs_no_answer(tmp_path: Path) -> None:
             await agent.run_turn("Second.")
             await agent.close()
             assert (folder / "frame.json").is_file()
+
+    asyncio.run(tell())
+
+
+def test_a_damaged_frame_is_told_and_the_session_goes_on(tmp_path: Path) -> None:
+    async def tell() -> None:
+        with ScriptedProvider([say("One."), say("Two.")]) as models:
+            shop = Shop(tmp_path, models)
+            agent = await shop.open()
+            await agent.run_turn("First.")
+            folder = agent.place.session_folder
+            assert folder is not None
+            await agent.close()
+            (folder / "frame.json").write_bytes(b"{")
+            again = await shop.open(agent.session.id)
+            (lost,) = shop.noted.of("FrameLost")
+            assert isinstance(lost, FrameLost)
+            assert lost.path == str(folder / "frame.json")
+            assert (await again.run_turn("Second.")).text == "Two."
+            await again.close()
 
     asyncio.run(tell())
 

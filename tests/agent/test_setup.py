@@ -15,6 +15,7 @@ from sevenfold.agent.seen import Seen, ToolEnded
 from sevenfold.agent.setup import Setup, open_agent
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError, ProviderMissing
+from sevenfold.core.events import Event, FrameLost
 from sevenfold.core.json import freeze_object
 from sevenfold.core.requests import Frame
 from sevenfold.providers.anthropic import AnthropicProvider
@@ -104,10 +105,11 @@ def test_a_frame_is_kept_to_the_byte_and_a_damaged_one_is_made_anew(tmp_path: Pa
         assert read_frame(folder) is None
         write_frame(folder, StoredFrame(frame, "here"))
         assert read_frame(folder) == StoredFrame(frame, "here")
-        folder.replace(NAME, b'{"model": 3}')
-        assert read_frame(folder) is None
-        folder.replace(NAME, b"{")
-        assert read_frame(folder) is None
+        told: list[Event] = []
+        for damaged in (b'{"model": 3}', b"{"):
+            folder.replace(NAME, damaged)
+            assert read_frame(folder, told.append) is None
+    assert [type(event) for event in told] == [FrameLost, FrameLost]
 
 
 async def opened(home: Path, models: ScriptedProvider, **changes: object) -> Agent:

@@ -286,6 +286,16 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
 
 
 @pytest.mark.usefixtures("filled")
+def test_an_answer_aside_that_names_no_files_is_told_and_what_words_found_stays(
+    opened: Open, listener: Listener
+) -> None:
+    provider = ScriptedProvider([say("I could not find any.")])
+    assert keys(ask(opened(provider=provider, side_query="on"))) == ["retries.md"]
+    (told,) = (event for event in listener.events if isinstance(event, RecallSkipped))
+    assert "named no files: 'I could not find any.'" in told.reason
+
+
+@pytest.mark.usefixtures("filled")
 @pytest.mark.parametrize(
     ("is_agent", "asked_for", "calls"),
     [(True, "auto", 1), (False, "auto", 0), (False, "on", 1), (True, "off", 0)],

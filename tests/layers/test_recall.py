@@ -150,15 +150,21 @@ def test_the_side_query_shows_prompt_and_manifest_as_quotations() -> None:
         ('{"files": ["b.md", "a.md", "b.md"]}', ["b.md", "a.md"]),
         ('```json\n{"files": ["a.md"]}\n```', ["a.md"]),
         ('{"files": ["MEMORY.md", "../../etc/passwd", "c.md"]}', []),
-        ('{"files": "a.md"}', []),
-        ("[1]", []),
-        ("none of them", []),
-        ('{"files": ["a.md"', []),
+        ('{"files": []}', []),
     ],
 )
 def test_only_names_that_were_offered_are_taken_from_an_answer(answer: str, expected: list[str]) -> None:
     offered = [replace(SURE, key="a.md"), replace(SURE, key="b.md")]
-    assert keys(read_choice(answer, offered)) == expected
+    assert keys(read_choice(answer, offered) or ()) == expected
+
+
+@pytest.mark.parametrize(
+    "answer", ['{"files": "a.md"}', "[1]", "none of them", '{"files": ["a.md"', "", "{}"]
+)
+def test_an_answer_that_is_no_list_of_names_is_told_from_an_empty_one(answer: str) -> None:
+    offered = [replace(SURE, key="a.md"), replace(SURE, key="b.md")]
+    assert read_choice(answer, offered) is None
+    assert read_choice('{"files": []}', offered) == ()
 
 
 def test_the_answer_has_a_schema() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
+from sevenfold.core.events import Emit, FrameLost, ignore
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.requests import Frame
 from sevenfold.store.folder import Folder
@@ -40,16 +41,22 @@ def write_frame(folder: Folder, stored: StoredFrame) -> None:
     )
 
 
-def read_frame(folder: Folder) -> StoredFrame | None:
+def read_frame(folder: Folder, emit: Emit = ignore) -> StoredFrame | None:
     """None where there is none, or none that can be used: then it is made anew, which costs the cache."""
     try:
-        wire = read_object(folder.read(NAME, max_bytes=MAX_FRAME_BYTES))
-    except (FileMissing, FileDamaged, NotRegular, WireError):
+        return _read(read_object(folder.read(NAME, max_bytes=MAX_FRAME_BYTES)))
+    except FileMissing:
         return None
+    except (FileDamaged, NotRegular, WireError) as error:
+        emit(FrameLost(f"{folder.path}/{NAME}", str(error)))
+        return None
+
+
+def _read(wire: JsonObject) -> StoredFrame:
     model, most = wire.get("model"), wire.get("max_tokens")
     system, params = wire.get("system"), wire.get("params")
     if not isinstance(model, str) or not isinstance(most, int) or not isinstance(params, JsonObject):
-        return None
+        raise WireError("a stored frame needs a model, max_tokens and params")
     surrounds = wire.get("surrounds")
     frame = Frame(
         model,

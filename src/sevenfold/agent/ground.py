@@ -81,7 +81,7 @@ class Ground:
             stored = None
             if session is not None:
                 with project.sessions.subfolder(session) as folder:
-                    stored = read_frame(folder)
+                    stored = read_frame(folder, emit)
             return cls(
                 settings,
                 open_catalog(settings),
@@ -121,7 +121,7 @@ def _choose(sessions: Folder, wish: Wish, clock: Clock, emit: Emit) -> SessionId
         return named
     child = fork_transcript(sessions, named, clock.now())
     with sessions.subfolder(named) as old, sessions.subfolder(child) as new:
-        stored = read_frame(old)
+        stored = read_frame(old, emit)
         if stored is not None:
             write_frame(new, stored)
         copy_kept(old, new, emit)

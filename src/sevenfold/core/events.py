@@ -130,7 +130,7 @@ from sevenfold.core.sync_events import (
     TeamUnreached,
 )
 from sevenfold.core.tool_events import RuleLost, SkillSkipped, ToolStateLost
-from sevenfold.core.turn_events import HooksIgnored, ToolFailed, TurnInterrupted
+from sevenfold.core.turn_events import FrameLost, HooksIgnored, ToolFailed, TurnInterrupted
 
 Event: TypeAlias = (
     AgentEnded
@@ -167,6 +167,7 @@ Event: TypeAlias = (
     | FileRestored
     | ForkEnded
     | ForkStarted
+    | FrameLost
     | GuardedLeft
     | GuardedMoved
     | HistoryChanged

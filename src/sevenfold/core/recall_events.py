@@ -28,7 +28,7 @@ class MemoryRecalled:
 
 @dataclass(frozen=True, slots=True)
 class RecallSkipped:
-    """Nothing was recalled for a prompt, and not because nothing fitted."""
+    """Nothing was recalled for a prompt, or less than there may be, and not because nothing fitted."""
 
     reason: str
 

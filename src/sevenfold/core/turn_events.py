@@ -8,6 +8,15 @@ from sevenfold.core.messages import ToolUseId
 
 
 @dataclass(frozen=True, slots=True)
+class FrameLost:
+    """What a session had been sent with could not be read: it is put together anew, and written to the cache
+    anew."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class HooksIgnored:
     """Hooks of a file, or some of them, are not run."""
 

@@ -61,15 +61,20 @@ def render_question(instruction: str, prompt: str, manifest: Sequence[Listed], c
     return f"{asked}\n\n{lines}\n\n{instruction.replace('{count}', str(count))}"
 
 
-def read_choice(answer: str, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Those that the answer names, in its order, each once; a name that was not offered is dropped."""
+def read_choice(answer: str, candidates: Sequence[Candidate]) -> tuple[Candidate, ...] | None:
+    """Those that the answer names, in its order, each once; a name that was not offered is dropped.
+
+    None for an answer that is no list of names.
+    """
     by_key = {one.key: one for one in candidates}
     start, end = answer.find("{"), answer.rfind("}")
     try:
-        read: object = json.loads(answer[start : end + 1]) if start >= 0 else {}
+        read: object = json.loads(answer[start : end + 1]) if start >= 0 else None
     except ValueError:
-        return ()
+        return None
     named: object = cast("dict[str, object]", read).get("files") if isinstance(read, dict) else None
-    listed = cast("list[object]", named) if isinstance(named, list) else []
+    if not isinstance(named, list):
+        return None
+    listed = cast("list[object]", named)
     keys = dict.fromkeys(name for name in listed if isinstance(name, str) and name in by_key)
     return tuple(by_key[key] for key in keys)

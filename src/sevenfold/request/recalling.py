@@ -26,6 +26,8 @@ from sevenfold.request.remembered import Remembered
 from sevenfold.store.offload import durably
 from sevenfold.store.records import AsideRecord
 
+SHOWN_CHARS = 80
+"""Of an answer that cannot be used."""
 RECENT_MESSAGES = 12
 """In which a tool counts as being in use: about six rounds."""
 
@@ -146,7 +148,11 @@ class Recalling:
         params = JsonObject({"output_config": answer_format(count)})
         frame = Frame(side.model, MAX_TOKENS, params=params)
         reply = await side.provider.send(ModelRequest(frame, (asked,), who=KIND))
-        return read_choice(reply.text, candidates)[:count]
+        chosen = read_choice(reply.text, candidates)
+        if chosen is None:
+            said = f"{side.model} was asked aside and named no files: {reply.text[:SHOWN_CHARS]!r}"
+            self._emit(RecallSkipped(said))
+        return (chosen or ())[:count]
 
     async def _keep_up(self, finder: Finder) -> None:
         """Once a session: have meanings at hand from the next prompt on, and compute what is missing."""

@@ -56,7 +56,7 @@ _ROWS: dict[type[Event], _Row] = {
     events.MemoryQuarantined: _Row(5, "{key} waits for `sevenfold memory review`: {reason}", True),
     events.MemoryRecalled: _Row(5, "recalled {key} (by {ranked_by}, {percent}% sure)"),
     events.MemoryRefused: _Row(5, "{name} in the memory folder is not read: {reason}", True),
-    events.RecallSkipped: _Row(5, "nothing was recalled: {reason}"),
+    events.RecallSkipped: _Row(5, "recall fell short: {reason}"),
     events.TeamConflicted: _Row(
         5, "{key} was changed by two people; yours is kept as {copy}: `sevenfold team conflicts`", True
     ),
@@ -106,6 +106,7 @@ _ROWS: dict[type[Event], _Row] = {
     ),
     events.SandboxFailed: _Row(None, "commands cannot be held to {profile} access here: {reason}", True),
     events.SkillSkipped: _Row(None, "the skill {path} is not offered: {reason}", True),
+    events.FrameLost: _Row(None, "{path} cannot be read, so the cache is written anew: {reason}", True),
     events.HooksIgnored: _Row(None, "hooks of {source} are not run: {reason}", True),
     events.ContextCut: _Row(None, "more context than {limit_tokens:,} tokens: {sources} were cut", True),
     events.HookFailed: _Row(None, "the hook {hook} failed: {reason}", True),
