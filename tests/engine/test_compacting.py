@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from anthropic import AsyncAnthropic
@@ -183,6 +184,9 @@ def test_an_update_of_the_notes_is_waited_for_once_whoever_makes_it(
         updating = NotesFile(own := Folder.open(folder), clock=clock).updating()
         with own, updating, monkeypatch.context() as patch:
             patch.setattr(NotesWriter, "settle", settle)
-            patch.setattr("sevenfold.engine.noting.asyncio.sleep", nap)
+            # Of this module alone: servers of other tests sleep too, in threads of their own.
+            patch.setattr(
+                "sevenfold.engine.noting.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": nap})
+            )
             assert session.compact().rung
     assert naps == []

@@ -135,10 +135,8 @@ def test_memories_that_others_are_busy_with_do_not_end_the_watch(
     def fail(*_: object, **__: object) -> int:
         raise next(errors)
 
-    async def at_once(_: float) -> None: ...
-
     monkeypatch.setattr(MemoryDir, "generation", fail)
-    monkeypatch.setattr(asyncio, "sleep", at_once)
+    monkeypatch.setattr("sevenfold.sync.watcher.LOOK_SECONDS", 0)
     asyncio.run(watcher.run())
     assert heard == [TeamStopped("gone")]
 
