@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import weakref
+from collections import UserDict
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from anthropic.types import TextBlock, ToolUseBlock
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from pydantic import BaseModel
 
 from sevenfold.core.cache_choices import FIVE_MINUTES, ONE_HOUR
 from sevenfold.core.errors import WireError
@@ -184,6 +188,81 @@ def test_a_long_list_cut_anywhere_goes_on_from_there(left: int) -> None:
     assert (synced.kept, len(synced.added), len(mirror)) == (left, SIZE, left + SIZE)
 
 
+def test_a_list_that_cannot_be_read_leaves_all_as_it_was() -> None:
+    mirror, messages = Mirror(), [ask(), ask("more"), ask("last")]
+    mirror.sync(messages)
+    spoilt = copy.deepcopy(messages)
+    spoilt[0]["content"][0]["cache_control"] = {"type": "ephemeral"}
+    spoilt[2]["role"] = "nobody"
+    with pytest.raises(WireError):
+        mirror.sync(spoilt)
+    synced = mirror.sync(messages)
+    assert (synced.kept, synced.marks) == (3, ())
+
+
+@pytest.mark.parametrize("marked", [{"type": "ephemeral"}, None])
+def test_a_marker_inside_a_result_moves_like_any_other(marked: object) -> None:
+    inside: Wire = {"type": "text", "text": "body", "cache_control": marked}
+    messages: list[Wire] = [{"role": "user", "content": [{**result()["content"][0], "content": [inside]}]}]
+    mirror = Mirror()
+    assert mirror.sync(messages).marks == ((Mark(0, 0, FIVE_MINUTES),) if marked else ())
+    del inside["cache_control"]
+    synced = mirror.sync(messages)
+    assert (synced.kept, synced.dropped, synced.marks) == (1, 0, ())
+    inside["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
+    synced = mirror.sync(messages)
+    assert (synced.kept, synced.marks) == (1, (Mark(0, 0, ONE_HOUR),))
+
+
+class Checking(BaseModel, validate_assignment=True):
+    """A model that puts new fields in place of the old when one is set."""
+
+    type: str = "text"
+    text: str = "hello"
+
+
+def test_a_model_that_checks_what_it_is_given_is_looked_at_again() -> None:
+    block = Checking()
+    mirror, messages = Mirror(), [{"role": "user", "content": [block]}]
+    mirror.sync(messages)
+    block.text = "no"
+    assert mirror.sync(messages).kept == 0
+
+
+def test_a_mapping_that_is_no_dict_is_looked_at_again() -> None:
+    block = {"type": "text", "text": "hello"}
+    for seen in (MappingProxyType(block), UserDict(block)):
+        mirror, messages = Mirror(), [{"role": "user", "content": [seen]}]
+        mirror.sync(messages)
+        assert mirror.sync(messages).kept == 1
+        block["text"] += "!"
+        if isinstance(seen, UserDict):
+            seen["text"] = "no"
+        assert mirror.sync(messages).kept == 0
+
+
+def test_what_a_caller_has_dropped_is_not_held() -> None:
+    class Watched(dict[str, object]):
+        """A dict that can be watched."""
+
+    def make() -> list[Wire]:
+        return [Watched(ask("a"))]
+
+    mirror, messages = Mirror(), make()
+    first = weakref.ref(messages[0])
+    mirror.sync(messages)
+    messages = make()
+    assert mirror.sync(messages).kept == 1
+    assert first() is None
+
+
+def test_to_forget_more_than_was_seen_forgets_nothing() -> None:
+    mirror, messages = Mirror(), [ask(), answer()]
+    mirror.sync(messages)
+    mirror.forget(100)
+    assert mirror.sync(messages).kept == 2
+
+
 class Talk(RuleBasedStateMachine):
     """A caller who does anything with its list, and a mirror that has to know what it holds.
 
@@ -230,6 +309,18 @@ class Talk(RuleBasedStateMachine):
     def drop(self, data: st.DataObject) -> None:
         start = data.draw(st.integers(0, len(self.messages) - 1))
         del self.messages[start : start + data.draw(st.integers(1, 4))]
+
+    @precondition(lambda self: self.messages)
+    @rule(data=st.data())
+    def look_at_a_spoilt_list(self, data: st.DataObject) -> None:
+        """A list that cannot be read is refused, and nothing of it stays."""
+        spoilt = copy.deepcopy(self.messages)
+        spoilt[data.draw(st.integers(0, len(spoilt) - 1))] = {"role": "nobody", "content": "x"}
+        marked = data.draw(st.sampled_from(spoilt))["content"]
+        if isinstance(marked, list) and isinstance(marked[0], dict):
+            marked[0]["cache_control"] = {"type": "ephemeral"}
+        with pytest.raises(WireError):
+            self.mirror.sync(spoilt)
 
     @rule()
     def copy_all(self) -> None:

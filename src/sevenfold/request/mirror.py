@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from operator import is_
 
 from sevenfold.core.cache_choices import FIVE_MINUTES, ONE_HOUR
 from sevenfold.core.canonical import MARKER
@@ -105,14 +106,14 @@ class Mirror:
         marks = tuple(_marks(message, index))
         if marks:
             self._marks[index] = marks
-        self._messages.append(without_marks(message) if marks else message)
+        self._messages.append(without_marks(message))
         if index % SIZE == 0:
             self._facets.append(Facet())
         self._facets[-1].append(Copied(wire))
 
     def forget(self, kept: int) -> None:
         """As if nothing from this message on had been seen."""
-        if kept == len(self):
+        if kept >= len(self):
             return
         whole, rest = divmod(kept, SIZE)
         left = self._facets[whole].messages[:rest]
@@ -133,7 +134,7 @@ class Mirror:
         return len(self)
 
     def _count_same(self, held: list[object], start: int, facet: Facet) -> int:
-        messages = facet.messages.copy()
+        messages, moved = facet.messages.copy(), dict[int, tuple[Mark, ...]]()
         same = 0
         for place, (copied, wire) in enumerate(zip(messages, held, strict=False)):
             index = start + place
@@ -142,10 +143,12 @@ class Mirror:
                 if without_marks(now) != self._messages[index]:
                     break
                 # The old value stays: whoever holds it recognises it by identity.
-                self._marks[index] = tuple(_marks(now, index))
+                moved[index] = tuple(_marks(now, index))
                 messages[place] = Copied(wire)
             same += 1
+        # All at once: a message that cannot be read leaves everything as it was.
         self._facets[start // SIZE] = Facet(messages)
+        self._marks = {index: marks for index, marks in (self._marks | moved).items() if marks}
         return same
 
 
@@ -162,21 +165,38 @@ def _marks(message: Message, index: int) -> Iterator[Mark]:
     if isinstance(message.content, str):
         return
     for place, block in enumerate(message.content):
-        marker = _fields(block).get(MARKER)
-        if isinstance(marker, JsonObject):
+        marker = _find_marker(block)
+        if marker is not None:
             yield Mark(index, place, ONE_HOUR if marker.get("ttl") == "1h" else FIVE_MINUTES)
 
 
+def _find_marker(block: Block) -> JsonObject | None:
+    """A block's own, or the last inside a result, which ends hardly before the result does."""
+    inside = block.content if isinstance(block, ToolResult) and isinstance(block.content, tuple) else ()
+    for one in (block, *reversed(inside)):
+        marker = _fields(one).get(MARKER)
+        if isinstance(marker, JsonObject):
+            return marker
+    return None
+
+
 def without_marks(message: Message) -> Message:
-    """The message with no cache marker on its blocks, nor on blocks inside a result."""
+    """The message with no cache marker on its blocks, nor on blocks inside a result; itself where none is."""
     if isinstance(message.content, str):
         return message
-    return replace(message, content=tuple(_without_mark(block) for block in message.content))
+    blocks = tuple([_without_mark(block) for block in message.content])
+    return message if _are_same(blocks, message.content) else replace(message, content=blocks)
+
+
+def _are_same(blocks: tuple[Block, ...], before: tuple[Block, ...]) -> bool:
+    return all(map(is_, blocks, before))
 
 
 def _without_mark(block: Block) -> Block:
     if isinstance(block, ToolResult) and isinstance(block.content, tuple):
-        block = replace(block, content=tuple(_without_mark(item) for item in block.content))
+        inside = tuple([_without_mark(item) for item in block.content])
+        if not _are_same(inside, block.content):
+            block = replace(block, content=inside)
     if MARKER not in _fields(block):
         return block
     if isinstance(block, Opaque):
