@@ -80,6 +80,11 @@ def test_a_callers_marker_on_what_is_not_shown_stands_nowhere(gone: Mark) -> Non
     assert spots((gone,), shown_of(OWN, 2)) == []
 
 
+def test_markers_stand_in_the_order_of_the_view() -> None:
+    # What a system message said was held back behind a result.
+    assert spots((mark(2), mark(3)), shown_of(0, 1, 3, 2)) == [(2, 0), (3, 0)]
+
+
 def test_of_more_markers_than_a_request_may_have_the_last_ones_stand() -> None:
     shown = shown_of(0, 1, 2, 3)
     assert spots((mark(3), mark(0), mark(2)), shown, most=2) == [(2, 0), (3, 0)]

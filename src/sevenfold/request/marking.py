@@ -91,12 +91,14 @@ class Marking:
 def find_caller_marks(marks: Sequence[Mark], shown: Shown, most: int) -> tuple[Breakpoint, ...]:
     """The caller's markers where the view shows what they stand on, at most as many as there may be."""
     in_order = sorted(marks, key=lambda mark: (mark.message, mark.block))
-    return tuple(
+    found = [
         Breakpoint("messages", place, mark.block, mark.ttl)
         for mark in (in_order[-most:] if most else ())
         for place in shown.places_of(mark.message)
         if _is_markable_at(shown.items[place].message, mark.block)
-    )
+    ]
+    # The view may show messages in another order than the history has them.
+    return tuple(sorted(found, key=lambda one: (one.index, one.block)))
 
 
 def _is_markable_at(message: Message, block: int) -> bool:
