@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,10 +107,26 @@ def test_a_frame_is_kept_to_the_byte_and_a_damaged_one_is_made_anew(tmp_path: Pa
         write_frame(folder, StoredFrame(frame, "here"))
         assert read_frame(folder) == StoredFrame(frame, "here")
         told: list[Event] = []
-        for damaged in (b'{"model": 3}', b"{"):
+        whole = json.loads(folder.read(NAME, max_bytes=10_000))
+        halves = [{key: value for key, value in whole.items() if key != gone} for gone in NEEDED]
+        odd = [{**whole, key: value} for key in NEEDED for value in ODD[key]]
+        for damaged in (b"{", b"[]", *(json.dumps(one).encode() for one in (*halves, *odd))):
             folder.replace(NAME, damaged)
-            assert read_frame(folder, told.append) is None
-    assert [type(event) for event in told] == [FrameLost, FrameLost]
+            assert read_frame(folder, told.append) is None, damaged
+    assert len(told) == 2 + len(halves) + len(odd)
+    assert all(isinstance(event, FrameLost) and event.path.endswith(NAME) for event in told)
+    assert "helpful" not in str(told)
+
+
+ODD: dict[str, list[object]] = {
+    "model": [3, None],
+    "max_tokens": [True, "5"],
+    "system": [3, [1], None],
+    "tools": [[1, 2], "look", {"name": "look"}],
+    "params": [[], "none"],
+    "betas": ["b", [1]],
+}
+NEEDED = tuple(ODD)
 
 
 async def opened(home: Path, models: ScriptedProvider, **changes: object) -> Agent:

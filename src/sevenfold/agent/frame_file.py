@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
 from sevenfold.core.events import Emit, FrameLost, ignore
-from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
+from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.requests import Frame
 from sevenfold.store.folder import Folder
 
 NAME = "frame.json"
 MAX_FRAME_BYTES = 8 * 1024 * 1024
+
+Kind = TypeVar("Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +58,24 @@ def read_frame(folder: Folder, emit: Emit = ignore) -> StoredFrame | None:
 def _read(wire: JsonObject) -> StoredFrame:
     model, most = wire.get("model"), wire.get("max_tokens")
     system, params = wire.get("system"), wire.get("params")
-    if not isinstance(model, str) or not isinstance(most, int) or not isinstance(params, JsonObject):
+    if not isinstance(model, str) or type(most) is not int or not isinstance(params, JsonObject):
         raise WireError("a stored frame needs a model, max_tokens and params")
     surrounds = wire.get("surrounds")
     frame = Frame(
         model,
         most,
-        system if isinstance(system, str) else _objects(system),
-        _objects(wire.get("tools")),
+        system if isinstance(system, str) else _all(wire, "system", JsonObject),
+        _all(wire, "tools", JsonObject),
         params,
-        tuple(beta for beta in _items(wire.get("betas")) if isinstance(beta, str)),
+        _all(wire, "betas", str),
     )
     return StoredFrame(frame, surrounds if isinstance(surrounds, str) else "")
 
 
-def _objects(value: Json) -> tuple[JsonObject, ...]:
-    return tuple(item for item in _items(value) if isinstance(item, JsonObject))
-
-
-def _items(value: Json) -> tuple[Json, ...]:
-    return value if isinstance(value, tuple) else ()
+def _all(wire: JsonObject, key: str, kind: type[Kind]) -> tuple[Kind, ...]:
+    """A list of which each is of that kind: half a frame would be sent as if it were the whole."""
+    value = wire.get(key)
+    found = [item for item in value if isinstance(item, kind)] if isinstance(value, tuple) else []
+    if not isinstance(value, tuple) or len(found) < len(value):
+        raise WireError(f"{key} of a stored frame is damaged; expected a list of {kind.__name__}")
+    return tuple(found)

@@ -26,8 +26,6 @@ from sevenfold.request.remembered import Remembered
 from sevenfold.store.offload import durably
 from sevenfold.store.records import AsideRecord
 
-SHOWN_CHARS = 80
-"""Of an answer that cannot be used."""
 RECENT_MESSAGES = 12
 """In which a tool counts as being in use: about six rounds."""
 
@@ -150,8 +148,8 @@ class Recalling:
         reply = await side.provider.send(ModelRequest(frame, (asked,), who=KIND))
         chosen = read_choice(reply.text, candidates)
         if chosen is None:
-            said = f"{side.model} was asked aside and named no files: {reply.text[:SHOWN_CHARS]!r}"
-            self._emit(RecallSkipped(said))
+            said = f"{len(reply.text):,} characters that are no list of names"
+            self._emit(RecallSkipped(f"{side.model} was asked aside and answered with {said}"))
         return (chosen or ())[:count]
 
     async def _keep_up(self, finder: Finder) -> None:
