@@ -1,6 +1,6 @@
 """LangChain's path from history to request, on a history of the benchmark's: run by `bench/request_path.py`.
 
-    PYTHON bench/request_path_peer.py HISTORY.json SIZE… < /dev/null
+    PYTHON bench/request_path_peer.py HISTORY.json SHARE… < /dev/null
 
 It needs `langchain` and nothing of ours. Both middlewares are measured where they change nothing, which is
 what they cost in every round: triggers beyond the history, so that no summary is asked for.
@@ -38,9 +38,9 @@ def read_history(wire: list[dict[str, Any]]) -> list[Any]:
 
 
 def read_user_block(kinds: Any, block: dict[str, Any]) -> Any:
-    if block["type"] == "text":
-        return kinds.HumanMessage(block["text"])
-    return kinds.ToolMessage(block.get("content") or "", tool_call_id=block["tool_use_id"])
+    if block["type"] == "tool_result":
+        return kinds.ToolMessage(block.get("content") or "", tool_call_id=block["tool_use_id"])
+    return kinds.HumanMessage(block["text"] if block["type"] == "text" else [block])
 
 
 def measure(messages: list[Any]) -> float:
@@ -66,7 +66,8 @@ def measure(messages: list[Any]) -> float:
 def main() -> None:
     history = read_history(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     version = import_module("langchain").__version__
-    found = {size: measure(history[: int(size)]) * 1_000 for size in sys.argv[2:]}
+    sizes = [max(2, round(len(history) * float(share))) for share in sys.argv[2:]]
+    found = {size: measure(history[:size]) * 1_000 for size in sizes}
     print(json.dumps({"version": version, "milliseconds": found}))
 
 

@@ -28,12 +28,12 @@ class Round:
 
 
 def rounds_of(data: Path | None) -> Iterator[Round]:
-    """One after another, the same ones each time. Recorded ones come to an end."""
+    """One after another, the same ones each time."""
     return made_up() if data is None else recorded(data)
 
 
 def made_up() -> Iterator[Round]:
-    """About 700 tokens in two messages."""
+    """About 780 tokens in two messages."""
     dice, number = random.Random(7), 0
     while True:
         use = ToolUseId(f"toolu_{number:08}")
@@ -51,6 +51,7 @@ def recorded(data: Path) -> Iterator[Round]:
         for answer, result in pairwise(messages):
             if answer.role == "assistant" and result.role == "user":
                 yield Round(_changed(answer), result)
+    raise SystemExit(f"error: the sessions in {data} come to an end before that; try --short")
 
 
 def _changed(answer: Message) -> Message:
