@@ -117,16 +117,20 @@ def _swap(stage: Stage, stopped: threading.Event) -> None:
 async def _use_swapped(stage: Stage, times: int, found: Outcome) -> None:
     before = set(os.listdir(stage.base / "outside"))
     trial = next(trial for trial in stage.trials() if trial.name == "accept-edits")
+    escaped: list[int] = []
     for number in range(times):
         write = freeze_object({"file_path": f"swap/new{number}", "content": "planted\n"})
         await Attempt(Write(), write).make(trial, stage, stage.place())
         read = Attempt(Read(), freeze_object({"file_path": "swap/secret"}))
         if CANARY in await read.make(trial, stage, stage.place()):
-            found.wrong(f"a read in call {number} got out")
+            escaped.append(number)
         found.count += 2
     written = set(os.listdir(stage.base / "outside")) - before
     if written:
+        # First, since only so many are shown.
         found.wrong(f"{len(written)} files were written through the link")
+    for number in escaped:
+        found.wrong(f"a read in call {number} got out")
 
 
 def _hang(_number: int, _frame: object) -> None:
