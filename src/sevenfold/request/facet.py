@@ -6,7 +6,7 @@ recognised by identity. Numbers that Python takes to be equal (1 and True) are n
 What a comparison takes is not arithmetic but waiting for memory, since each thing looked at names the next,
 and in a long conversation none of them is near any more. So our own side is touched in a row first, which
 lets the processor fetch many at a time, and few enough at once that they are still near when they are
-compared. The caller's side is not held: what a caller has dropped is gone.
+compared. Of the caller's side only objects of an SDK are held: a dict or list that was dropped is gone.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ SIZE = 64
 NO_FIELDS: dict[str, object] = {}
 """What most objects have beside the fields of their class: one for all, so that there is less to look at."""
 
-
-SCALARS = (bool, int, float, Decimal, type(None), JsonObject, Message)
+FIXED = (bool, int, float, Decimal, type(None), JsonObject, Message)
 """What cannot change in place, beside texts."""
 
 
@@ -53,7 +52,7 @@ class Copied:
             return [self._copy(item) for item in cast("list[object]", value)]
         if isinstance(value, tuple):
             return tuple([self._copy(item) for item in cast("tuple[object, ...]", value)])
-        if isinstance(value, SCALARS):
+        if isinstance(value, FIXED):
             return value
         if _shows_fields(value):
             return self._copy_object(value)
