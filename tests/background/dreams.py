@@ -15,7 +15,7 @@ from sevenfold.core.memories import write_memory
 from sevenfold.core.messages import Message
 from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.layers.dream import DreamSettings
+from sevenfold.layers.dream import KIND, DreamSettings
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.scripted import ScriptedProvider, Step
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
@@ -111,7 +111,7 @@ class Sleeper:
 
     @property
     def model(self) -> DreamModel:
-        return DreamModel(self.box, self.fork)
+        return DreamModel(lambda folders: self.box.reader(folders, who=KIND), self.fork)
 
     async def fork(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
         return await run_fork(self.parent, brief, self.models, run_tool=run_tool, emit=self._emit)

@@ -50,7 +50,7 @@ def make_model(provider: Provider, model: Model, toolbox: Toolbox, emit: Emit) -
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
         return await run_fork(parent, brief, provider, run_tool=run_tool, emit=emit)
 
-    return DreamModel(toolbox, run)
+    return DreamModel(lambda folders: toolbox.reader(folders, who=KIND), run)
 
 
 class Dreams:

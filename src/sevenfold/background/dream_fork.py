@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,23 +11,23 @@ from sevenfold.background.dream_progress import DreamProgress
 from sevenfold.background.dream_stage import Stage
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.messages import ToolResult, ToolUse
-from sevenfold.layers.dream import KIND, MEMORY_TOOL
+from sevenfold.layers.dream import MEMORY_TOOL
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.run.fork import ForkResult, ToolRunner
-from sevenfold.run.reach import ForkGuard, Reach
-from sevenfold.run.toolbox import Toolbox
 from sevenfold.store.offload import durably
 
 RunFork: TypeAlias = Callable[[ForkBrief, ToolRunner], Awaitable[ForkResult]]
+MakeReader: TypeAlias = Callable[[tuple[Path, ...]], ToolRunner]
+"""Makes a runner of read-only calls that may read the project and these folders, and nothing else."""
 
 SEARCH = "grep"
 
 
 @dataclass(frozen=True, slots=True)
 class DreamModel:
-    """By which means a model dreams: the tools that its conversation declares, and how a fork is run."""
+    """How a model dreams: what runs its read-only calls, and how a fork is run."""
 
-    toolbox: Toolbox
+    reader_of: MakeReader
     run_fork: RunFork
 
 
@@ -35,22 +35,19 @@ class StageRunner:
     """Runs the calls of a dream's fork."""
 
     def __init__(
-        self, toolbox: Toolbox, stage: Stage, copy: Path, sessions: Path, progress: DreamProgress
+        self, reader_of: MakeReader, stage: Stage, copy: Path, sessions: Path, progress: DreamProgress
     ) -> None:
         self._stage, self._progress = stage, progress
-        place = replace(toolbox.place.clone(), confined_to="read-only")
         # Not the memory folder itself: what somebody put there and nobody accepted is not to be learnt from.
-        self._readers = toolbox.at(place, ForkGuard(Reach(read=(place.root, copy))), who=KIND)
-        # Transcripts are searched and never read whole (SPEC G3).
-        self._searchers = toolbox.at(place, ForkGuard(Reach(read=(place.root, copy, sessions))), who=KIND)
+        self._read = reader_of((copy,))
+        # Transcripts are searched and never read whole.
+        self._search = reader_of((copy, sessions))
 
     async def run(self, use: ToolUse) -> ToolResult:
         self._progress.tool(_said(use))
         if use.name == MEMORY_TOOL:
             return await self._run_memory(use)
-        box = self._searchers if use.name == SEARCH else self._readers
-        (result,) = await box.run((use,))
-        return result
+        return await (self._search(use) if use.name == SEARCH else self._read(use))
 
     async def _run_memory(self, use: ToolUse) -> ToolResult:
         try:

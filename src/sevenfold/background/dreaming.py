@@ -190,7 +190,7 @@ class Dreamer:
             await durably(stage.lay_out)
             manifest = stage.manifest(MOST_SHOWN)
             task = DreamTask(today, manifest, source.index, source.log_texts, str(sessions), str(copy.path))
-            runner = StageRunner(model.toolbox, stage, copy.path, sessions, night.progress)
+            runner = StageRunner(model.reader_of, stage, copy.path, sessions, night.progress)
             result = await model.run_fork(brief(task, prompt, self._settings), runner.run)
         except (ProviderError, SpendRefused) as error:
             self._emit(DreamDegraded(night.id, str(error)))

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import TypeAlias
 
 from sevenfold.core.errors import SevenfoldError
@@ -19,7 +20,7 @@ from sevenfold.run.fork import ToolRunner
 from sevenfold.run.hook_answers import NOTHING_HEARD, Heard, HookEvent
 from sevenfold.run.hooks import Hooks
 from sevenfold.run.permissions import Guard, Question
-from sevenfold.run.reach import ForkGuard, Verdict
+from sevenfold.run.reach import ForkGuard, Reach, Verdict
 from sevenfold.run.restorable import Restorable
 from sevenfold.run.tool import Need, Tool, ToolOutput
 from sevenfold.run.tool_seen import OnTool, ToolEnded, ToolPrinted, ToolStarted, unseen
@@ -118,6 +119,17 @@ class Toolbox:
             if tool is None:
                 return _result(use, self.unknown(use))
             return _result(use, await self.settle(use, tool.run(use.input, held, _unheard)))
+
+        return run
+
+    def reader(self, folders: tuple[Path, ...], *, who: str) -> ToolRunner:
+        """Runs read-only calls that may read the project and these folders, and nothing else."""
+        place = replace(self.place.clone(), confined_to="read-only")
+        box = self.at(place, ForkGuard(Reach(read=(place.root, *folders))), who=who)
+
+        async def run(use: ToolUse) -> ToolResult:
+            (result,) = await box.run((use,))
+            return result
 
         return run
 
