@@ -46,6 +46,7 @@ from sevenfold.run.mcp_servers import nobody as never
 from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Ask, Guard, Mode, nobody
 from sevenfold.run.reach import Reach
+from sevenfold.run.rules import read_rules
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.tool import Tool
 from sevenfold.run.toolbox import Toolbox
@@ -315,7 +316,7 @@ class _Opener:
         root, home, user_home = self.ground.root, folders.home, folders.user_home
         return Guard(
             mode,
-            permissions.rules,
+            read_rules(permissions.allow, permissions.ask, permissions.deny),
             root,
             setup.ask,
             home=home,

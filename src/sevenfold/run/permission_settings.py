@@ -7,7 +7,6 @@ from typing import ClassVar, cast
 
 from sevenfold.core.settings import choice, rules
 from sevenfold.run.permissions import MODES, Mode
-from sevenfold.run.rules import Rules, read_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,3 @@ class PermissionSettings:
     @property
     def start_mode(self) -> Mode:
         return cast("Mode", self.mode)
-
-    @property
-    def rules(self) -> Rules:
-        return read_rules(self.allow, self.ask, self.deny)
