@@ -16,6 +16,7 @@ from sevenfold.core.errors import InputError, WorktreeError
 from sevenfold.core.events import Event, WorktreeKept
 from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import find_root
+from sevenfold.store.linked_worktree import add_record
 from tests.store.repos import git, make_repo
 
 
@@ -197,3 +198,96 @@ def test_a_worktree_that_was_never_finished_is_removed(yard: Yard) -> None:
     (yard.folder / "ada").mkdir(parents=True)
     assert yard.sweep() == []
     assert yard.left == []
+
+
+def test_git_knows_the_worktree_as_one_of_its_own(yard: Yard) -> None:
+    seen: list[str] = []
+
+    def look(tree: Worktree) -> None:
+        seen.append(git(tree.path, "status", "--porcelain", "--branch"))
+        seen.append(git(tree.path, "rev-parse", "--git-common-dir"))
+        seen.append(git(yard.root, "worktree", "list", "--porcelain"))
+        git(yard.root, "worktree", "prune")
+        git(yard.root, "fsck")
+
+    assert yard.use("ada", look).kept == ""
+    assert seen[0] == "## sevenfold/ada\n"
+    assert seen[1].strip() == str(yard.root / ".git")
+    assert f"worktree {yard.folder / 'ada'}\n" in seen[2]
+    assert "locked" not in seen[2]
+    assert yard.left == []
+    assert not (yard.root / ".git" / "worktrees").exists()
+
+
+def test_a_worktree_is_made_where_refs_are_packed_and_head_is_detached(yard: Yard) -> None:
+    def pack(tree: Worktree) -> None:
+        git(yard.root, "pack-refs", "--all")
+
+    git(yard.root, "checkout", "--quiet", "--detach")
+    git(yard.root, "commit", "--quiet", "--allow-empty", "-m", "on no branch")
+    assert yard.use("ada", pack).kept == ""
+    assert yard.left == []
+    assert "main" in git(yard.root, "branch")
+
+
+@pytest.mark.parametrize("options", [("--object-format=sha256",), ("--separate-git-dir", "../elsewhere.git")])
+def test_a_worktree_is_made_of_other_kinds_of_repositories(tmp_path: Path, options: tuple[str, ...]) -> None:
+    root = make_repo(tmp_path / "other", *options)
+    (root / "a.txt").write_text("one\n")
+    git(root, "add", "a.txt")
+    git(root, "commit", "--quiet", "-m", "second")
+    seen: list[str] = []
+
+    async def run(control: Folder) -> WorktreeEnd:
+        async with Worktrees(root, tmp_path / "trees", control).make("ada") as end:
+            seen.append((end.tree.path / "a.txt").read_text() + git(end.tree.path, "status", "--porcelain"))
+        return end
+
+    with Folder.open(tmp_path / "control", create=True) as control:
+        assert asyncio.run(run(control)).kept == ""
+    assert seen == ["one\n"]
+    assert "sevenfold" not in git(root, "branch")
+
+
+def test_commits_that_only_the_branch_has_keep_the_worktree_after_a_switch(yard: Yard) -> None:
+    def commit_and_leave(tree: Worktree) -> None:
+        git(tree.path, "commit", "--quiet", "--allow-empty", "-m", "mine")
+        git(tree.path, "checkout", "--quiet", "--detach", "main")
+
+    assert yard.use("ada", commit_and_leave).kept == "it has commits of its own"
+    assert "mine" in git(yard.root, "log", "-1", "--format=%s", "sevenfold/ada")
+
+
+def test_a_branch_that_was_left_is_not_made_anew_and_not_deleted(yard: Yard) -> None:
+    git(yard.root, "checkout", "--quiet", "-b", "sevenfold/ada")
+    git(yard.root, "commit", "--quiet", "--allow-empty", "-m", "left")
+    git(yard.root, "checkout", "--quiet", "main")
+    with pytest.raises(WorktreeError, match=r"the branch sevenfold/ada exists already.*git branch -D"):
+        yard.use("ada", idle)
+    assert "left" in git(yard.root, "log", "-1", "--format=%s", "sevenfold/ada")
+    assert yard.left == ["sevenfold/ada"]
+
+
+def test_a_worktree_that_was_killed_while_files_were_written_is_removed(yard: Yard) -> None:
+    path = yard.folder / "ada"
+    path.mkdir(parents=True)
+    add_record(yard.root / ".git", path, "sevenfold/ada")
+    git(yard.root, "branch", "sevenfold/ada")
+    (path / "a.txt").write_text("o")
+    assert yard.sweep() == []
+    assert yard.left == []
+    assert not (yard.root / ".git" / "worktrees").exists()
+
+
+def test_a_worktree_that_somebody_locked_stays(yard: Yard) -> None:
+    end = yard.use("ada", lambda tree: git(yard.root, "worktree", "lock", str(tree.path)))
+    assert end.kept == "it is locked"
+    assert (yard.folder / "ada" / "a.txt").exists()
+
+
+def test_a_records_folder_that_leads_elsewhere_is_not_written_to(yard: Yard, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (yard.root / ".git" / "worktrees").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WorktreeError, match="is a link"):
+        yard.use("ada", idle)
+    assert list((tmp_path / "elsewhere").iterdir()) == []

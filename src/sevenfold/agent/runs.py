@@ -22,7 +22,7 @@ from sevenfold.agent.seen import Seen, ToolStarted
 from sevenfold.agent.send_message import SEND_MESSAGE
 from sevenfold.agent.teammates import Charge, Process, start_process
 from sevenfold.agent.worktree import WORKTREES, WorktreeEnd, Worktrees
-from sevenfold.core.errors import WireError
+from sevenfold.core.errors import WireError, WorktreeError
 from sevenfold.core.events import MailSkipped
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest, Reply
@@ -75,6 +75,8 @@ class Runs:
     async def _run_fresh(self, member: Member, order: Order, pen: Tool, on_progress: OnProgress) -> Ending:
         tree: WorktreeEnd | None = None
         listed = member.listed
+        if order.is_isolated:
+            _check_isolation(self.lead.mode)
         async with AsyncExitStack() as exits:
             if order.name:
                 # Others may want to talk with it, now or later.
@@ -284,6 +286,15 @@ class Runs:
             order.description,
             str(self.lead.place.cwd),
             model,
+        )
+
+
+def _check_isolation(mode: Mode) -> None:
+    """A worktree writes a branch and files, which a session that changes nothing may not."""
+    if mode in ("plan", "read-only"):
+        raise WorktreeError(
+            f"no worktree is made in {mode} mode, because it adds a branch and a checkout; start the agent "
+            "without worktree, or ask the user to change the mode with /mode"
         )
 
 

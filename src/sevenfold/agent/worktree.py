@@ -3,38 +3,43 @@
 It lies in a folder of ours, on a branch of its own. With nothing changed in it, it goes when the agent ends;
 otherwise it stays, with its branch, for a person to look at. What a killed process left is found by the next
 one: a worktree belongs to whoever holds its lock, and the kernel lets go of that.
+
+A repository can name programs for git to run. Nobody was asked about those, so git is never shown the
+repository's configuration: see `store.safe_git` and `store.plain_repository`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from sevenfold.core.errors import LockBusy, StoreError, WorktreeError
+from sevenfold.core.errors import GitError, LockBusy, StoreError, WorktreeError
 from sevenfold.core.events import Emit, WorktreeKept, ignore
 from sevenfold.layers.mail import check_name
 from sevenfold.store.folder import Folder
+from sevenfold.store.git_root import GitFolders, find_git_folders, find_records
+from sevenfold.store.linked_worktree import (
+    add_record,
+    is_locked,
+    is_unfinished,
+    mark_finished,
+    mark_unfinished,
+    remove_record,
+)
 from sevenfold.store.mutex import mutex
 from sevenfold.store.offload import durably, to_the_end
+from sevenfold.store.plain_repository import PlainRepository, plain_repository
 
 WORKTREES = "worktrees"
 """Where they are, in the project's folder under home."""
 BRANCH = "sevenfold/"
-PATIENCE = timedelta(seconds=120)
-"""For git to check out a large repository."""
-
-_SAFE = (
-    *("-c", "core.hooksPath=/dev/null"),
-    *("-c", "core.fsmonitor=false"),
-    *("-c", "protocol.ext.allow=never"),
-)
-"""A repository can make git run code of its choosing. Not for us: nobody was asked."""
+_SUBMODULE = "160000"
+"""How git lists a submodule in place of a file's mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,54 +102,139 @@ class Worktrees:
 
     async def _add(self, name: str) -> Worktree:
         path, branch = self._folder / name, f"{BRANCH}{name}"
-        start = (await _git(self._root, "rev-parse", "--verify", "HEAD^{commit}")).strip()
-        if path.exists():
+        try:
+            folders = self._find_folders()
+            async with plain_repository(folders.common, folders.own / "HEAD") as repository:
+                start = (await repository.git("rev-parse", "--verify", "HEAD^{commit}")).strip()
+                if path.exists():
+                    raise WorktreeError(
+                        f"{path} is there already, with changes that nobody took over; merge the branch "
+                        f"{branch} and remove it with `git worktree remove {path}`, or use another name"
+                    )
+                tree = Worktree(path, branch, start)
+                await durably(lambda: path.parent.mkdir(mode=0o700, parents=True, exist_ok=True))
+                await durably(lambda: path.mkdir(mode=0o700))
+                try:
+                    await self._check_out(tree, folders.common, repository)
+                except BaseException:
+                    await to_the_end(self._discard(tree, folders, repository))
+                    raise
+                return tree
+        except (GitError, OSError) as error:
+            raise WorktreeError(f"no worktree was made of {self._root}: {error}") from error
+
+    async def _check_out(self, tree: Worktree, common: Path, repository: PlainRepository) -> None:
+        record = await durably(lambda: add_record(common, tree.path, tree.branch))
+        # A branch that was left without its worktree holds commits, perhaps: it is not made anew.
+        if await _read_tip(repository, tree):
             raise WorktreeError(
-                f"{path} is there already, with changes that nobody took over; merge the branch {branch} and "
-                f"remove it with `git worktree remove {path}`, or use another name"
+                f"the branch {tree.branch} exists already; merge it, or delete it with "
+                f"`git branch -D {tree.branch}`, or use another name"
             )
-        await durably(lambda: path.parent.mkdir(mode=0o700, parents=True, exist_ok=True))
-        # A branch that was left without its worktree holds commits, perhaps: git refuses to make it anew.
-        await _git(self._root, "worktree", "add", "--quiet", "-b", branch, str(path), start)
-        return Worktree(path, branch, start)
+        nothing = "0" * len(tree.start)
+        await repository.git("update-ref", f"refs/heads/{tree.branch}", tree.start, nothing)
+        try:
+            await repository.git_in(tree.path, record / "index", "read-tree", "--reset", "-u", tree.start)
+        except GitError as error:
+            if repository.is_partial:
+                raise GitError(
+                    f"{error}; this is a partial clone, and missing files are not fetched for a worktree: "
+                    "run `git fetch --refetch --no-filter` first"
+                ) from error
+            raise
+        await durably(lambda: mark_finished(record))
+
+    def _find_folders(self) -> GitFolders:
+        found = find_git_folders(self._root)
+        if found is None:
+            raise GitError(f"{self._root} is not a git repository")
+        return found
 
     async def _settle(self, tree: Worktree) -> str:
         """Remove it if nothing was changed; else say why it stays."""
         try:
-            reason = await self._why_kept(tree)
-            if not reason:
-                await self._remove(tree)
-        except (WorktreeError, OSError) as error:
+            folders = self._find_folders()
+            records = find_records(folders.common, tree.path)
+            is_ours = all(is_unfinished(record) for record in records)
+            head = folders.own / "HEAD" if is_ours else records[0] / "HEAD"
+            async with plain_repository(folders.common, head) as repository:
+                reason = await (
+                    _why_no_worktree(tree, records) if is_ours else _why_kept(tree, records[0], repository)
+                )
+                if not reason:
+                    await self._discard(tree, folders, repository)
+        except (GitError, OSError) as error:
             reason = str(error)
         if reason:
             self._emit(WorktreeKept(str(tree.path), tree.branch, reason))
         return reason
 
-    async def _why_kept(self, tree: Worktree) -> str:
-        if not (tree.path / ".git").exists():
-            return await self._why_no_worktree(tree)
-        changed = await _git(tree.path, "status", "--porcelain", "--ignored=no", "--untracked-files=all")
-        if changed:
-            return f"{len(changed.splitlines())} files were changed in it"
-        own = (await _git(tree.path, "rev-parse", "HEAD")).strip()
-        # Without commits of its own it is at one that another branch has as well.
-        others = await _git(
-            self._root, "for-each-ref", "--contains", own, "--format=%(refname)", "refs/heads"
-        )
-        is_shared = any(ref != f"refs/heads/{tree.branch}" for ref in others.splitlines())
-        return "" if own == tree.start or is_shared else "it has commits of its own"
+    async def _discard(self, tree: Worktree, folders: GitFolders, repository: PlainRepository) -> None:
+        """Remove the worktree, its record, and its branch where no commit is lost with it.
 
-    async def _why_no_worktree(self, tree: Worktree) -> str:
-        """A kill while git made it leaves a folder with nothing in it, or half of a checkout."""
-        return "" if not any(tree.path.iterdir()) else "it was left half-made and holds files"
-
-    async def _remove(self, tree: Worktree) -> None:
-        if (tree.path / ".git").exists():
-            await _git(self._root, "worktree", "remove", "--force", str(tree.path))
+        The folder itself goes last: by it, and by the mark, the next process finds what a kill left here.
+        """
+        records = find_records(folders.common, tree.path)
+        for record in records:
+            await durably(lambda record=record: mark_unfinished(record))
+        tip = await _read_tip(repository, tree) if records else ""
+        if tip and not await _has_own_commits(tree, tip, repository):
+            await repository.git("update-ref", "-d", f"refs/heads/{tree.branch}", tip)
+        await durably(lambda: _empty(tree.path))
+        for record in records:
+            await durably(lambda record=record: remove_record(record))
         await durably(lambda: shutil.rmtree(tree.path, ignore_errors=True))
-        await _git(self._root, "worktree", "prune")
-        with suppress(WorktreeError):  # where a kill came before git had made it
-            await _git(self._root, "branch", "--quiet", "-D", tree.branch)
+
+
+async def _why_no_worktree(tree: Worktree, records: tuple[Path, ...]) -> str:
+    """A kill while it was made leaves a folder with nothing in it, or half of a checkout."""
+    is_empty = not any(tree.path.iterdir())
+    return "" if records or is_empty else "it was left half-made and holds files"
+
+
+async def _why_kept(tree: Worktree, record: Path, repository: PlainRepository) -> str:
+    if is_locked(record):
+        return "it is locked"
+    index = record / "index"
+    # A submodule has a configuration of its own, which git would read to look for changes in it.
+    asked = ("status", "--porcelain", "--ignored=no", "--untracked-files=all", "--ignore-submodules=dirty")
+    changed = await repository.git_in(tree.path, index, *asked)
+    if changed:
+        return f"{len(changed.splitlines())} files were changed in it"
+    listed = await repository.git_in(tree.path, index, "ls-files", "--stage", "-z")
+    modules = [line.partition("\t")[2] for line in listed.split("\0") if line.startswith(_SUBMODULE)]
+    filled = [name for name in modules if (tree.path / name).is_dir() and any((tree.path / name).iterdir())]
+    if filled:
+        return f"the submodule {filled[0]} was checked out in it"
+    own = (await repository.git("rev-parse", "--verify", "HEAD^{commit}")).strip()
+    for commit in {own, await _read_tip(repository, tree) or own}:
+        if await _has_own_commits(tree, commit, repository):
+            return "it has commits of its own"
+    return ""
+
+
+async def _has_own_commits(tree: Worktree, commit: str, repository: PlainRepository) -> bool:
+    # Without commits of its own it is at one that another branch has as well.
+    others = await repository.git("for-each-ref", "--contains", commit, "--format=%(refname)", "refs/heads")
+    is_shared = any(ref != f"refs/heads/{tree.branch}" for ref in others.splitlines())
+    return commit != tree.start and not is_shared
+
+
+async def _read_tip(repository: PlainRepository, tree: Worktree) -> str:
+    """The commit that the branch of a worktree is at; empty where there is no such branch."""
+    branch = f"refs/heads/{tree.branch}"
+    listed = await repository.git("for-each-ref", "--format=%(refname) %(objectname)", branch)
+    # A pattern also finds what lies below it.
+    tips = (line.partition(" ") for line in listed.splitlines())
+    return next((commit for ref, _, commit in tips if ref == branch), "")
+
+
+def _empty(folder: Path) -> None:
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)
 
 
 def list_left(folder: Path, control: Folder) -> tuple[Path, ...]:
@@ -163,35 +253,3 @@ def _is_held(control: Folder, name: str) -> bool:
             return False
     except LockBusy:
         return True
-
-
-async def _git(folder: Path, *words: str) -> str:
-    """What git prints; `WorktreeError` with what it said where it failed."""
-    # No terminal and no prompt: whoever asks for a password here waits for ever.
-    kept = ("HOME", "PATH", "LANG", "LC_ALL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_GLOBAL")
-    environ = {name: os.environ[name] for name in kept if name in os.environ} | {"GIT_TERMINAL_PROMPT": "0"}
-    try:
-        running = await asyncio.create_subprocess_exec(
-            *("git", *_SAFE, "-C", str(folder), *words),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=environ,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise WorktreeError(f"git cannot be run: {error}; an agent needs it for a worktree") from error
-    try:
-        async with asyncio.timeout(PATIENCE.total_seconds()):
-            told, errors = await running.communicate()
-    except TimeoutError as error:
-        raise WorktreeError(f"git {words[0]} took over {PATIENCE.total_seconds():g} s in {folder}") from error
-    finally:
-        if running.returncode is None:
-            with suppress(ProcessLookupError):
-                running.kill()
-            await running.wait()
-    if running.returncode:
-        said = errors.decode("utf-8", "replace").strip()
-        raise WorktreeError(f"git {words[0]} failed in {folder}: {said or running.returncode}")
-    return told.decode("utf-8", "surrogateescape")

@@ -9,12 +9,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 
 from sevenfold.cli.doctor_finding import Finding
+from sevenfold.core.errors import GitError
 from sevenfold.core.version import __version__
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.sandbox_trial import find_sandbox
+from sevenfold.store.safe_git import GIT, find_git, read_git_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +62,29 @@ def check_python() -> Iterator[Finding]:
 
 
 def check_programs(environ: Mapping[str, str]) -> Iterator[Finding]:
-    yield from _check_program("git", "worry", "worktrees share one memory only with it", environ)
-    yield from _check_program("rg", "note", "searches run in process without it, and slower", environ)
+    yield _check_git(environ)
+    yield _check_ripgrep(environ)
 
 
-def _check_program(name: str, level: str, without: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    place = shutil.which(name, path=environ.get("PATH"))
+def _check_git(environ: Mapping[str, str]) -> Finding:
+    place = find_git(environ)
     if place is None:
-        yield Finding(
-            name, "worry" if level == "worry" else "note", f"not on the path: {without}", f"install {name}"
+        return Finding(
+            GIT, "worry", "not on the path: worktrees share one memory only with it", f"install {GIT}"
         )
-        return
+    try:
+        said = read_git_version(environ, timedelta(seconds=ASK_SECONDS))
+    except GitError as error:
+        return _silent(GIT, place, error)
+    return _answering(GIT, place, said)
+
+
+def _check_ripgrep(environ: Mapping[str, str]) -> Finding:
+    place = shutil.which("rg", path=environ.get("PATH"))
+    if place is None:
+        return Finding(
+            "rg", "note", "not on the path: searches run in process without it, and slower", "install rg"
+        )
     try:
         asked = subprocess.run(
             [place, "--version"],
@@ -80,10 +95,17 @@ def _check_program(name: str, level: str, without: str, environ: Mapping[str, st
             stdin=subprocess.DEVNULL,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        yield Finding(name, "worry", f"{place} does not answer: {error}", f"mend or remove {place}")
-        return
-    said = (asked.stdout or asked.stderr).strip().partition("\n")[0]
-    yield Finding(name, "fine", f"{said} ({place})")
+        return _silent("rg", place, error)
+    return _answering("rg", place, asked.stdout or asked.stderr)
+
+
+def _silent(name: str, place: str, error: Exception) -> Finding:
+    return Finding(name, "worry", f"{place} does not answer: {error}", f"mend or remove {place}")
+
+
+def _answering(name: str, place: str, said: str) -> Finding:
+    first = said.strip().partition("\n")[0]
+    return Finding(name, "fine", f"{first} ({place})")
 
 
 def check_keys(environ: Mapping[str, str]) -> Iterator[Finding]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
+
+from sevenfold.store.safe_git import init_repository, run_git_blocking
 
 COUNTRIES = ("austria", "belgium", "denmark", "finland", "france", "germany")
 LOG_LINES = 2_400
@@ -73,8 +74,9 @@ def make_repository(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     who = ("-c", "user.name=Tour", "-c", "user.email=tour@example.invalid")
-    for command in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "The shop")):
-        subprocess.run(["git", *command], cwd=folder, check=True, capture_output=True)
+    init_repository(folder)
+    for command in (("add", "."), (*who, "commit", "-qm", "The shop")):
+        run_git_blocking(folder, *command)
 
 
 def _log() -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from sevenfold.cli.tour_script import Scene
 from sevenfold.core.errors import SimulatorError
+from sevenfold.store.safe_git import init_repository
 
 LIBRARIES = ("apsw", "httpx2", "msgspec", "prometheus_client")
 EXTRAS = "sevenfold[server,team]"
@@ -106,7 +107,7 @@ class Office:
         for who in ("admin", "ada", "ben"):
             shop = self._shop(who)
             shop.mkdir(parents=True)
-            subprocess.run(["git", "init", "-q"], cwd=shop, check=True, capture_output=True)
+            init_repository(shop)
         (self.folder / "edit.py").write_text(EDITOR, encoding="utf-8")
 
     async def found(self) -> None:

@@ -18,6 +18,7 @@ SevenfoldError
 │   ├── FileDamaged             content fails its check
 │   ├── DatabaseFailed          the team server's database failed or cannot be reached
 │   └── WriterBroken            an earlier fsync failed; reopen before writing again
+├── GitError                    git is missing, failed, or took too long
 ├── MemoryConflict              a memory is not as its writer saw it; nothing was changed
 ├── ProjectError                a project's folder belongs to another project
 ├── LockError
@@ -226,6 +227,10 @@ class AgentError(SevenfoldError):
 
 class AgentRefused(AgentError):
     """Too many agents run at once, or one was asked for where none may be started."""
+
+
+class GitError(SevenfoldError):
+    """Git is missing, failed, or took too long."""
 
 
 class WorktreeError(AgentError):

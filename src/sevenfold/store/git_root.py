@@ -9,6 +9,7 @@ import fcntl
 import os
 import re
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.core.events import Emit, WorktreeDisowned, ignore
@@ -38,9 +39,42 @@ def read_branch(checkout: Path) -> str:
     """The branch that is checked out here, or the commit where it is none; empty where there is neither."""
     mark = checkout / ".git"
     git_dir = mark if mark.is_dir() else _pointed_to(mark, b"gitdir:", checkout)
-    head = (_read_small(git_dir / "HEAD") or b"") if git_dir else b""
+    head = (read_small(git_dir / "HEAD") or b"") if git_dir else b""
     text = head.decode("utf-8", "replace").strip()
     return text.removeprefix("ref:").strip().removeprefix("refs/heads/") if "ref:" in text else text[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class GitFolders:
+    """Where a checkout's HEAD is, and where the objects, refs and worktrees of its repository are."""
+
+    own: Path
+    common: Path
+
+
+def find_git_folders(root: Path) -> GitFolders | None:
+    """The git folders of a checkout or of a bare repository; None where there is none."""
+    mark = root / ".git"
+    own = mark if mark.is_dir() else _pointed_to(mark, b"gitdir:", root)
+    if own is None and (root / "objects").is_dir() and (root / "refs").is_dir():
+        own = root
+    if own is None or not (own / "HEAD").is_file():
+        return None
+    own = real_path(own)
+    return GitFolders(own, _pointed_to(own / "commondir", b"", own) or own)
+
+
+def find_records(common: Path, tree: Path) -> tuple[Path, ...]:
+    """The records of this worktree in its repository. What the `.git` in it says does not count: whoever
+    works in the worktree can write it."""
+    records, wanted = common / "worktrees", real_path(tree) / ".git"
+    if records.is_symlink() or not records.is_dir():
+        return ()
+    return tuple(
+        record
+        for record in sorted(records.iterdir())
+        if not record.is_symlink() and _pointed_to(record / "gitdir", b"", record) == wanted
+    )
 
 
 def real_path(path: Path) -> Path:
@@ -102,7 +136,7 @@ def _is_checked_out(git_dir: Path, folder: Path) -> bool:
         return named == folder
     if git_dir.parent == folder:
         return True  # `.bare` beside its `.git` file: nobody else's
-    if git_dir.name == ".git" or not _NOT_BARE.search(_read_small(git_dir / "config") or b""):
+    if git_dir.name == ".git" or not _NOT_BARE.search(read_small(git_dir / "config") or b""):
         return False  # the checkout of the one is the folder around it, and the other has none
     # `--separate-git-dir` leaves no pointer back. What git noted of the files it checked out is all there is,
     # and where it noted nothing yet the folder would be disowned until the first `git add`, and own after.
@@ -116,7 +150,7 @@ def _is_submodule(git_dir: Path) -> bool:
 def _named_checkout(git_dir: Path) -> Path | None:
     """The folder that a git folder's settings say it is checked out in."""
     for config in ("config", "config.worktree"):
-        named = _WORKTREE.search(_read_small(git_dir / config) or b"")
+        named = _WORKTREE.search(read_small(git_dir / config) or b"")
         if named:
             return _resolved(named[1].strip(b'"'), git_dir)
     return None
@@ -124,7 +158,7 @@ def _named_checkout(git_dir: Path) -> Path | None:
 
 def _pointed_to(file: Path, label: bytes, base: Path) -> Path | None:
     """The real path that one of git's pointer files names."""
-    content = _read_small(file)
+    content = read_small(file)
     if content is None or not content.startswith(label):
         return None
     return _resolved(content[len(label) :].strip(), base)
@@ -134,7 +168,7 @@ def _resolved(target: bytes, base: Path) -> Path | None:
     return real_path(base / os.fsdecode(target)) if target and b"\0" not in target else None
 
 
-def _read_small(file: Path) -> bytes | None:
+def read_small(file: Path) -> bytes | None:
     """The beginning of a plain file. Nothing else that a stranger's repository may hold is waited for."""
     try:
         fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
