@@ -138,8 +138,8 @@ class Worktrees:
         except GitError as error:
             if repository.is_partial:
                 raise GitError(
-                    f"{error}; this is a partial clone, and missing files are not fetched for a worktree: "
-                    "run `git fetch --refetch --no-filter` first"
+                    f"{error}; this is a partial clone, whose missing files are not fetched for a worktree: "
+                    "start the agent without worktree, or work in a full clone"
                 ) from error
             raise
         await durably(lambda: mark_finished(record))
