@@ -15,6 +15,7 @@ from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import DefinitionSkipped, Emit, ignore
 from sevenfold.core.frontmatter import Document, read_frontmatter
+from sevenfold.core.tool_kinds import EXPLORERS, own_tool_name
 from sevenfold.layers.mail import check_name
 from sevenfold.run.permissions import MODES, Mode
 from sevenfold.store.instruction_file import FileReader
@@ -28,19 +29,6 @@ MAX_LISTED_CHARS = 300
 
 MAX_FILES = 200
 """In one folder. Nobody has that many agents, and every one is read when a session starts."""
-
-CLAUDE_TOOLS = {
-    "bash": "shell",
-    "multiedit": "edit",
-    "notebookedit": "edit",
-    "ls": "glob",
-    "task": "agent",
-    "todowrite": "todo",
-    "webfetch": "web_fetch",
-    "sendmessage": "send_message",
-    "exitplanmode": "plan",
-}
-"""What Claude Code calls tools that are called otherwise here."""
 
 CLAUDE_MODES: dict[str, Mode] = {
     "default": "ask",
@@ -86,7 +74,7 @@ _EXPLORE = Definition(
     "You are an agent that another agent has asked a question about this code base. Search widely, read what "
     "matters, change nothing. Your last message goes back as the result: answer first, then the evidence as "
     "path:line, then what you could not find.",
-    tools=("read", "glob", "grep", "shell", "web_fetch"),
+    tools=EXPLORERS,
     mode="read-only",
 )
 BUILT_IN = (_GENERAL, _EXPLORE)
@@ -182,11 +170,7 @@ def _tools(document: Document) -> tuple[str, ...] | None:
         return None
     # Claude Code allows `Bash(git:*)`; what it may be called with is a matter of permissions here.
     plain = (name.partition("(")[0].strip() for name in named)
-    return tuple(dict.fromkeys(name if "__" in name else _own_tool(name) for name in plain))
-
-
-def _own_tool(name: str) -> str:
-    return CLAUDE_TOOLS.get(name.lower().replace("_", ""), name.lower())
+    return tuple(dict.fromkeys(name if "__" in name else own_tool_name(name) for name in plain))
 
 
 def _mode(document: Document) -> Mode | None:

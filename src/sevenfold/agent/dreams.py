@@ -22,7 +22,8 @@ from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
 from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
-from sevenfold.layers.dream import KIND, READERS, DreamSettings
+from sevenfold.core.tool_kinds import OWN_READERS
+from sevenfold.layers.dream import KIND, DreamSettings
 from sevenfold.layers.extract_said import own_words
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.layers.taint import split_passages
@@ -40,7 +41,7 @@ OPENING, READY = "There is work on the memories.", "What is to be done?"
 
 def make_model(provider: Provider, model: Model, toolbox: Toolbox, emit: Emit) -> DreamModel:
     """A model that dreams, with the tools for it and no conversation."""
-    found = (toolbox.find(name) for name in READERS)
+    found = (toolbox.find(name) for name in OWN_READERS)
     tools = (*(tool.spec.declared() for tool in found if tool), SPEC.declared())
     frame = Frame(model.name, min(MOST_OUTPUT, model.max_output_tokens), SYSTEM, tools)
     said = (Message("user", OPENING), Message("assistant", READY))

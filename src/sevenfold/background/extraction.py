@@ -20,8 +20,8 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import DraftRefused, Emit, ExtractionEnded, ExtractionSkipped, ignore
 from sevenfold.core.messages import Message
 from sevenfold.core.provenance import Origin
+from sevenfold.core.tool_kinds import MEMORY_WRITERS
 from sevenfold.layers.extract import (
-    WRITERS,
     ExtractionFacts,
     ExtractionSettings,
     ExtractionTask,
@@ -115,7 +115,7 @@ class ExtractionWriter:
             wrote_memory(messages, self._places.folder),
             bool(words),
             any(has_cue(own, is_answer=is_answer) for own in words),
-            self._tools is not None and any(name in self._tools.names for name in WRITERS),
+            self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
         )
 
     async def _look(
@@ -147,7 +147,7 @@ class ExtractionWriter:
     async def _run_fork(self, tools: ForkTools, ground: Ground, messages: int) -> DraftDesk:
         places = self._places
         prompt = await durably(lambda: read_template(places.templates, PROMPT))
-        tool = next(name for name in WRITERS if name in tools.names)
+        tool = next(name for name in MEMORY_WRITERS if name in tools.names)
         manifest = render_manifest(self._shelf.listed())
         task = ExtractionTask(messages, manifest, tool, ground.today, tools.names, self._settings.rounds)
         desk = DraftDesk(places.session, places.folder, ground, self._shelf, tools.read, self._emit)

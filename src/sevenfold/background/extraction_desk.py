@@ -11,7 +11,8 @@ from sevenfold.core.events import DraftRefused, Emit
 from sevenfold.core.json import Json
 from sevenfold.core.memories import ARCHIVE, LOGS, TEAM, read_memory
 from sevenfold.core.messages import Text, ToolResult, ToolUse
-from sevenfold.layers.extract import WRITERS, render_manifest
+from sevenfold.core.tool_kinds import MEMORY_WRITERS
+from sevenfold.layers.extract import render_manifest
 from sevenfold.layers.extract_gate import Admitted, Draft, Ground, Refused, check_draft
 from sevenfold.layers.taint import Passage, taint_of
 from sevenfold.run.fork import ToolRunner
@@ -40,7 +41,7 @@ class DraftDesk:
             return ToolResult(use.id, str(error), is_error=True)
 
     async def _run(self, use: ToolUse) -> ToolResult:
-        if use.name not in WRITERS:
+        if use.name not in MEMORY_WRITERS:
             result = await self._read(use)
             self._hear(use, result)
             return result

@@ -7,19 +7,16 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.events import Emit
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest
+from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
 from sevenfold.layers.session_notes import NotesTask, brief
 from sevenfold.providers.provider import Provider
 from sevenfold.run.fork import run_fork
-
-EDIT_TOOLS = ("edit", "str_replace", "str_replace_editor", "str_replace_based_edit_tool", "replace")
-_OLD = ("old_string", "old_str")
-_NEW = ("new_string", "new_str")
 
 
 def find_edit_tool(parent: ModelRequest) -> str | None:
     """The edit tool that the request declares: a fork has the parent's tools, and no others."""
     names = (tool.get("name") for tool in parent.frame.tools)
-    return next((name for name in names if isinstance(name, str) and name.lower() in EDIT_TOOLS), None)
+    return next((name for name in names if isinstance(name, str) and _replaces(name)), None)
 
 
 async def run_notes_fork(
@@ -42,7 +39,7 @@ class Draft:
         self.misses = 0
 
     async def run(self, use: ToolUse) -> ToolResult:
-        old, new = _given(use, _OLD), _given(use, _NEW)
+        old, new = _given(use, OLD_TEXT_KEYS), _given(use, NEW_TEXT_KEYS)
         if not old or new is None:
             return self._miss(use, "say which text to replace, and by what")
         places = self.text.count(old)
@@ -55,6 +52,11 @@ class Draft:
     def _miss(self, use: ToolUse, reason: str) -> ToolResult:
         self.misses += 1
         return ToolResult(use.id, reason, is_error=True)
+
+
+def _replaces(name: str) -> bool:
+    kind = find_tool(name)
+    return kind is not None and kind.replaces
 
 
 def _given(use: ToolUse, keys: tuple[str, ...]) -> str | None:

@@ -24,6 +24,7 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.token_calibration import TokenMix
 from sevenfold.core.token_estimators import Estimator
+from sevenfold.core.tool_kinds import read_path
 
 Origin: TypeAlias = Literal["human", "attachment", "memory"]
 """Who wrote a user message's text; the message itself does not say."""
@@ -39,11 +40,6 @@ CLASS_OF: Mapping[Kind, str] = {
     "tool_result": "got",
 }
 """The class whose factor corrects a kind, where it is not `told`."""
-
-READERS = frozenset({"read", "read_file", "view", "view_file", "open_file"})
-"""Tools that read one file, in lower case, as agents call them."""
-PATH_KEYS = ("file_path", "path", "notebook_path", "filename", "file")
-"""The inputs by which tools name the one file they touch."""
 
 GRAIN = 256
 """Portions are whole 256ths of a token: such sums are exact, whatever their order."""
@@ -98,7 +94,7 @@ class Weigher:
         for block in message.blocks:
             match block:
                 case ToolUse():
-                    self._requests[block.id] = _Request(block.name, _read_path(block))
+                    self._requests[block.id] = _Request(block.name, read_path(block))
                     yield Portion("tool_request", self.weigh(block), block.name)
                 case ToolResult():
                     yield self._result_portion(block)
@@ -130,12 +126,6 @@ class Weigher:
         repeated = read in self._reads
         self._reads.add(read)
         return repeated
-
-
-def _read_path(use: ToolUse) -> str | None:
-    if use.name.lower() not in READERS:
-        return None
-    return next((path for key in PATH_KEYS if isinstance(path := use.input.get(key), str)), None)
 
 
 def _kind(block: Block, role: Role, origin: Origin) -> Kind:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
-from sevenfold.core.token_portions import PATH_KEYS, READERS
+from sevenfold.core.tool_kinds import PATH_KEYS, find_effect
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.cut_text import Count, cut_tokens
 from sevenfold.layers.fences import fenced, read_fences
@@ -127,7 +127,7 @@ def files_read(messages: Sequence[Message]) -> tuple[str, ...]:
     for message in messages:
         for block in message.blocks:
             match block:
-                case ToolUse() if block.name.lower() in READERS:
+                case ToolUse() if find_effect(block) == "read":
                     uses.update((block.id, path) for path in _paths(block))
                 case ToolResult() if not block.is_error and block.tool_use_id in uses:
                     found.append(uses[block.tool_use_id])

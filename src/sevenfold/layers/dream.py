@@ -12,12 +12,12 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.memories import Memory, change_body, change_field, read_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.core.settings import amount, choice, limit, switch
+from sevenfold.core.tool_kinds import OWN_READERS
 from sevenfold.layers.absolute_dates import make_absolute
 from sevenfold.layers.fences import fenced
 from sevenfold.layers.forks import ForkBrief, Permit
 
 KIND = "dream"
-READERS = ("read", "grep", "glob")
 MEMORY_TOOL = "memory"
 """The only way in which a dream changes anything, and only in its own copy."""
 
@@ -176,5 +176,5 @@ def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
     }
     # In one go, so that braces in a memory stay as they are.
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
-    permits = tuple(Permit(tool) for tool in (*READERS, MEMORY_TOOL))
+    permits = tuple(Permit(tool) for tool in (*OWN_READERS, MEMORY_TOOL))
     return ForkBrief(KIND, directive, permits, max_rounds=settings.rounds)

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from sevenfold.core.memories import INDEX, Memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
 from sevenfold.core.settings import amount, choice, limit, switch
-from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.core.tool_kinds import MEMORY_WRITERS, OWN_READERS, PATH_KEYS, changes_memory, find_effect
 from sevenfold.layers.compact_summary import is_head
 from sevenfold.layers.extract_rules import agrees, find_statements
 from sevenfold.layers.extract_said import own_words
@@ -22,9 +22,6 @@ from sevenfold.layers.forks import ForkBrief, Permit
 KIND = "extraction"
 MAX_ROUNDS = 5
 """One to read, one to write, and what it takes to mend a draft that was refused (SPEC F6)."""
-READERS = ("read", "grep", "glob")
-WRITERS = ("memory", "write", "edit")
-"""The tools by which a memory can be written; which of them are there is the agent's affair."""
 
 _CUE = re.compile(
     r"\b(?:remember|prefer|always|never|don't|do not|stop|instead|rather|decided|agreed|policy|rule|"
@@ -117,13 +114,12 @@ def wrote_memory(messages: Sequence[Message], folder: str) -> bool:
 
 
 def _writes(use: ToolUse, folder: str) -> bool:
-    name = use.name.lower()
-    if name == "memory":
-        word = use.input.get("action", use.input.get("command"))
-        return word in ("write", "delete", "create", "str_replace", "insert", "rename")
+    effect = find_effect(use)
+    if effect == "memory":
+        return changes_memory(use)
     paths = (use.input.get(key) for key in PATH_KEYS)
     named = [path for path in paths if isinstance(path, str) and path.startswith(f"{folder.rstrip('/')}/")]
-    return bool(named) and name not in READERS
+    return bool(named) and effect not in ("read", "list", "search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,5 +162,5 @@ def brief(task: ExtractionTask, prompt: str) -> ForkBrief:
         "manifest": fenced("memory-index", task.manifest, label=INDEX),
     }
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
-    permits = tuple(Permit(name) for name in (*READERS, *WRITERS) if name in task.tools)
+    permits = tuple(Permit(name) for name in (*OWN_READERS, *MEMORY_WRITERS) if name in task.tools)
     return ForkBrief(KIND, directive, permits, max_rounds=task.rounds)

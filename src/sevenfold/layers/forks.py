@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Message, Text, ToolResult, ToolUse
-from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.core.tool_kinds import PATH_KEYS
 
 FORK_MARK = "<sevenfold-fork>"
 """How a directive begins. History that ends in one is a fork's, and a fork starts no forks."""

@@ -11,24 +11,23 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.json import write_json
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.core.tool_kinds import PATH_KEYS, QUERY_KEYS, Effect, command_of, find_effect, first_text
 
 Kind: TypeAlias = Literal["read", "edit", "write", "list", "search", "shell"]
 
 FILE_KINDS: frozenset[Kind] = frozenset({"read", "edit", "write"})
 """Results that show what a file holds."""
 
-_NAMES: dict[Kind, tuple[str, ...]] = {
-    "read": ("read", "readfile", "view", "viewfile", "openfile", "notebookread", "cat"),
-    "edit": ("edit", "multiedit", "notebookedit", "applypatch", "strreplace", "texteditor"),
-    "write": ("write", "writefile", "create"),
-    "list": ("glob", "find", "findfiles", "ls", "list", "listdir", "listfiles"),
-    "search": ("grep", "ripgrep", "search", "searchfiles", "websearch", "webfetch", "fetch"),
+_KINDS: dict[Effect | None, Kind] = {
+    "read": "read",
+    "edit": "edit",
+    "write": "write",
+    "list": "list",
+    "search": "search",
+    "fetch": "search",
 }
-"""In lower case and without separators. Every other clearable tool runs commands."""
-_KINDS: dict[str, Kind] = {name: kind for kind, names in _NAMES.items() for name in names}
+"""By what a call does. Every other clearable result is what a command printed."""
 
-SUBJECT_KEYS = (*PATH_KEYS, "command", "cmd", "pattern", "query", "url")
 MAX_SUBJECT = 60
 """Characters of a subject that a marker repeats: the call before it holds the whole."""
 
@@ -77,9 +76,10 @@ class Standing:
 
 def read_call(use: ToolUse, tokens: int) -> Clearable:
     """The result of a call, by what the call says."""
-    kind = _KINDS.get(use.name.replace("_", "").replace("-", "").lower(), "shell")
-    path = _first(use, PATH_KEYS) if kind in FILE_KINDS else ""
-    subject = " ".join(_first(use, SUBJECT_KEYS).split())
+    kind = _KINDS.get(find_effect(use), "shell")
+    named = first_text(use.input, PATH_KEYS)
+    path = named if kind in FILE_KINDS else ""
+    subject = " ".join((named or command_of(use.input) or first_text(use.input, QUERY_KEYS)).split())
     # The end of a path tells more than its beginning.
     shown = subject[-MAX_SUBJECT:] if path else subject[:MAX_SUBJECT]
     call = hash((use.name, write_json(use.input)))
@@ -198,7 +198,3 @@ class Shelf:
         """Whether its file was read or written again since."""
         result = item.result
         return result.kind == "read" and self._latest.get(result.path, 0) > item.order
-
-
-def _first(use: ToolUse, keys: tuple[str, ...]) -> str:
-    return next((value for key in keys if isinstance(value := use.input.get(key), str)), "")

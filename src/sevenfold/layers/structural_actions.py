@@ -9,30 +9,43 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import ToolUse
-from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.core.tool_kinds import (
+    COMMAND_KEYS,
+    CONTENT_KEYS,
+    NEW_TEXT_KEYS,
+    OLD_TEXT_KEYS,
+    PATH_KEYS,
+    QUERY_KEYS,
+    Effect,
+    command_of,
+    find_effect,
+    find_tool,
+    first_text,
+    patch_of,
+)
 from sevenfold.layers.structural_shell import find_paths, plan_shell
 
 ActionKind: TypeAlias = Literal[
     "read", "edit", "write", "search", "run", "fetch", "plan", "delegate", "wait", "other"
 ]
 
-KINDS: Mapping[str, ActionKind] = {
-    **dict.fromkeys(("read", "read_file", "view", "view_file", "open_file", "notebookread"), "read"),
-    **dict.fromkeys(("edit", "multiedit", "notebookedit", "apply_patch", "str_replace", "replace"), "edit"),
-    **dict.fromkeys(("write", "write_file", "create_file", "create"), "write"),
-    **dict.fromkeys(("grep", "glob", "ls", "list_dir", "list_files", "search", "file_search"), "search"),
-    **dict.fromkeys(("bash", "shell", "exec_command", "run_command", "local_shell", "terminal"), "run"),
-    **dict.fromkeys(("webfetch", "websearch", "web_search", "web_fetch", "fetch"), "fetch"),
-    **dict.fromkeys(("todowrite", "update_plan", "taskcreate", "taskupdate", "exitplanmode"), "plan"),
-    **dict.fromkeys(("task", "agent"), "delegate"),
-    **dict.fromkeys(("write_stdin", "taskoutput", "bashoutput"), "wait"),
+_KINDS: Mapping[Effect, ActionKind] = {
+    "read": "read",
+    "edit": "edit",
+    "write": "write",
+    "list": "search",
+    "search": "search",
+    "run": "run",
+    "fetch": "fetch",
+    "plan": "plan",
+    "delegate": "delegate",
+    "wait": "wait",
+    "message": "other",
+    "memory": "other",
 }
-"""By the tool's name in lower case: Claude Code's and Codex's tools, and other common spellings."""
+"""By what a call does, where its tool is known."""
 
-_COMMAND_KEYS = ("command", "cmd", "script")
-_SOUGHT_KEYS = ("pattern", "query", "glob", "url", "prompt", "skill", "question")
-_OLD_KEYS = ("old_string", "old_str", "old_text")
-_NEW_KEYS = ("new_string", "new_str", "new_text", "content", "file_text", "new_source")
+_NEW_KEYS = (*NEW_TEXT_KEYS, *CONTENT_KEYS)
 
 SCANNED_CHARS = 6_000
 """Of one argument: enough for nearly every edit, and a bound on the work for the rest."""
@@ -76,15 +89,15 @@ class Action:
 def action_of(use: ToolUse) -> Action:
     """The call's kind and subject. Costs time in its first few thousand characters alone."""
     given = use.input
-    kind = KINDS.get(use.name.lower()) or _kind_by_keys(given)
+    kind = _kind(use)
     match kind:
         case "run":
-            return _shell_action(use.name, _command(given))
+            return _shell_action(use.name, command_of(given))
         case "edit" | "write":
             return _change(kind, use)
         case _:
-            path = _first(given, PATH_KEYS)
-            sought = _first(given, _SOUGHT_KEYS)
+            path = first_text(given, PATH_KEYS)
+            sought = first_text(given, QUERY_KEYS)
             return Action(
                 kind,
                 use.name,
@@ -96,32 +109,29 @@ def action_of(use: ToolUse) -> Action:
             )
 
 
+def _kind(use: ToolUse) -> ActionKind:
+    tool = find_tool(use.name)
+    if tool is not None and tool.effect == "run":
+        return "run"  # also one that patches files: its command line names them
+    effect = find_effect(use)
+    known = _KINDS.get(effect) if effect is not None else None
+    return known or _kind_by_keys(use.input)
+
+
 def _kind_by_keys(given: JsonObject) -> ActionKind:
     """For a tool nobody told us of: what its arguments look like."""
-    if any(key in given for key in _OLD_KEYS):
+    if any(key in given for key in OLD_TEXT_KEYS):
         return "edit"
     has_path = any(isinstance(given.get(key), str) for key in PATH_KEYS)
     if has_path and any(key in given for key in _NEW_KEYS):
         return "write"
-    if any(key in given for key in _COMMAND_KEYS):
+    if any(key in given for key in COMMAND_KEYS):
         return "run"
     if "url" in given:
         return "fetch"
     if "pattern" in given or "query" in given:
         return "search"
     return "read" if has_path else "other"
-
-
-def _command(given: JsonObject) -> str:
-    for key in _COMMAND_KEYS:
-        value = given.get(key)
-        if isinstance(value, str):
-            return value
-        if isinstance(value, tuple):
-            words = [word for word in value if isinstance(word, str)]
-            # `bash -lc "…"` as a list: the last word is the line itself.
-            return words[-1] if len(words) == 3 and words[1].startswith("-") else " ".join(words)
-    return ""
 
 
 def _shell_action(tool: str, command: str) -> Action:
@@ -139,14 +149,14 @@ def _shell_action(tool: str, command: str) -> Action:
 
 
 def _change(kind: ActionKind, use: ToolUse) -> Action:
-    patch = _first(use.input, ("input", "patch"))
-    if "*** Begin Patch" in patch:
+    patch = patch_of(use.input)
+    if patch:
         changed = patched_paths(patch)
         return Action("edit", use.name, changed, names=_names(patch), changes=max(1, patch.count("\n@@")))
-    path = _first(use.input, PATH_KEYS)
+    path = first_text(use.input, PATH_KEYS)
     edits = use.input.get("edits")
     each = [item for item in edits if isinstance(item, JsonObject)] if isinstance(edits, tuple) else []
-    texts = [_first(item, keys) for item in (use.input, *each) for keys in (_OLD_KEYS, _NEW_KEYS)]
+    texts = [first_text(item, keys) for item in (use.input, *each) for keys in (OLD_TEXT_KEYS, _NEW_KEYS)]
     return Action(
         kind,
         use.name,
@@ -188,7 +198,3 @@ def _lines(given: JsonObject) -> str:
 
 def _number(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _first(given: JsonObject, keys: tuple[str, ...]) -> str:
-    return next((value for key in keys if isinstance(value := given.get(key), str) and value), "")

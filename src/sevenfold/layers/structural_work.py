@@ -90,7 +90,7 @@ class WorkLedger:
 
     def plan(self, use: ToolUse) -> None:
         """The todo list as last written, or one task of it."""
-        for key in ("todos", "plan"):
+        for key in ("todos", "plan", "items"):
             items = use.input.get(key)
             if isinstance(items, tuple):
                 self._plan = {

@@ -25,7 +25,7 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.provenance import SaidBy, Taint
-from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.core.tool_kinds import PATH_KEYS, Effect, find_tool
 from sevenfold.layers.compact_summary import is_head
 from sevenfold.layers.context_sources import HEADINGS, REMINDER
 from sevenfold.layers.extract_said import is_reported, own_words
@@ -56,8 +56,8 @@ TRACE = 0.4
 TOLD = 0.85
 """So near to what the program said that it is the same."""
 
-_WEB = frozenset({"web_fetch", "web_search", "webfetch", "websearch", "fetch", "browse"})
-_MAIL = frozenset({"send_message", "read_mail", "mail", "inbox"})
+_TAINTS: dict[Effect, Taint] = {"fetch": "web", "message": "mail"}
+"""By what a tool does, where its results are not just a tool's."""
 _OTHERS: dict[str, Taint] = {HEADINGS["mcp"]: "mcp", HEADINGS["skills"]: "tool"}
 _TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
 
@@ -287,10 +287,9 @@ def taint_of(use: ToolUse | None) -> Taint:
     name = use.name.lower() if use else ""
     if name.startswith("mcp_"):
         return "mcp"
-    if name in _WEB:
-        return "web"
-    if name in _MAIL:
-        return "mail"
+    tool = find_tool(name)
+    if tool is not None and tool.effect in _TAINTS:
+        return _TAINTS[tool.effect]
     named = [use.input.get(key) for key in (*PATH_KEYS, "name", "key")] if use else []
     if any(isinstance(path, str) and _TEAM.search(path) for path in named):
         return "team"

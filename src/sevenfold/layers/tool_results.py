@@ -12,6 +12,7 @@ from sevenfold.core.messages import Text, ToolResult, ToolUseId
 from sevenfold.core.setting_kinds import Limits
 from sevenfold.core.settings import limit, limits, names, switch
 from sevenfold.core.text import cut_lines
+from sevenfold.core.tool_kinds import SPILL_READERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class ToolResultSettings:
     limits: Limits = limits(Limits(), at_least=1, base="limit_chars")
     """By tool, in characters, in place of `limit_chars`. Empty: no tool was measured to need its own."""
 
-    opted_out: tuple[str, ...] = names(("Read", "read"))
+    opted_out: tuple[str, ...] = names(SPILL_READERS)
     """Tools with no limit, whatever `limits` says. Read, by either name, brings spills back: storing those
     again goes in circles."""
 

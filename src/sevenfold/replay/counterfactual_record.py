@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sevenfold.core.messages import Block, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.token_estimators import weigh_by_shape
-from sevenfold.layers.clearable import is_clearable
+from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.layers.shelf import Clearable, read_call
 from sevenfold.replay.calls import Assembler, Call, Step
 from sevenfold.replay.fidelity import TextIndex, Use, block_text, read_quotes

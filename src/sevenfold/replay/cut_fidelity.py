@@ -13,7 +13,7 @@ from datetime import datetime
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.token_portions import PATH_KEYS
+from sevenfold.core.tool_kinds import PATH_KEYS
 from sevenfold.replay.fidelity import block_text, read_quotes
 from sevenfold.request.pipeline import CLEARED
 from sevenfold.store.records import (

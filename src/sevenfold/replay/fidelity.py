@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Block, Compaction, Text, Thinking, ToolResult, ToolUse
+from sevenfold.core.tool_kinds import CONTENT_KEYS, NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
 
 UseKind: TypeAlias = Literal["span", "path", "name"]
 
@@ -23,9 +24,8 @@ SPAN_CHARS = 40
 """Shorter lines occur by chance."""
 LEAST_PATH, LEAST_NAME = 6, 6
 
-EDITORS = frozenset({"edit", "multiedit", "notebookedit", "strreplace", "strreplacebasededittool"})
-QUOTED_KEYS = frozenset({"old_string", "old_str", "edits"})
-NEW_KEYS = frozenset({"new_string", "new_str", "content", "file_text"})
+QUOTED_KEYS = frozenset({*OLD_TEXT_KEYS, "edits"})
+NEW_KEYS = frozenset({*NEW_TEXT_KEYS, *CONTENT_KEYS})
 """What an edit brings is its own, not a use of something seen."""
 
 _PATH = re.compile(
@@ -53,14 +53,16 @@ class Use:
 
 def read_quotes(use: ToolUse) -> list[Quote]:
     """What a call uses, each once, in a fixed order."""
-    tool = use.name.replace("_", "").replace("-", "").lower()
+    tool = find_tool(use.name)
+    takes_patch = tool is not None and tool.takes_patch
+    quotes_lines = tool is not None and tool.effect == "edit" and not takes_patch
     found: dict[Quote, None] = {}
     for key, value in use.input.items():
         for text in _strings(value):
-            if tool in EDITORS and key in QUOTED_KEYS:
+            if quotes_lines and key in QUOTED_KEYS:
                 found.update(dict.fromkeys(_spans(text.split("\n"))))
                 found.update(dict.fromkeys(_names(text)))
-            elif tool == "applypatch":
+            elif takes_patch:
                 removed = (line[1:] for line in text.split("\n") if line.startswith("-"))
                 found.update(dict.fromkeys(_spans(removed)))
             elif key not in NEW_KEYS:

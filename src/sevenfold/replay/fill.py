@@ -16,9 +16,10 @@ from sevenfold.core.messages import Block, Message, Role, ToolResult, ToolUse, T
 from sevenfold.core.models import Model
 from sevenfold.core.token_calibration import CLASSES, Calibration, TokenMix
 from sevenfold.core.token_estimators import CALIBRATED
-from sevenfold.core.token_portions import PATH_KEYS, READERS, Origin, Portion, Weigher
 from sevenfold.core.token_portions import Kind as PortionKind
+from sevenfold.core.token_portions import Origin, Portion, Weigher
 from sevenfold.core.tokens import NEWER_SCALE
+from sevenfold.core.tool_kinds import read_path
 from sevenfold.store.foreign.entries import LineKey, Source
 
 Kind: TypeAlias = PortionKind | Literal["summary", "unlogged"]
@@ -232,7 +233,7 @@ class Contents:
             kind = source
         slot = Slot(kind, portion.tool)
         if isinstance(block, ToolUse):
-            path = _read_path(block)
+            path = read_path(block)
             if path:
                 self._paths[block.id] = path
         if not isinstance(block, ToolResult):
@@ -269,12 +270,6 @@ def add_fills(fills: Iterable[Fill]) -> Fill:
     shares = [Share(slot.kind, slot.tool, entered[slot], tokens) for slot, tokens in carried.items()]
     shares.sort(key=lambda row: (-row.carried_tokens, row.kind, row.tool))
     return Fill(tuple(shares), repeated_entered, repeated_carried)
-
-
-def _read_path(use: ToolUse) -> str | None:
-    if use.name.lower() not in READERS:
-        return None
-    return next((path for key in PATH_KEYS if isinstance(path := use.input.get(key), str)), None)
 
 
 def _kept(items: list[Item], kept: frozenset[LineKey], kept_from: LineKey) -> list[Item]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.clearable import is_clearable
+from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.layers.microcompact import (
     CachePrices,
     Clearing,

@@ -22,8 +22,8 @@ from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.requests import Frame, ModelRequest, Reply
 from sevenfold.core.token_estimators import CALIBRATED, Estimator
 from sevenfold.core.tokens import Origin, Sourced, Tally
+from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.core.usage import Usage
-from sevenfold.layers.clearable import is_clearable
 from sevenfold.layers.microcompact import CachePrices, cache_prices
 from sevenfold.providers.provider import UNREADABLE
 from sevenfold.request.adapting import REFRAMED, adapt, binding_of, first_changed

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Literal, TypeAlias, get_args
 
 from sevenfold.core.json import Json, JsonObject
+from sevenfold.core.tool_kinds import CLAUDE_CODE_NAMES
 from sevenfold.run.hook_answers import HookEvent
 
 EVENTS: dict[str, HookEvent] = {name: name for name in get_args(HookEvent)}
@@ -28,20 +29,6 @@ MAX_SECONDS = 3_600
 
 Dialect: TypeAlias = Literal["own", "claude"]
 """Whose names of tools a hook was written for."""
-
-CLAUDE_TOOLS = {
-    "agent": "Task",
-    "edit": "Edit",
-    "glob": "Glob",
-    "grep": "Grep",
-    "read": "Read",
-    "shell": "Bash",
-    "skill": "Skill",
-    "todo": "TodoWrite",
-    "web_fetch": "WebFetch",
-    "write": "Write",
-}
-"""What Claude Code calls the tools that it has too."""
 
 _PLAIN = re.compile(r"[\w|]*")
 
@@ -63,13 +50,13 @@ class Hook:
         """Whether it wants to hear of this tool, source or trigger, by our name for it or Claude Code's."""
         if self.matcher in ("", "*") or not subject:
             return True
-        subjects = (subject, CLAUDE_TOOLS.get(subject, subject))
+        subjects = (subject, CLAUDE_CODE_NAMES.get(subject, subject))
         if _PLAIN.fullmatch(self.matcher):
             return not set(self.matcher.split("|")).isdisjoint(subjects)
         return any(re.search(self.matcher, one) for one in subjects)
 
     def tool_name(self, name: str) -> str:
-        return CLAUDE_TOOLS.get(name, name) if self.dialect == "claude" else name
+        return CLAUDE_CODE_NAMES.get(name, name) if self.dialect == "claude" else name
 
 
 @dataclass(slots=True)

@@ -23,11 +23,12 @@ from sevenfold.agent.seen import (
     ToolStarted,
 )
 from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
+from sevenfold.core.tool_kinds import Effect, find_effect
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
 
 PREVIEW_LINES = 5
 """Of a tool's output; the rest is folded."""
-PREVIEWS = {"read": 0, "glob": 3, "grep": 5, "memory": 3}
+PREVIEWS: dict[Effect | None, int] = {"read": 0, "list": 3, "search": 5, "memory": 3}
 """Tools whose output tells a person less than that they ran."""
 DIFF_LINES = 40
 KEPT_FOLDS = 30
@@ -183,7 +184,7 @@ class TurnView:
         title = running.title if running else self._title(seen.use, "")
         brush, output = self._surface.brush(), seen.output
         lines = _lines(output.content) if not output.diff else []
-        most = PREVIEWS.get(seen.use.name, PREVIEW_LINES)
+        most = PREVIEWS.get(find_effect(seen.use), PREVIEW_LINES)
         remarks = [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW else []
         remarks += [_count(len(lines), "line")] if lines and not most else []
         head = "  ".join([f"● {title}", *remarks])

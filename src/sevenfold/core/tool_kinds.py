@@ -1,0 +1,251 @@
+"""What a tool does, by the name that an agent gives it: the only place that lists tool names.
+
+`find_tool` looks a name up, however it is spelled: `WebFetch`, `web_fetch` and `web-fetch` are one tool.
+`find_effect` also looks at the arguments, for tools whose calls do different things. Nothing is known of
+a tool that is not listed, nor of any tool of an MCP server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from sevenfold.core.json import JsonObject
+from sevenfold.core.messages import ToolUse
+
+Effect: TypeAlias = Literal[
+    "read",
+    "edit",
+    "write",
+    "list",
+    "search",
+    "fetch",
+    "run",
+    "wait",
+    "plan",
+    "delegate",
+    "message",
+    "memory",
+    "other",
+]
+"""`list` finds files by name and `search` by content; `fetch` brings words from the web; `wait` shows what a
+command in the background has printed since; `delegate` hands a task to another agent."""
+
+MCP_PREFIX = "mcp__"
+_PATCH_START = "*** Begin Patch"
+
+PATH_KEYS = (
+    *("file_path", "path", "notebook_path", "filename", "file"),
+    *("filePath", "filepath", "absolute_path", "target_file"),
+)
+"""The arguments by which tools name the one file they touch."""
+COMMAND_KEYS = ("command", "cmd", "script")
+QUERY_KEYS = ("pattern", "query", "glob", "url", "prompt", "skill", "question")
+"""What is looked for: a pattern, a question, an address."""
+PATCH_KEYS = ("input", "patch", "patchText", "patch_text")
+OLD_TEXT_KEYS = ("old_string", "old_str", "old_text", "oldString", "oldText")
+NEW_TEXT_KEYS = ("new_string", "new_str", "new_text", "newString", "newText")
+CONTENT_KEYS = ("content", "file_text", "new_source", "insert_text")
+"""Text that goes into a file without replacing a quoted one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolKind:
+    """What is known of a tool."""
+
+    effect: Effect
+    """Of a tool with `actions`: what it does when its action is not one of them."""
+    is_clearable: bool = False
+    """Whether its old results may be cleared: calling it again brings them back and does no harm."""
+    replaces: bool = False
+    """It replaces one quoted text by another (`OLD_TEXT_KEYS`, `NEW_TEXT_KEYS`)."""
+    takes_patch: bool = False
+    """It takes a patch (`PATCH_KEYS`) and names its files in there."""
+    actions: Mapping[str, Effect] | None = None
+    """What it does by its `command` or `action` argument."""
+
+
+_EDITOR_ACTIONS: Mapping[str, Effect] = {
+    "view": "read",
+    "create": "write",
+    "write": "write",
+    "str_replace": "edit",
+    "insert": "edit",
+    "undo_edit": "edit",
+}
+
+_MEMORY_CHANGES = frozenset({"write", "create", "str_replace", "insert", "delete", "rename"})
+"""Actions of memory tools, by either vendor, after which something else is remembered."""
+
+_ROWS: tuple[tuple[ToolKind, str], ...] = (
+    (
+        ToolKind("read", is_clearable=True),
+        "read read_file view view_file open_file notebook_read cat read_many_files",
+    ),
+    (
+        ToolKind("edit", is_clearable=True, replaces=True),
+        "edit str_replace replace search_replace replace_string_in_file",
+    ),
+    (
+        ToolKind("edit", is_clearable=True),
+        "multi_edit notebook_edit edit_file edit_notebook insert_edit_into_file replace_in_file apply_diff "
+        "insert_content search_and_replace delete_file",
+    ),
+    (ToolKind("edit", is_clearable=True, takes_patch=True), "apply_patch patch"),
+    (
+        ToolKind("edit", is_clearable=True, replaces=True, actions=_EDITOR_ACTIONS),
+        "str_replace_based_edit_tool str_replace_editor text_editor developer__text_editor",
+    ),
+    (ToolKind("write", is_clearable=True), "write write_file create create_file write_to_file"),
+    (
+        ToolKind("list", is_clearable=True),
+        "glob find find_files file_search ls list list_dir list_directory list_files tree",
+    ),
+    (
+        ToolKind("search", is_clearable=True),
+        "grep ripgrep search search_files grep_files grep_search search_file_content codebase_search "
+        "semantic_search code_search list_code_definition_names analyze lsp",
+    ),
+    (
+        ToolKind("fetch", is_clearable=True),
+        "web_fetch web_search fetch fetch_webpage google_web_search",
+    ),
+    # A browser is somewhere: the same call shows another page later.
+    (ToolKind("fetch"), "browse browser_action"),
+    (
+        ToolKind("run", is_clearable=True),
+        "bash shell exec exec_command execute_command run_command run_terminal_cmd run_in_terminal "
+        "run_shell_command shell_command local_shell unified_exec container.exec execute execute_bash "
+        "developer__shell terminal",
+    ),
+    (ToolKind("wait", is_clearable=True), "bash_output"),
+    # Each call shows only what was printed since the last one.
+    (ToolKind("wait"), "write_stdin task_output check_background_job monitor"),
+    (
+        ToolKind("plan"),
+        "todo todo_write todo__todo_write write_todos checklist update_plan plan task_create task_update "
+        "exit_plan_mode",
+    ),
+    (ToolKind("delegate"), "task agent delegate spawn_agent"),
+    (ToolKind("message"), "send_message read_mail mail inbox"),
+    (ToolKind("memory"), "memory"),
+    (ToolKind("other"), "skill tool_search mcp_call task_stop kill_shell kill_bash ask_user_question"),
+)
+"""Names as agents spell them: Claude Code, Codex, the Anthropic API, opencode, goose, Gemini CLI and Qwen
+Code, Continue, pi, Cursor, Cline, VS Code, OpenHands, and Sevenfold itself."""
+
+
+def normalize(name: str) -> str:
+    """A tool name in the form by which tools are listed: in lower case and without separators."""
+    return name.replace("_", "").replace("-", "").lower()
+
+
+TOOLS: Mapping[str, ToolKind] = {normalize(name): kind for kind, names in _ROWS for name in names.split()}
+"""By normalized name."""
+
+OWN_READERS = ("read", "grep", "glob")
+"""Tools of ours by which a fork may look around."""
+MEMORY_WRITERS = ("memory", "write", "edit")
+"""Tools of ours by which a fork may write a memory, the best first."""
+EXPLORERS = ("read", "glob", "grep", "shell", "web_fetch")
+"""Tools of the built-in agent that answers questions about a code base."""
+SPILL_READERS = ("Read", "read")
+"""Tools that bring a stored result back, as they are declared."""
+
+CLAUDE_CODE_NAMES: Mapping[str, str] = {
+    "agent": "Task",
+    "edit": "Edit",
+    "glob": "Glob",
+    "grep": "Grep",
+    "read": "Read",
+    "shell": "Bash",
+    "skill": "Skill",
+    "todo": "TodoWrite",
+    "web_fetch": "WebFetch",
+    "write": "Write",
+}
+"""By the name of a tool of ours: what Claude Code calls it."""
+
+_OWN_NAMES: Mapping[str, str] = {
+    "bash": "shell",
+    "multiedit": "edit",
+    "notebookedit": "edit",
+    "ls": "glob",
+    "task": "agent",
+    "todowrite": "todo",
+    "webfetch": "web_fetch",
+    "sendmessage": "send_message",
+    "exitplanmode": "plan",
+}
+"""By Claude Code's name, normalized: the tool of ours that does its work, where it is called otherwise."""
+
+
+def find_tool(name: str) -> ToolKind | None:
+    """What is known of a tool of this name; None: nothing."""
+    return None if name.startswith(MCP_PREFIX) else TOOLS.get(normalize(name))
+
+
+def find_effect(use: ToolUse) -> Effect | None:
+    """What this call does; None for a tool that nothing is known of.
+
+    An editor with several commands does what its command says, and a command line that applies a patch edits.
+    Which files a command line names is a question for `layers.structural_shell`.
+    """
+    kind = find_tool(use.name)
+    if kind is None:
+        return None
+    if kind.actions is not None:
+        action = use.input.get("command")
+        return kind.actions.get(action, kind.effect) if isinstance(action, str) else kind.effect
+    if kind.effect == "run" and _PATCH_START in command_of(use.input):
+        return "edit"
+    return kind.effect
+
+
+def is_clearable(name: str) -> bool:
+    """Whether old results of this tool may be cleared. Calling an unknown tool again might do harm."""
+    kind = find_tool(name)
+    return kind is not None and kind.is_clearable
+
+
+def changes_memory(use: ToolUse) -> bool:
+    """Whether this is a call of a memory tool that changes what is remembered."""
+    kind = find_tool(use.name)
+    if kind is None or kind.effect != "memory":
+        return False
+    return use.input.get("action", use.input.get("command")) in _MEMORY_CHANGES
+
+
+def own_tool_name(name: str) -> str:
+    """The tool of ours that does the work of one that Claude Code calls by this name."""
+    return _OWN_NAMES.get(normalize(name), name.lower())
+
+
+def first_text(given: JsonObject, keys: tuple[str, ...]) -> str:
+    """The first of these arguments that is a text with something in it; empty where there is none."""
+    return next((value for key in keys if isinstance(value := given.get(key), str) and value), "")
+
+
+def read_path(use: ToolUse) -> str | None:
+    """The file that this call reads; None where it reads none, or does something else."""
+    return (first_text(use.input, PATH_KEYS) or None) if find_effect(use) == "read" else None
+
+
+def command_of(given: JsonObject) -> str:
+    """The command line that a shell tool is to run, given as a text or as a list of words."""
+    for key in COMMAND_KEYS:
+        value = given.get(key)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, tuple):
+            words = [word for word in value if isinstance(word, str)]
+            # `bash -lc "…"` as a list: the last word is the line itself.
+            return words[-1] if len(words) == 3 and words[1].startswith("-") else " ".join(words)
+    return ""
+
+
+def patch_of(given: JsonObject) -> str:
+    """The patch among the arguments, in Codex's format; empty where there is none."""
+    patch = first_text(given, PATCH_KEYS)
+    return patch if _PATCH_START in patch else ""
