@@ -26,6 +26,7 @@ from sevenfold.layers.extract import (
 )
 
 FOLDER = "/srv/a/memory"
+EDITOR = "str_replace_based_edit_tool"
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,9 @@ def test_only_a_person_has_words() -> None:
         (("write", {"file_path": f"{FOLDER}/a.md"}), False, True),
         (("edit", {"file_path": f"{FOLDER}_evil/a.md"}), False, False),
         (("read", {"file_path": f"{FOLDER}/a.md"}), False, False),
+        (("read_file", {"absolute_path": f"{FOLDER}/a.md"}), False, False),
+        ((EDITOR, {"command": "view", "path": f"{FOLDER}/a.md"}), False, False),
+        ((EDITOR, {"command": "create", "path": f"{FOLDER}/a.md"}), False, True),
     ],
 )
 def test_the_agents_own_memories_are_noticed(

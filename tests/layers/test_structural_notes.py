@@ -76,6 +76,20 @@ def test_files_say_what_happened_to_them() -> None:
     assert "- /p/b.py — written once, 1 failed\n" in section
 
 
+def test_an_editor_with_several_commands_is_no_shell() -> None:
+    tool = "str_replace_based_edit_tool"
+    told = (
+        Told()
+        .call(tool, command="view", path="/p/a.py")
+        .call(tool, command="insert", path="/p/a.py", insert_line=3, insert_text="def added():\n    pass")
+        .call(tool, command="create", path="/p/b.py", file_text="x = 1")
+    )
+    section = told.section("Files and functions")
+    assert "- /p/a.py — edited once, read once; in it: added\n" in section
+    assert "- /p/b.py — written once\n" in section
+    assert told.section("Workflow").strip() == ""
+
+
 def test_a_path_in_short_and_in_full_is_one_file() -> None:
     told = (
         Told()
@@ -154,6 +168,10 @@ def test_sentences_that_set_a_rule_are_learnt() -> None:
         (
             "update_plan",
             {"plan": [{"step": "Mend it", "status": "in_progress"}, {"step": "Old", "status": "completed"}]},
+        ),
+        (
+            "todo",
+            {"items": [{"content": "Mend it", "status": "in_progress"}, {"content": "Old", "status": "done"}]},
         ),
     ],
 )

@@ -83,6 +83,8 @@ def test_what_the_user_did_not_say_is_a_strangers(said: str, written: str) -> No
         ("read", {"file_path": "/srv/a/memory/team/deploy.md"}, "team"),
         ("memory", {"action": "read", "name": "team/deploy.md"}, "team"),
         ("send_message", {"to": "bob"}, "mail"),
+        ("SendMessage", {"to": "bob"}, "mail"),
+        ("google_web_search", {"query": "x"}, "web"),
     ],
 )
 def test_the_tool_decides_the_taint(tool: str, given: dict[str, str], taint: Taint) -> None:
