@@ -172,6 +172,7 @@ def test_results_of_the_usual_tools_may_be_cleared_however_they_are_spelled(tool
         "agent",
         "memory",
         "browse",
+        "LSP",
         "write_stdin",
         "",
     ],

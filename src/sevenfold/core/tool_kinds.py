@@ -57,13 +57,13 @@ class ToolKind:
     effect: Effect
     """Of a tool with `actions`: what it does when its action is not one of them."""
     is_clearable: bool = False
-    """Whether its old results may be cleared: calling it again brings them back and does no harm."""
+    """Whether its old results may be cleared: what they showed can be had again without harm."""
     replaces: bool = False
     """It replaces one quoted text by another (`OLD_TEXT_KEYS`, `NEW_TEXT_KEYS`)."""
     takes_patch: bool = False
     """It takes a patch (`PATCH_KEYS`) and names its files in there."""
     actions: Mapping[str, Effect] | None = None
-    """What it does by its `command` or `action` argument."""
+    """What it does, by its `command` argument."""
 
 
 _EDITOR_ACTIONS: Mapping[str, Effect] = {
@@ -76,7 +76,7 @@ _EDITOR_ACTIONS: Mapping[str, Effect] = {
 }
 
 _MEMORY_CHANGES = frozenset({"write", "create", "str_replace", "insert", "delete", "rename"})
-"""Actions of memory tools, by either vendor, after which something else is remembered."""
+"""Actions of the memory tool, ours or Anthropic's, that change what is remembered."""
 
 _ROWS: tuple[tuple[ToolKind, str], ...] = (
     (
@@ -105,13 +105,15 @@ _ROWS: tuple[tuple[ToolKind, str], ...] = (
     (
         ToolKind("search", is_clearable=True),
         "grep ripgrep search search_files grep_files grep_search search_file_content codebase_search "
-        "semantic_search code_search list_code_definition_names analyze lsp",
+        "semantic_search code_search list_code_definition_names analyze",
     ),
+    # It asks for a line and a column, where something else stands after an edit.
+    (ToolKind("search"), "lsp"),
     (
         ToolKind("fetch", is_clearable=True),
         "web_fetch web_search fetch fetch_webpage google_web_search",
     ),
-    # A browser is somewhere: the same call shows another page later.
+    # A browser has state: the same call may show another page.
     (ToolKind("fetch"), "browse browser_action"),
     (
         ToolKind("run", is_clearable=True),
