@@ -1,7 +1,8 @@
-"""The project-local settings file, before an agent obeys it.
+"""The settings files in a project, before an agent obeys them.
 
-It can name commands to run, allow tools and send the conversation elsewhere; and an archive can bring one
-along, with a git index that does not know it.
+The project-local one can name commands to run, allow tools and send the conversation elsewhere; and an
+archive can bring one along, with a git index that does not know it. The committed one can do none of that,
+but it can switch off what protects the user or keeps the bill low.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from sevenfold.request.sections import SECTIONS
 from sevenfold.run.mcp_servers import Confirm
 from sevenfold.store.offload import durably
 from sevenfold.store.project import Project, has_project, open_project
-from sevenfold.store.settings_files import LOCAL, find_checkout, find_user_home, read_local, read_settings
+from sevenfold.store.settings_files import (
+    LOCAL,
+    Proposal,
+    find_checkout,
+    find_user_home,
+    keep_consent,
+    read_local,
+    read_proposals,
+    read_settings,
+)
 from sevenfold.store.trust import Trust
 
 
@@ -47,6 +57,26 @@ class LocalFile:
             return False
         await durably(lambda: self._trust(content))
         return True
+
+    async def ask_proposals(self, confirm: Confirm) -> None:
+        """Ask about the files that came with the repository, where no answer to them as they are was kept.
+
+        Nothing is kept where nobody could be asked; `read_settings` goes by what was.
+        """
+        root = await durably(lambda: find_checkout(self.project))
+        for proposal in await durably(lambda: self._proposals(root)):
+            if not proposal.waiting or proposal.consent != "unasked":
+                continue
+            answer = await confirm(_ask_proposal(proposal))
+            if answer is not None:
+                await durably(lambda proposal=proposal, answer=answer: self._keep(root, proposal, answer))
+
+    def _proposals(self, root: Path) -> tuple[Proposal, ...]:
+        return read_proposals(SECTIONS, root=root, environ=self.environ, arguments=self.settings)
+
+    def _keep(self, root: Path, proposal: Proposal, answer: bool) -> None:
+        user_home = find_user_home(self.environ)
+        keep_consent(proposal, self._read(), root=root, user_home=user_home, is_agreed=answer)
 
     def is_trusted(self) -> bool:
         """Whether somebody has agreed to it as it is. Asks nobody, makes nothing; blocks on the disk."""
@@ -85,6 +115,14 @@ def read_agreed(project: Path, environ: Mapping[str, str]) -> Settings:
     """The settings that an agent of this project obeys: the project-local file's if somebody has agreed."""
     is_trusted = LocalFile(project, environ, SystemClock()).is_trusted()
     return read_settings(SECTIONS, root=find_checkout(project), environ=environ, trusts_local=is_trusted)
+
+
+def _ask_proposal(proposal: Proposal) -> str:
+    text = show_controls(proposal.content.decode("utf-8", "backslashreplace")).rstrip("\n")
+    return (
+        f"{proposal.file.path} came with the repository and says:\n{text}\n"
+        f"These can weaken your protection or raise your costs: {proposal.keys}\nLet them count?"
+    )
 
 
 def _question(path: Path, content: bytes) -> str:

@@ -102,6 +102,7 @@ async def open_agent(setup: Setup) -> Agent:
     """An agent that is ready for its first turn; close it when done."""
     relay = Relay(setup.emit)
     file = LocalFile(setup.project, setup.environ, setup.clock, setup.settings)
+    await file.ask_proposals(setup.confirm)
     is_agreed = await file.is_agreed(setup.confirm)
     wish = Wish(setup.project, setup.session, setup.is_fork, setup.settings, is_agreed)
     async with AsyncExitStack() as exits:

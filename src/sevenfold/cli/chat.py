@@ -34,6 +34,7 @@ from sevenfold.cli.narrow import fit_lines
 from sevenfold.cli.piped import read_piped
 from sevenfold.cli.render import Screen
 from sevenfold.core.errors import InputError, ProviderMissing
+from sevenfold.core.events import Event, SettingRefused
 from sevenfold.run.permissions import Mode
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
@@ -94,7 +95,7 @@ async def _print(options: Namespace, setup: Setup, screen: Screen) -> int:
     if not text.strip():
         raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
     shot = Shot(cast("OutputForm", options.output), cast("float | None", options.max_usd))
-    agent = await open_agent(setup)
+    agent = await open_agent(replace(setup, emit=_Noting(screen)))
     try:
         typed = read_typed(text, agent.place.cwd)
         for problem in typed.problems:
@@ -106,6 +107,17 @@ async def _print(options: Namespace, setup: Setup, screen: Screen) -> int:
         return facts.exit_code
     finally:
         await agent.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Noting:
+    """Says which settings were ignored, whatever form the answer has: nobody is there to be asked."""
+
+    screen: Screen
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, SettingRefused):
+            self.screen.note(f"ignored: {event.key} of {event.source}: {event.reason}")
 
 
 def _write(screen: Screen, line: str) -> None:
@@ -162,11 +174,12 @@ class _Confirming:
     """The keyboard is the terminal's from now on, and a line read past it never comes: what agents and other
     sessions find meanwhile stays off, and is asked for at the next start."""
 
-    async def ask(self, question: str) -> bool:
+    async def ask(self, question: str) -> bool | None:
         if self.is_over or not sys.stdin.isatty():
-            return False
+            return None
         self.screen.note(f"{question} [y/N]")
-        return (await _read_line(sys.stdin.fileno())).strip().lower() in ("y", "yes")
+        line = await _read_line(sys.stdin.fileno())
+        return line.strip().lower() in ("y", "yes") if line else None  # the terminal was closed: no answer
 
 
 async def _read_line(terminal: int) -> str:

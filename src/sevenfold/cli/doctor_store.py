@@ -16,6 +16,7 @@ from sevenfold.agent.socket_mail import choose_folder, find_stale
 from sevenfold.agent.worktree import WORKTREES, list_left
 from sevenfold.cli.doctor_finding import Finding
 from sevenfold.cli.figures import spell_count, spell_time
+from sevenfold.cli.sections import SECTIONS
 from sevenfold.core.catalog import open_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, SevenfoldError
@@ -28,7 +29,7 @@ from sevenfold.store.git_root import find_root
 from sevenfold.store.identity import identify
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.sessions import SessionEntry, list_sessions
-from sevenfold.store.settings_files import find_user_home
+from sevenfold.store.settings_files import Proposal, find_checkout, find_user_home, read_proposals
 from sevenfold.store.spend_book import FOLDER as SPEND
 from sevenfold.store.spend_book import SpendBook
 from sevenfold.store.transcript_reader import BadLine, scan
@@ -69,15 +70,37 @@ def check_settings(project: Path, environ: Mapping[str, str]) -> SettingsRead:
             "settings", "broken", str(error), "correct it; `sevenfold settings` shows what counts"
         )
         return SettingsRead((broken,), None)
+    proposals = read_proposals(SECTIONS, root=find_checkout(project), environ=environ)
+    answerable = {(item.source, item.key) for proposal in proposals for item in proposal.waiting}
     refused = [
         Finding(
             "settings", "worry", f"{each.source}: {each.key} was refused: {each.reason}", "move or remove it"
         )
         for each in settings.refused
+        if (each.source, each.key) not in answerable
     ]
     changed = sum(item.value != item.spec.default for item in settings.chosen)
     fine = Finding("settings", "fine", f"read; {spell_count(changed, 'setting')} not at the default")
-    return SettingsRead((fine, *refused), settings)
+    return SettingsRead((fine, *_check_proposals(proposals), *refused), settings)
+
+
+def _check_proposals(proposals: tuple[Proposal, ...]) -> Iterator[Finding]:
+    """What the files that came with the repository want, and what became of it."""
+    for proposal in proposals:
+        path = proposal.file.path
+        if proposal.free:
+            said = f"{path} may set without your agreement: {', '.join(proposal.free)}"
+            yield Finding("settings", "fine", said)
+        if not proposal.waiting:
+            continue
+        if proposal.consent == "agreed":
+            yield Finding("settings", "fine", f"{path} sets, as you have agreed: {proposal.keys}")
+        elif proposal.consent == "refused":
+            yield Finding("settings", "fine", f"{path} wants, and you have refused: {proposal.keys}")
+        else:
+            said = f"{path} wants, and is ignored since nobody has agreed to it: {proposal.keys}"
+            todo = "look at the file; `sevenfold settings --trust` agrees to it, `--refuse` does not"
+            yield Finding("settings", "worry", said, todo)
 
 
 def check_home(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:

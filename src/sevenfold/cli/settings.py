@@ -19,14 +19,25 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.setting_claims import did_you_mean
 from sevenfold.core.setting_kinds import Value
 from sevenfold.core.settings import Chosen, Settings, Source
-from sevenfold.store.settings_files import find_checkout, read_settings
+from sevenfold.store.settings_files import (
+    find_checkout,
+    find_user_home,
+    keep_consent,
+    read_proposals,
+    read_settings,
+)
 
 
 def run(options: Namespace, screen: Screen) -> int:
     project, keys = cast("Path", options.project), cast("list[str]", options.keys)
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    settings = read_settings(SECTIONS, root=find_checkout(project), environ=os.environ)
+    root = find_checkout(project)
+    settings = read_settings(SECTIONS, root=root, environ=os.environ)
+    if options.trust or options.refuse:
+        if keys:
+            raise InputError("--trust and --refuse answer for the whole file; leave the keys out")
+        return answer(root, settings, screen, is_agreed=cast("bool", options.trust), as_json=options.json)
     open_catalog(settings)  # a model that cannot be used is said here, not later
     chosen = choose(settings, keys)
     if options.json:
@@ -37,6 +48,25 @@ def run(options: Namespace, screen: Screen) -> int:
     else:
         screen.show_table(_row(item) for item in chosen)
     show_refused(settings.refused, screen)
+    return 0
+
+
+def answer(root: Path, settings: Settings, screen: Screen, *, is_agreed: bool, as_json: bool) -> int:
+    """Agree to the settings files that came with the repository, or refuse them, as they are now."""
+    found = read_proposals(SECTIONS, root=root, environ=os.environ)
+    waiting = [proposal for proposal in found if proposal.waiting]
+    for proposal in waiting:
+        user_home = find_user_home(os.environ)
+        keep_consent(proposal, settings, root=root, user_home=user_home, is_agreed=is_agreed)
+    word = "trusted" if is_agreed else "refused"
+    if as_json:
+        listed = {str(item.file.path): [one.key for one in item.waiting] for item in waiting}
+        screen.show_json({word: listed})
+        return 0
+    for proposal in waiting:
+        screen.show_line(f"{word} until it changes: {proposal.file.path}: {proposal.keys}")
+    if not waiting:
+        screen.show_line(f"no settings file of {root} needs an answer", "faint")
     return 0
 
 

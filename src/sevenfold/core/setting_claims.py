@@ -12,6 +12,15 @@ from sevenfold.core.setting_kinds import FALSE, MAX_NAME, TRUE, Limits, Table, V
 from sevenfold.core.setting_rules import RuleList
 from sevenfold.core.settings import PREFIX, NamedSection, Origin, Section, Source, Spec, declare, is_named
 
+UNASKED: Mapping[str, str] = {"permissions.ask": "permissions.ask", "permissions.deny": "permissions.ask"}
+"""What a file of a repository may set before a person has agreed to it, and which setting it counts as until
+then. A setting that is not in this table waits.
+
+Whatever value is set, it must not weaken a protection, raise a cost, send data elsewhere, run anything or
+hide anything from the user. A rule that asks meets this: it puts a person before a call. A rule that denies
+does not, since the tools that list and search leave out what may not be read; it asks until then.
+"""
+
 MAX_FAULTS = 20
 """How many of a committed file are told: more than a screenful helps nobody."""
 
@@ -29,6 +38,10 @@ class Draft:
     tables: Mapping[str, object]
     advice: str = ""
     """Where to put what is refused, when the reason alone would leave somebody puzzled."""
+    is_agreed: bool = False
+    """Whether a person has agreed to this file of a repository; without meaning for other sources."""
+    waits_because: str = "nobody has agreed to this file"
+    """Why the settings that need an agreement do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,8 @@ class Hearing:
     claims: list[Claim] = field(default_factory=list[Claim])
     refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
     problems: list[str] = field(default_factory=list[str])
+    waiting: list[SettingRefused] = field(default_factory=list[SettingRefused])
+    """Those of the refused that count once a person has agreed to their file."""
     specs: tuple[Spec, ...] = field(init=False)
     _advice: dict[str, str] = field(default_factory=dict[str, str])
     _faults: dict[str, int] = field(default_factory=dict[str, int])
@@ -134,12 +149,30 @@ class Hearing:
         if value is None:
             self._bad(draft, slot.key, raw, slot.spec.kind.allowed)
             return
+        claims: list[Claim] = []
         for claim in _claims(slot, value, Origin(draft.source, draft.where)):
             objection = _objection(draft.source, claim)
             if objection:
                 self.refuse(draft.where, claim.slot.key, objection)
             else:
-                self.claims.append(claim)
+                claims.append(claim)
+        needs_consent = (
+            draft.source is Source.COMMITTED and not draft.is_agreed and value != slot.spec.default
+        )
+        self.claims += self._free_of(draft, slot, claims) if claims and needs_consent else claims
+
+    def _free_of(self, draft: Draft, slot: Slot, claims: list[Claim]) -> list[Claim]:
+        """What counts of a file that nobody has agreed to. What does not is told, once a setting."""
+        stand_in = UNASKED.get(slot.spec.key)
+        if stand_in == slot.spec.key:
+            return claims
+        counts = f"{draft.waits_because}; until then it counts as {stand_in}" if stand_in else ""
+        self.refuse(draft.where, slot.key, counts or draft.waits_because)
+        self.waiting.append(self.refused[-1])
+        spec = next((item for item in self.specs if item.key == stand_in), None)
+        if spec is None:
+            return []
+        return [Claim(Slot(spec, slot.name, claim.slot.part), claim.value, claim.origin) for claim in claims]
 
     def _hear_variable(self, spec: Spec, variable: str, text: str) -> None:
         value = spec.kind.read_text(text) if text else None

@@ -120,6 +120,8 @@ class Opened:
                 exits.enter_context(hold_session(folder, named, clock, emit))
             path, catalog = path_settings(settings), open_catalog(settings)
             log = EventLog(folder, clock, emit)
+            for refusal in settings.refused:
+                log.add(refusal)  # told before there was a log
             emit = tell_both(emit, log.add)
             book = SpendBook.open(home, emit=emit)
             exits.callback(book.close)

@@ -21,13 +21,13 @@ from sevenfold.store.trust import Trust
 
 PROJECT_FILE = ".mcp.json"
 
-Confirm: TypeAlias = Callable[[str], Awaitable[bool]]
-"""Asks a person a question that is answered by yes or no."""
+Confirm: TypeAlias = Callable[[str], Awaitable[bool | None]]
+"""Asks a person a question that is answered by yes or no; None where nobody could be asked."""
 
 
-async def nobody(_question: str) -> bool:
+async def nobody(_question: str) -> bool | None:
     """For a run with nobody to ask: what has not been agreed to stays off."""
-    return False
+    return None
 
 
 @dataclass(frozen=True, slots=True)

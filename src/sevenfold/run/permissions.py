@@ -110,7 +110,9 @@ class Guard:
         if barred:
             return Verdict("deny", barred, case.real)
         asked = find_wide(self.rules.ask, case)
-        reason = f"the rule {asked} asks for it" if asked else self._why_ask(case)
+        # Whoever wrote the rule must not replace what is said of a guarded file or one outside the project.
+        reasons = (self._why_ask(case), f"the rule {asked} asks for it" if asked else None)
+        reason = "; ".join(filter(None, reasons))
         return Verdict("ask", reason, case.real) if reason else Verdict("allow", "", case.real)
 
     async def admit(self, use: ToolUse, need: Need) -> Verdict:

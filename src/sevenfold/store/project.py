@@ -159,6 +159,11 @@ def has_project(start: Path, settings: Settings, *, user_home: Path) -> bool:
     return (home / PROJECTS / identify(find_root(start))).is_dir()
 
 
+def find_control(home: Path, start: Path) -> Path:
+    """Where the control folder of a project is, or would be: nothing is made."""
+    return home / PROJECTS / identify(find_root(start)) / "control"
+
+
 def _patience(settings: Settings) -> Patience:
     """As the lock's section says, where whoever resolved the settings asked for it."""
     found = [section for section in settings.sections if isinstance(section, LockSettings)]

@@ -3,6 +3,9 @@
 Every file is somebody else's: capped in size, plain, UTF-8. The one that comes with the repository may in
 addition not lead out of it, and so may a project-local one unless git's index shows that it is not tracked.
 An archive can bring an index of its own: an agent asks a person too, before it trusts that file.
+
+What a repository's file says counts once a person has agreed to it, apart from the few settings in `UNASKED`.
+The answer is looked up here, so that no caller has to remember to.
 """
 
 from __future__ import annotations
@@ -10,17 +13,22 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal, TypeAlias
 
-from sevenfold.core.errors import SettingsError
+from sevenfold.core.errors import SettingsError, SevenfoldError
 from sevenfold.core.events import Emit, SettingRefused, ignore
-from sevenfold.core.setting_claims import Draft
+from sevenfold.core.setting_claims import Draft, Hearing
 from sevenfold.core.setting_merge import merge
 from sevenfold.core.settings import Section, Settings, Source
+from sevenfold.store.folder import Folder
 from sevenfold.store.git_index import read_tracking
 from sevenfold.store.places import HOME, PlaceSettings
+from sevenfold.store.project import find_control, open_project
+from sevenfold.store.trust import Trust
 
 MANAGED_FILE = Path("/etc/sevenfold/settings.toml")
 """An operator's policy. Never taken from the environment, which a user could set."""
@@ -35,6 +43,30 @@ one line would take all the memory there is."""
 COMMITTED = ".sevenfold/settings.toml"
 LOCAL = ".sevenfold/settings.local.toml"
 
+TRACKED_LOCAL = f"{LOCAL} (the repository's)"
+"""What an answer about a project-local file is kept under where git does not show that it is the user's. It
+allows less than an agreement to `LOCAL`, and must not turn into one."""
+
+Consent: TypeAlias = Literal["agreed", "refused", "unasked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A settings file that came with a repository: what it wants, and what a person has said to that."""
+
+    file: SettingsFile
+    content: bytes
+    consent: Consent
+    free: tuple[str, ...]
+    """Settings that count without an agreement."""
+    waiting: tuple[SettingRefused, ...]
+    """Settings that count only with one."""
+
+    @property
+    def keys(self) -> str:
+        """The settings that need an agreement, for a message."""
+        return ", ".join(item.key for item in self.waiting)
+
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
@@ -47,6 +79,8 @@ class SettingsFile:
     remark: str = ""
     advice: str = ""
     """Where to put what it may not set."""
+    consent_key: str = ""
+    """What an answer about it is kept under; empty: what it says needs no agreement, or cannot get one."""
 
     def __str__(self) -> str:
         return f"{self.path} ({self.remark})" if self.remark else str(self.path)
@@ -67,15 +101,16 @@ def read_settings(
 
     Everything that cannot be used is in one `SettingsError`, but what a committed file says: that is refused,
     and the rest of it counts. What was refused is told to `emit` too. Without `trusts_local` the
-    project-local file has no more rights than a committed one. `is_part` says that there are sections beside
-    these, which are passed over.
+    project-local file has no more rights than a committed one, and not even an agreement to it. `is_part`
+    says that there are sections beside these, which are passed over.
     """
     known, user_home = tuple(sections), find_user_home(environ)
     faults = _Faults()
     managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], faults)
     drafts = [Draft(Source.ARGUMENT, "", arguments or {}), *managed]
     home = _find_home(drafts, environ, user_home)
-    drafts += _read_drafts(_own_files(home, root, trusts_local=trusts_local), faults)
+    answers = _Answers(home, root)
+    drafts += _read_drafts(_own_files(home, root, trusts_local=trusts_local), faults, answers)
     if is_part:
         words = {section.SECTION for section in known}
         drafts = [
@@ -93,6 +128,48 @@ def read_settings(
     for refusal in settings.refused:
         emit(refusal)
     return settings
+
+
+def read_proposals(
+    sections: Iterable[type[Section]],
+    *,
+    root: Path,
+    environ: Mapping[str, str],
+    arguments: Mapping[str, Mapping[str, object]] | None = None,
+    managed_file: Path = MANAGED_FILE,
+) -> tuple[Proposal, ...]:
+    """The files of the repository at `root` that set anything, with what was answered to each.
+
+    Files that cannot be read are left out: `read_settings` tells of them.
+    """
+    known, faults = tuple(sections), _Faults()
+    managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], faults)
+    given = Draft(Source.ARGUMENT, "", arguments or {})
+    home = _find_home([given, *managed], environ, find_user_home(environ))
+    found: list[Proposal] = []
+    for file in _own_files(home, root, trusts_local=True):
+        with suppress(SettingsError):
+            content = _read_content(file) if file.consent_key else None
+            if content is None:
+                continue
+            hearing = Hearing(known)
+            hearing.hear(Draft(file.source, str(file), _parse(file.path, content), file.advice))
+            free = tuple(dict.fromkeys(claim.slot.key for claim in hearing.claims))
+            consent = _Answers(home, root).find(file, content)
+            found.append(Proposal(file, content, consent, free, tuple(hearing.waiting)))
+    return tuple(found)
+
+
+def keep_consent(
+    proposal: Proposal, settings: Settings, *, root: Path, user_home: Path, is_agreed: bool
+) -> None:
+    """Write down what a person has answered; it holds until the file changes."""
+    with open_project(root, settings, user_home=user_home) as project:
+        trust, name = Trust(project.control), proposal.file.consent_key
+        if is_agreed:
+            trust.trust(name, proposal.content)
+        else:
+            trust.refuse(name, proposal.content)
 
 
 def find_user_home(environ: Mapping[str, str]) -> Path:
@@ -128,7 +205,7 @@ def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[Set
         *(
             []
             if _is_same(committed, user.path)
-            else [SettingsFile(Source.COMMITTED, committed, confined_to=root)]
+            else [SettingsFile(Source.COMMITTED, committed, confined_to=root, consent_key=COMMITTED)]
         ),
         user,
         _found_local(local, root, user.path, trusts_local=trusts_local)
@@ -164,13 +241,16 @@ def _local_file(path: Path, root: Path, user_file: Path) -> SettingsFile:
     if answer == "untracked":
         return SettingsFile(Source.LOCAL, path)
     if answer == "tracked":
-        return SettingsFile(Source.COMMITTED, path, confined_to=root, remark="tracked by git")
+        return SettingsFile(
+            Source.COMMITTED, path, confined_to=root, remark="tracked by git", consent_key=TRACKED_LOCAL
+        )
     return SettingsFile(
         Source.COMMITTED,
         path,
         confined_to=root,
         remark="no readable git index shows that it is yours",
         advice=f"use the user file, {user_file}",
+        consent_key=TRACKED_LOCAL,
     )
 
 
@@ -204,13 +284,48 @@ class _Faults:
             self.problems.append(str(error))
 
 
-def _read_drafts(files: Iterable[SettingsFile], faults: _Faults) -> list[Draft]:
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What was answered about the files of one checkout. Looks it up, and makes nothing."""
+
+    home: Path
+    root: Path | None
+
+    def find(self, file: SettingsFile, content: bytes) -> Consent:
+        if self.root is None or not file.consent_key:
+            return "unasked"
+        try:
+            with Folder.open(find_control(self.home, self.root)) as control:
+                trust = Trust(control)
+                if trust.is_trusted(file.consent_key, content):
+                    return "agreed"
+                return "refused" if trust.is_refused(file.consent_key, content) else "unasked"
+        except SevenfoldError:
+            return "unasked"  # no answer was ever kept for this project, or none can be read
+
+    def draft(self, file: SettingsFile, content: bytes) -> Draft:
+        consent = self.find(file, content) if file.source is Source.COMMITTED else "unasked"
+        tables = _parse(file.path, content)
+        return Draft(
+            file.source, str(file), tables, file.advice, consent == "agreed", _say_waiting(file, consent)
+        )
+
+
+def _say_waiting(file: SettingsFile, consent: Consent) -> str:
+    said = "you have refused this file" if consent == "refused" else "nobody has agreed to this file"
+    return f"{said}; `sevenfold settings --trust` agrees to it" if file.consent_key else said
+
+
+def _read_drafts(
+    files: Iterable[SettingsFile], faults: _Faults, answers: _Answers | None = None
+) -> list[Draft]:
+    answers = answers or _Answers(Path(), None)
     drafts: list[Draft] = []
     for file in files:
         try:
             content = _read_content(file)
             if content is not None:
-                drafts.append(Draft(file.source, str(file), _parse(file.path, content), file.advice))
+                drafts.append(answers.draft(file, content))
         except SettingsError as error:
             faults.add(file, error)
     return drafts

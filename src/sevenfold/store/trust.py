@@ -1,4 +1,4 @@
-"""What a person has agreed to run of a repository's own files: by content, so that a changed file is asked
+"""What a person has answered about a repository's own files: by content, so that a changed file is asked
 about again. It lies where no agent may write."""
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from sevenfold.store.folder import Folder
 
 TRUSTED = "trusted.json"
 MAX_TRUST_BYTES = 256 * 1024
+
+_REFUSED = "refused:"
+"""Before the name of a file that somebody has said no to."""
 
 
 class Trust:
@@ -24,7 +27,19 @@ class Trust:
 
     def trust(self, name: str, content: bytes) -> None:
         """Somebody agreed: until the file changes, nobody is asked again."""
-        self._folder.replace(TRUSTED, write_json(JsonObject({**self._read(), name: digest(content)})))
+        self._write(name, _REFUSED + name, content)
+
+    def is_refused(self, name: str, content: bytes) -> bool:
+        """Whether somebody has said no to this file as it is now."""
+        return self._read().get(_REFUSED + name) == digest(content)
+
+    def refuse(self, name: str, content: bytes) -> None:
+        """Somebody said no: until the file changes, nobody is asked again."""
+        self._write(_REFUSED + name, name, content)
+
+    def _write(self, key: str, opposite: str, content: bytes) -> None:
+        kept = {known: value for known, value in self._read().items() if known != opposite}
+        self._folder.replace(TRUSTED, write_json(JsonObject({**kept, key: digest(content)})))
 
     def _read(self) -> JsonObject:
         """Nothing is trusted where the record cannot be read: that costs a question."""
