@@ -34,6 +34,11 @@ def write(root: Path, text: str, name: str = "settings.toml") -> Path:
     return path
 
 
+def agree(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "--trust", "--project", str(root)]) == 0
+    capsys.readouterr()
+
+
 def test_every_setting_has_a_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -46,6 +51,7 @@ def test_a_line_says_where_its_value_came_from(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(project, "[tool_results]\nlimit_chars = 30_000\n[tool_results.limits]\nBash = 1000\n")
+    agree(project, capsys)
     monkeypatch.setenv("DISABLE_COMPACT", "1")
     assert main(["settings"]) == 0
     lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
@@ -106,6 +112,7 @@ def test_another_project_can_be_asked_about(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(project, "[tool_results]\nlimit_chars = 7\n")
+    agree(project, capsys)
     monkeypatch.chdir(tmp_path)
     assert main(["settings", "--project", str(project), "tool_results.limit_chars"]) == 0
     assert "tool_results.limit_chars = 7" in capsys.readouterr().out
@@ -115,6 +122,7 @@ def test_a_folder_inside_the_project_will_do(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(project, "[tool_results]\nlimit_chars = 7\n")
+    agree(project, capsys)
     (project / "deep/inside").mkdir(parents=True)
     monkeypatch.chdir(project / "deep/inside")
     assert main(["settings", "tool_results.limit_chars"]) == 0
@@ -159,6 +167,7 @@ def test_a_slip_in_the_committed_file_is_shown_and_the_rest_counts(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(project, "[tool_results]\nlimit_char = 5\npreview_bytes = 'few'\nlimit_chars = 7\n")
+    agree(project, capsys)
     assert main(["settings", "tool_results.limit_chars"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "tool_results.limit_chars = 7"

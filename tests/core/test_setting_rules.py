@@ -23,8 +23,10 @@ class Planted:
 
 
 def merged(environ: dict[str, str] | None = None, **tables: dict[str, object]) -> Settings:
-    """What sources, by name, amount to."""
-    drafts = [Draft(Source[source], source, {"planted": table}) for source, table in tables.items()]
+    """What sources, by name, amount to, once a person has agreed to the committed file."""
+    drafts = [
+        Draft(Source[source], source, {"planted": table}, is_agreed=True) for source, table in tables.items()
+    ]
     return merge([Planted], drafts, environ=environ or {}, user_home=PurePath("/home/u"))
 
 

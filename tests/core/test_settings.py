@@ -62,7 +62,10 @@ HOME = PurePath("/people/ann")
 
 
 def heard(*drafts: tuple[Source, Mapping[str, object]], **environ: str) -> Settings:
-    told = [Draft(source, f"/{source.name.lower()}.toml", tables) for source, tables in drafts]
+    """What these sources amount to, once a person has agreed to the committed file."""
+    told = [
+        Draft(source, f"/{source.name.lower()}.toml", tables, is_agreed=True) for source, tables in drafts
+    ]
     return merge([Kettle, Blend], told, environ=environ, user_home=HOME)
 
 

@@ -24,8 +24,11 @@ from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import (
     MANAGED_FILE,
     MAX_FILE_BYTES,
+    Proposal,
     find_checkout,
     find_user_home,
+    keep_consent,
+    read_proposals,
     read_settings,
 )
 
@@ -78,6 +81,17 @@ class Machine:
             emit=self.events.append,
         )
 
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        environ = {"HOME": str(self.top / "ann")}
+        return read_proposals(SECTIONS, root=self.root, environ=environ, managed_file=self.managed)
+
+    def answer(self, *, is_agreed: bool = True) -> None:
+        """A person answers about every file that came with the repository."""
+        settings, user_home = self.read(), self.top / "ann"
+        for proposal in self.proposals:
+            keep_consent(proposal, settings, root=self.root, user_home=user_home, is_agreed=is_agreed)
+
     def failure(self) -> str:
         with pytest.raises(SettingsError) as caught:
             self.read()
@@ -111,6 +125,7 @@ def test_each_file_overrides_the_one_before(machine: Machine) -> None:
     ]
     for number, (path, source) in enumerate(steps, start=1):
         machine.write(path, chars(number))
+        machine.answer()
         settings = machine.read()
         assert settings.of(ToolResultSettings).limit_chars == number
         origin = settings.origin("tool_results.limit_chars")
@@ -172,6 +187,7 @@ def test_the_committed_file_cannot_redirect_memory_or_set_a_price(machine: Machi
         '[places]\nmemory_dir = "~/.ssh"\nhome = "/tmp/theirs"\n'
         '[models."claude-opus-5-5"]\ninput_usd_per_mtok = 0\n' + chars(7) + "[compact]\nenabled = false\n",
     )
+    machine.answer()
     settings = machine.read()
     assert settings.of(PlaceSettings) == PlaceSettings()
     assert settings.each(ModelSettings) == {}
@@ -185,6 +201,7 @@ def test_the_committed_file_cannot_redirect_memory_or_set_a_price(machine: Machi
 
 def test_a_committed_row_cannot_raise_a_tools_limit_over_the_policy_or_the_users(machine: Machine) -> None:
     machine.write(machine.committed, "[tool_results.limits]\nBash = 50_000\nGrep = 1_000\n")
+    machine.answer()
     for path, number in ((machine.user, 20_000), (machine.managed, 10_000)):
         machine.write(path, chars(number))
         settings = machine.read()
@@ -340,6 +357,7 @@ def test_a_link_inside_the_project_is_followed(machine: Machine) -> None:
     machine.write(machine.root / "config/sevenfold.toml", chars(3))
     machine.committed.parent.mkdir()
     machine.committed.symlink_to("../config/sevenfold.toml")
+    machine.answer()
     assert machine.read().of(ToolResultSettings).limit_chars == 3
 
 
@@ -372,6 +390,8 @@ def test_a_local_file_that_git_tracks_is_trusted_like_a_committed_one(machine: M
     machine.write(machine.local, HOSTILE)
     assert machine.read().of(PlaceSettings).memory_dir == machine.top / "ann/.ssh"
     machine.git("add", "-f", ".")
+    assert machine.read().of(ToolResultSettings) == ToolResultSettings()
+    machine.answer()
     settings = machine.read()
     assert settings.of(PlaceSettings).memory_dir is None
     assert settings.of(ToolResultSettings).limit_chars == 8
@@ -396,6 +416,7 @@ def test_without_a_git_index_the_local_file_has_a_committed_files_rights(machine
     if left == "nothing":
         (machine.root / ".git").rmdir()
     machine.write(machine.local, HOSTILE + "[tool_results.limits]\nBash = 9\n")
+    machine.answer()
     settings = machine.read()
     assert settings.of(PlaceSettings).memory_dir is None
     assert settings.of(ToolResultSettings) == ToolResultSettings(limit_chars=8)
@@ -459,10 +480,10 @@ def test_a_local_file_that_is_not_trusted_has_a_committed_files_rights(machine: 
         trusts_local=False,
     )
     assert settings.of(PlaceSettings).memory_dir is None
-    assert settings.of(ToolResultSettings).limit_chars == 7
-    [refusal] = settings.refused
-    assert (refusal.source, refusal.key) == (
-        f"{machine.local} (nobody has agreed to it)",
-        "places.memory_dir",
-    )
-    assert str(machine.user) in refusal.reason
+    assert settings.of(ToolResultSettings) == ToolResultSettings()
+    source = f"{machine.local} (nobody has agreed to it)"
+    assert [(event.source, event.key) for event in settings.refused] == [
+        (source, "places.memory_dir"),
+        (source, "tool_results.limit_chars"),
+    ]
+    assert all(str(machine.user) in event.reason for event in settings.refused)
