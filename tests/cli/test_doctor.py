@@ -126,6 +126,31 @@ def test_a_local_file_that_nobody_agreed_to_is_a_worry(
     assert "places.memory_dir was refused" in worries[0]
 
 
+def test_what_a_committed_file_wants_is_shown_with_what_became_of_it(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home.parent / "project/.sevenfold/settings.toml"
+    path.parent.mkdir()
+    path.write_text(
+        '[cache]\nenabled = false\n[permissions]\nask = ["shell"]\n[places]\nmemory_dir = "/etc"\n'
+    )
+
+    def shown() -> list[tuple[str, str]]:
+        return [found for found in told(findings(capsys), "settings") if str(path) in found[1]]
+
+    free = ("fine", f"{path} may set without your agreement: permissions.ask.shell")
+    never = ("worry", f"{path}: places.memory_dir was refused: a committed file never sets a path")
+    ignored = f"{path} wants, and is ignored since nobody has agreed to it: cache.enabled"
+    assert shown() == [free, ("worry", ignored), never]
+    for option, said in (
+        ("--trust", "sets, as you have agreed"),
+        ("--refuse", "wants, and you have refused"),
+    ):
+        assert main(["settings", option]) == 0
+        capsys.readouterr()
+        assert shown() == [free, ("fine", f"{path} {said}: cache.enabled"), never]
+
+
 def test_a_home_that_others_can_look_into_is_a_worry(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home.mkdir(mode=0o755)
     os.chmod(home, 0o755)

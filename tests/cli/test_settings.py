@@ -209,3 +209,44 @@ def test_a_model_that_cannot_be_priced_is_told(project: Path, capsys: pytest.Cap
 )
 def test_a_value_is_spelled_as_in_a_file(value: Value | None, spelled: str) -> None:
     assert spell_value(value) == spelled
+
+
+OFF = '[cache]\nenabled = false\n[permissions]\ndeny = ["shell(rm)"]\n[agent]\nmodel = "x"\n'
+
+
+def is_cached(capsys: pytest.CaptureFixture[str]) -> bool:
+    assert main(["settings", "--json", "cache.enabled"]) == 0
+    return json.loads(capsys.readouterr().out)["settings"][0]["value"]
+
+
+def test_a_person_agrees_to_the_committed_file_and_takes_it_back(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(project, OFF)
+    assert is_cached(capsys)
+    assert main(["settings", "--trust"]) == 0
+    assert capsys.readouterr().out == f"trusted until it changes: {path}: cache.enabled, permissions.deny\n"
+    assert not is_cached(capsys)
+    assert main(["settings", "--refuse", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "refused": {str(path): ["cache.enabled", "permissions.deny"]}
+    }
+    assert is_cached(capsys)
+
+
+def test_where_nothing_needs_an_answer_that_is_said(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project, '[permissions]\nask = ["shell"]\n[agent]\nmodel = "x"\n')
+    assert main(["settings", "--trust"]) == 0
+    assert capsys.readouterr().out == f"no settings file of {project} needs an answer\n"
+
+
+@pytest.mark.parametrize("options", [["--trust", "cache.enabled"], ["--trust", "--refuse"]])
+def test_an_answer_is_for_the_whole_file(
+    project: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    write(project, OFF)
+    assert main(["settings", *options]) == 2
+    capsys.readouterr()
+    assert is_cached(capsys)

@@ -49,9 +49,15 @@ class Place:
     @contextmanager
     def chat(self, *options: str, columns: int = 80, **environ: str) -> Generator[Stage]:
         """A chat in a terminal, ready to be typed in."""
+        with self.open_chat(*options, columns=columns, **environ) as stage:
+            stage.wait_for("opus-5-5")
+            yield stage
+
+    @contextmanager
+    def open_chat(self, *options: str, columns: int = 80, **environ: str) -> Generator[Stage]:
+        """The same from its very start, where it may ask something first."""
         command = [*SEVENFOLD, "chat", *options]
         with staged(command, self.project, {**self.environ, **environ}, columns=columns) as stage:
-            stage.wait_for("opus-5-5")
             yield stage
 
     @contextmanager
