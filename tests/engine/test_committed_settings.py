@@ -1,4 +1,4 @@
-"""A loop of your own in a stranger's repository: nobody is asked, and the layers stay as the user set them."""
+"""A loop of your own in a stranger's repository: nobody is asked, and no layer is switched off."""
 
 from __future__ import annotations
 

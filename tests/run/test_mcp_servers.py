@@ -90,6 +90,14 @@ def test_a_repository_is_asked_about_once_and_again_when_its_file_has_changed(
     assert isinstance(told[0], McpSkipped)
 
 
+def test_the_question_names_the_variables_that_a_server_would_get(tmp_path: Path, trust: Trust) -> None:
+    headers = {"X-Trace": "v1 ${ANTHROPIC_API_KEY:-none}"}
+    write(tmp_path, {"own": {"url": "https://example.org/${USER}", "headers": headers}})
+    person = Person(agrees=False)
+    find(settings(tmp_path), tmp_path, trust, person)
+    assert "variables of yours: USER, ANTHROPIC_API_KEY" in person.asked[0]
+
+
 def test_a_record_of_trust_that_is_damaged_trusts_nobody(tmp_path: Path, trust: Trust) -> None:
     write(tmp_path, {"own": ONE})
     person = Person(agrees=True)

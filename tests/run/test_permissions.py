@@ -125,6 +125,14 @@ def test_deny_is_stronger_than_ask_and_ask_is_stronger_than_allow(root: Path) ->
     assert guard(root, "bypass", rules).decide(use("shell"), run("git push")).decision == "ask"
 
 
+def test_a_rule_that_asks_leaves_the_warning_of_the_guard_in_place(root: Path) -> None:
+    """A repository may bring the rule: the question must say no less for it."""
+    at = guard(root, "ask", read_rules(ask=["edit", "read"]))
+    for need in (edit(root / ".git/hooks/pre-commit"), read("/etc/hosts")):
+        plain = guard(root, "ask").decide(use(need.kind), need).reason
+        assert at.decide(use(need.kind), need).reason == f"{plain}; the rule {need.kind} asks for it"
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -1,5 +1,5 @@
 """The kinds a setting can be: what each takes, from a file or from the environment, and what a file that came
-with a repository may do to it.
+with a repository may do to it once a person has agreed to the file.
 
 `read` takes what TOML or a caller gives, `read_text` what the environment gives; both answer None for a value
 that is not allowed, and `allowed` says in words what is.

@@ -95,7 +95,7 @@ def switch(default: T, *, off_by: str | None = None) -> T:
 
 
 def limit(default: T, *, at_least: int = 0, at_most: int = MAX_WHOLE) -> T:
-    """A number of which less is safer: a committed file may lower it."""
+    """A number of which less is safer: a committed file may lower it, once a person has agreed."""
     return _declared(default, _Rule(Whole(at_least, at_most, lowerable=True)))
 
 
@@ -146,7 +146,8 @@ def lines(default: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def rules(*, is_strict: bool) -> tuple[str, ...]:
-    """Permission rules, which sources add to one another; a committed file adds strict ones only."""
+    """Permission rules, which sources add to one another; a committed file adds strict ones only, of which
+    those that deny ask until a person has agreed."""
     return _declared((), _Rule(RuleList(is_strict)))
 
 

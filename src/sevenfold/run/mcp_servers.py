@@ -15,6 +15,7 @@ from sevenfold.core.setting_kinds import is_name
 from sevenfold.core.setting_texts import Lines, Pairs, is_line
 from sevenfold.core.settings import Settings
 from sevenfold.run.mcp_settings import McpServer, McpSettings
+from sevenfold.run.mcp_transport import list_variables
 from sevenfold.store.instruction_file import FileReader
 from sevenfold.store.offload import durably
 from sevenfold.store.trust import Trust
@@ -128,4 +129,7 @@ def _question(path: Path, servers: Mapping[str, McpServer]) -> str:
         what = server.url or " ".join((server.command or "", *server.args))
         keys = ", ".join((*server.env, *server.headers))
         lines.append(f"  {name}: {what}" + (f" (with {keys})" if keys else ""))
+        variables = ", ".join(list_variables(server))
+        if variables:
+            lines.append(f"    is given the values of these variables of yours: {variables}")
     return "\n".join([*lines, "Run them, now and whenever this file is the same?"])

@@ -62,6 +62,14 @@ def fill_in(server: McpServer, environ: Mapping[str, str]) -> McpServer:
     )
 
 
+def list_variables(server: McpServer) -> list[str]:
+    """The variables of the environment that `fill_in` puts into a server's settings."""
+    texts = (server.command or "", *server.args, server.url or "")
+    pairs = (*server.env.values(), *server.headers.values())
+    found = (match[1] for text in (*texts, *map(str, pairs)) for match in _VARIABLE.finditer(text))
+    return list(dict.fromkeys(found))
+
+
 class LastWords:
     """The end of what a program prints as errors, kept while it runs."""
 
