@@ -80,8 +80,8 @@ class ResultSpilled:
 
 @dataclass(frozen=True, slots=True)
 class SettingRefused:
-    """A setting was ignored: its source may not make it, nobody has agreed to the repository's file that makes
-    it, or it cannot be used and may not stop us."""
+    """A setting was ignored: its source may not make it, nobody has agreed to the file of the repository that
+    makes it, or it cannot be used and may not stop us."""
 
     source: str
     key: str
