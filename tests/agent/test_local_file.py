@@ -14,9 +14,10 @@ from sevenfold.agent.local_file import read_agreed
 from sevenfold.core.store_events import SettingRefused
 from sevenfold.core.tool_events import RuleLost
 from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.run.hook_files import HookSettings
 from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Answer, Question
-from sevenfold.store.settings_files import LOCAL
+from sevenfold.store.settings_files import COMMITTED, LOCAL
 from tests.agent.workshop import Plain, Shop
 from tests.store.repos import git
 
@@ -219,3 +220,36 @@ def test_a_repository_that_was_planted_in_a_folder_below_is_asked_about(tmp_path
     (question,) = person.questions
     assert str(below / LOCAL) in question
     assert (len(bench.asked), bench.build.log) == (1, [])
+
+
+def test_a_committed_file_is_asked_about_once_and_nobody_being_there_is_no_answer(tmp_path: Path) -> None:
+    with ScriptedProvider([]) as models:
+        bench = make_bench(tmp_path, models)
+        committed = bench.shop.project / COMMITTED
+        committed.parent.mkdir()
+        committed.write_text("[hooks]\nenabled = false\n# \u202edesrever\n")
+
+        def is_on() -> bool:
+            return read_agreed(bench.shop.project, {"HOME": str(tmp_path)}).of(HookSettings).enabled
+
+        def start(**confirm: object) -> None:
+            async def tell() -> None:
+                await (await bench.shop.open(**confirm)).close()
+
+            asyncio.run(tell())
+
+        start()
+        assert [event.key for event in bench.refused] == ["hooks.enabled"]
+        refuses, agrees = Person(answer=False), Person(answer=True)
+        for _ in range(2):
+            start(confirm=refuses.confirm)
+        assert is_on()
+        start(confirm=agrees.confirm)
+        assert (len(refuses.questions), agrees.questions) == (1, [])
+        assert "hooks.enabled" in refuses.questions[0]
+        assert "\u202e" not in refuses.questions[0]
+        committed.write_text("[hooks]\nenabled = false\n")
+        for _ in range(2):
+            start(confirm=agrees.confirm)
+        assert len(agrees.questions) == 1
+        assert not is_on()
