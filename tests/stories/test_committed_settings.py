@@ -101,7 +101,7 @@ def test_a_script_ignores_them_and_says_so_until_somebody_agrees(place: Place) -
     assert values(place) == dict.fromkeys(KEYS, False)
     obeyed = Run.of(place)
     assert obeyed.denied == set()
-    assert len(obeyed.told("SandboxFailed")) == 1
+    assert obeyed.told("SandboxFailed") != []
     usage = place.sim.last.usage
     assert (usage.read, usage.written_5m) == (0, 0)
     assert obeyed.told("ResultSpilled") == obeyed.told("SettingRefused") == []
