@@ -15,6 +15,7 @@ from sevenfold.core.store_events import SettingRefused
 from sevenfold.core.tool_events import RuleLost
 from sevenfold.providers.scripted import ScriptedProvider, say
 from sevenfold.run.hook_files import HookSettings
+from sevenfold.run.mcp_servers import Confirm, nobody
 from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.permissions import Answer, Question
 from sevenfold.store.settings_files import COMMITTED, LOCAL
@@ -232,24 +233,24 @@ def test_a_committed_file_is_asked_about_once_and_nobody_being_there_is_no_answe
         def is_on() -> bool:
             return read_agreed(bench.shop.project, {"HOME": str(tmp_path)}).of(HookSettings).enabled
 
-        def start(**confirm: object) -> None:
+        def start(confirm: Confirm) -> None:
             async def tell() -> None:
-                await (await bench.shop.open(**confirm)).close()
+                await (await bench.shop.open(confirm=confirm)).close()
 
             asyncio.run(tell())
 
-        start()
+        start(nobody)
         assert [event.key for event in bench.refused] == ["hooks.enabled"]
         refuses, agrees = Person(answer=False), Person(answer=True)
         for _ in range(2):
-            start(confirm=refuses.confirm)
+            start(refuses.confirm)
         assert is_on()
-        start(confirm=agrees.confirm)
+        start(agrees.confirm)
         assert (len(refuses.questions), agrees.questions) == (1, [])
         assert "hooks.enabled" in refuses.questions[0]
         assert "\u202e" not in refuses.questions[0]
         committed.write_text("[hooks]\nenabled = false\n")
         for _ in range(2):
-            start(confirm=agrees.confirm)
+            start(agrees.confirm)
         assert len(agrees.questions) == 1
         assert not is_on()
