@@ -1,4 +1,4 @@
-"""What a session goes on to use, and whether it survives a compaction by structural notes (SPEC D4, D5, E11).
+"""What a session goes on to use, and whether it survives a compaction by structural notes.
 
     python bench/notes.py --data DIR [--lost N] [--json]
 

@@ -1,4 +1,4 @@
-"""Recall of memories: how often the right ones are among the first five, and how fast (SPEC F11).
+"""Recall of memories: how often the right ones are among the first five, and how fast.
 
     python bench/recall.py --data DIR [--cache DIR] [--speed] [--documents N] [--memories N]
 

@@ -1,4 +1,4 @@
-"""The table of models says what API.md §1.6, 1.7 and 1.10 say."""
+"""The table of models has the provider's figures, repeated here by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows and thresholds: the numbers of SPEC A5–A8."""
+"""Windows and thresholds, with the numbers that docs/settings.md states."""
 
 from __future__ import annotations
 

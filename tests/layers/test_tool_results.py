@@ -124,7 +124,7 @@ def test_a_decision_is_frozen() -> None:
     assert decision == Decision(USE)
 
 
-def test_the_settings_are_those_of_the_specification() -> None:
+def test_the_settings_have_their_documented_defaults() -> None:
     assert SETTINGS.enabled
     assert (SETTINGS.limit_chars, SETTINGS.round_limit_chars, SETTINGS.preview_bytes) == (
         50_000,

@@ -61,7 +61,7 @@ RESENT = frozenset({"pause_turn", "compaction"})
 """Reasons to stop that are none: the provider wants to be asked again."""
 
 WRITERS_WAIT = timedelta(seconds=15)
-"""For the writers of a turn, when the agent is closed (SPEC F8)."""
+"""For the writers of a turn when the agent is closed: a hung writer must not block the exit."""
 
 Write: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
 """What a writer does after a turn."""

@@ -1,4 +1,4 @@
-"""What agents of one kind remember between their runs, in three scopes (SPEC H5).
+"""What agents of one kind remember between their runs, in three scopes.
 
 user      <home>/agent-memory/<agent>/              for every project
 project   <repository>/.sevenfold/agent-memory/…    shared with whoever has the repository
@@ -22,7 +22,7 @@ from sevenfold.store.instruction_file import FileReader
 INDEX = "MEMORY.md"
 MAX_INDEX_LINES = 200
 MAX_INDEX_BYTES = 25_000
-"""As for any index (SPEC F2)."""
+"""The same limits as for a project's memory index."""
 
 FOLDER = "agent-memory"
 

@@ -1,4 +1,4 @@
-"""The tool that starts agents (SPEC H3)."""
+"""The tool that starts agents."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Who is asked beside the conversation (SPEC H6, L2): the agent's own model on its warm prefix, or a cheap
-one that is shown the last rounds. Caches are per model, so the second is no fork; prices decide."""
+"""Which model answers a side request: the agent's own model on its warm prefix, or a cheap one that sees only
+the last rounds. Caches are per model, so the second is no fork; prices decide."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What an agent adds to every compaction of its session (SPEC E1, E3): hooks around it, and what its tools,
-its hooks and its surroundings have to say again."""
+"""What an agent adds to every compaction of its session: hooks around it, and what its tools, its hooks and
+its environment have to state again."""
 
 from __future__ import annotations
 

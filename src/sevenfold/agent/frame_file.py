@@ -1,4 +1,4 @@
-"""A session's frame on disk, so that a session that is taken up again sends the same bytes (SPEC J1)."""
+"""A session's frame on disk, so that a resumed session sends the same bytes."""
 
 from __future__ import annotations
 

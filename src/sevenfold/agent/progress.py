@@ -1,4 +1,4 @@
-"""What an agent is doing, in a line of three to five words, now and then (SPEC H6).
+"""What an agent is doing, in a line of three to five words, at intervals.
 
 Asked of the agent itself on its warm prefix, or of a cheap model that is shown the last rounds: whichever
 costs less. Nothing is asked while nothing has changed.

@@ -22,7 +22,7 @@ MAX_PROMPT_BYTES = 256 * 1024
 
 
 def render_system(templates: Folder | None = None) -> str:
-    """The system prompt: the user's own in place of ours, where there is one (SPEC M1)."""
+    """The system prompt: the user's template where there is one, else ours."""
     if templates is not None:
         try:
             return templates.read(SYSTEM, max_bytes=MAX_PROMPT_BYTES).decode("utf-8", "replace").strip()

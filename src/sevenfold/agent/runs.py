@@ -1,4 +1,4 @@
-"""Running an agent to its end, one way a kind: fresh, fork, teammate (SPEC H3)."""
+"""Runs an agent to its end, one way for each kind: fresh, fork, teammate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool by which an agent says something to another (SPEC H4)."""
+"""The tool that sends a message from one agent to another."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ class _Opener:
         return (*wanted, *setup.also)
 
     def _frame(self, provider: Provider, tools: Sequence[Tool]) -> Frame:
-        """As the session had it, to the byte; else made now, and the same from then on (SPEC J1)."""
+        """The session's stored frame, byte for byte; else a new one, which stays the same from then on."""
         stored = self.ground.stored
         if stored is None:
             system = self.setup.system or render_system(self.ground.templates)

@@ -1,4 +1,4 @@
-"""The agents that one agent has started: who they are, and that none outlives it unnoticed (SPEC H3)."""
+"""The agents that one agent has started. Closing it ends them all, except detached teammates."""
 
 from __future__ import annotations
 

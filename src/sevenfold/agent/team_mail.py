@@ -1,4 +1,4 @@
-"""What is said between an agent, the agents it started, and everybody else (SPEC H4)."""
+"""Messages between an agent, the agents it started, and all others."""
 
 from __future__ import annotations
 

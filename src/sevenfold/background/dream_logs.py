@@ -1,5 +1,5 @@
-"""Daily logs of long-lived assistants (SPEC G6): appended to through the memories' own history, distilled by
-dreams, and looked at again only when they have grown."""
+"""Daily logs of long-lived assistants: appended through the memories' own history, distilled by dreams, and
+read again only when they have grown."""
 
 from __future__ import annotations
 

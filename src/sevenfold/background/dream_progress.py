@@ -1,4 +1,4 @@
-"""How far a dream is (SPEC G5): its state, what it touched, its last steps."""
+"""The progress of a dream: its state, the files it touched, its last steps."""
 
 from __future__ import annotations
 

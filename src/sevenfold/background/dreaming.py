@@ -1,4 +1,4 @@
-"""A dream from its lock to its end (SPEC G): a copy of the memories is changed, checked and published whole.
+"""Runs a dream from its lock to its end: it changes a copy of the memories, checks it and publishes it whole.
 
 Until the one commit at its end nothing that anybody sees is touched, so a dream that fails, is killed or
 loses its lease leaves everything as it was. What was edited meanwhile stays as edited.
@@ -47,7 +47,7 @@ from sevenfold.store.project import Project
 LOCK = "dream"
 PROMPT = "dream.md"
 MOST_SHOWN = 200
-"""Memories that the fork is shown a line of (SPEC F10); it can search for the others."""
+"""Memories in the manifest that the fork gets; it can search for the others."""
 LOOK = timedelta(seconds=1)
 """How often a dream looks whether somebody wants it to stop."""
 

@@ -1,7 +1,7 @@
 """The extraction writer (layer 5): after a turn, what the user taught becomes memories, by a fork or rules.
 
 Both write through the same gate. What is the user's own goes into the directory; what may be a stranger's
-waits outside of it until a person agrees (SPEC F14).
+waits outside of it until a person agrees (docs/trust.md).
 """
 
 from __future__ import annotations

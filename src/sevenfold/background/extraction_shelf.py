@@ -13,7 +13,7 @@ from sevenfold.store.memory_dir import MemoryDir
 NEAREST = 8
 """Memories that a draft is held against one by one. What says the same shares its words, and ranks first."""
 MAX_LISTED = 200
-"""As SPEC F10 has it for a manifest."""
+"""Memories in the manifest, newest first, so that it does not grow with the directory."""
 
 
 class Shelf:

@@ -1,4 +1,4 @@
-"""The writer of living documents (SPEC L): finds them among what the agent has read, and after an idle turn
+"""The writer of living documents: finds them among the files that the agent has read, and after an idle turn
 has a fork edit each, one after the other, with no permission but that."""
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class NotesWriter:
             self._has_call = calls > 0
 
     def responded(self, tokens: int, parent: ModelRequest | None = None) -> bool:
-        """A response came (SPEC D2): whether an update was due, and is now on its way.
+        """Take note of a response; return whether an update was due and has been started.
 
         `parent` is the request as it would be sent now, for the model writer's fork.
         """

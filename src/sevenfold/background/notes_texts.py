@@ -1,4 +1,4 @@
-"""The notes' template and the model writer's directive: package text, unless a person has their own (M1)."""
+"""The notes' template and the model writer's directive: the user's own templates, else the package's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run at a time (SPEC F8): what is asked for during a run waits, the newest wins, and one run follows."""
+"""One run at a time: a request during a run waits, the newest replaces older ones, and one run follows."""
 
 from __future__ import annotations
 

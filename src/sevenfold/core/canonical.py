@@ -22,7 +22,7 @@ START = Digest("0" * 64)
 """What a prefix of nothing hashes to."""
 
 MARKER = "cache_control"
-"""Where a cache breakpoint stands is no part of what is cached (API.md §1.6)."""
+"""The position of a cache breakpoint is no part of what is cached."""
 
 
 def canonical(value: object) -> bytes:

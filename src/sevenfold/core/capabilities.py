@@ -1,4 +1,4 @@
-"""By which means a layer may act on a model (DESIGN: append always; the rest only where it is safe)."""
+"""By which means a layer may act on a model: appending always; everything else only where it is safe."""
 
 from __future__ import annotations
 

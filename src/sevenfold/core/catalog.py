@@ -36,7 +36,7 @@ class ModelSettings:
     """As in the table, else 200,000: the smallest window still sold, so that a guess never overflows."""
 
     max_output_tokens: int | None = limit(None, at_least=1)
-    """As in the table, else 20,000: the reserve that SPEC A6 keeps free for an answer."""
+    """As in the table, else 20,000: what the window keeps free for an answer."""
 
     cache_min_tokens: int | None = limit(None)
     """As in the table, else 4,096: the largest minimum known, so that no saving is promised in vain."""

@@ -1,5 +1,5 @@
-"""A history as messages that the API takes (SPEC K2): what it would refuse is repaired, visibly, and nothing
-that was shown once is changed later.
+"""A history as messages that the API accepts: what it would refuse is repaired, visibly, and nothing that was
+shown once is changed later.
 
 Messages are added as they come, in any portions, with the same result. A tool request at the end is no orphan
 yet, and a system message may still turn out to stand where it may; `finish` decides about both, just before a

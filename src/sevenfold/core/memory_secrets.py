@@ -1,4 +1,4 @@
-"""No memory holds a secret: it would enter prompt after prompt (RELIABILITY F4)."""
+"""No memory holds a secret: it would enter prompt after prompt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every model we know, as data: its window, its prices over time, and what it accepts.
 
-Figures are the provider's list prices (API.md §1.6, 1.7, 1.10). `core/catalog.py` finds a model by any of the
-names it goes by, `core/prices.py` says what a request cost.
+Figures are those of the provider's price list and model documentation. `core/catalog.py` finds a model by any
+of the names it goes by, `core/prices.py` says what a request cost.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def stand_in(name: str, window_tokens: int = 200_000) -> Model:
     return Model(
         name,
         window_tokens,
-        # The whole output reserve (SPEC A6) is kept free, and no request asks for more than most models give.
+        # The whole output reserve stays free, and no request asks for more than most models give.
         max_output_tokens=20_000,
         cache_min_tokens=4_096,
         tariffs=(),

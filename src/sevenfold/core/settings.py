@@ -55,7 +55,7 @@ class Source(Enum):
     ENVIRONMENT = "environment"
     ARGUMENT = "keyword argument"
     SWITCH = "environment off switch"
-    """DISABLE_COMPACT and its like: SPEC A8 ranks them over every setting but the managed policy."""
+    """DISABLE_COMPACT and the like: they override every source but the managed policy."""
     MANAGED = "managed policy"
 
 

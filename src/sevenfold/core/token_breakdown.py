@@ -1,4 +1,4 @@
-"""Where a context's tokens are: who or what put them there (SPEC A4)."""
+"""Where a context's tokens are: who or what put them there."""
 
 from __future__ import annotations
 

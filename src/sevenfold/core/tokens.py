@@ -1,4 +1,4 @@
-"""How many tokens a context holds (SPEC A1-A4): billed where the provider has said so, estimated since.
+"""How many tokens a context holds: as billed up to the last response, estimated since (docs/tokens.md).
 
 A `Tally` follows one session. Adding a message costs time in that message alone; `count` and `breakdown` cost
 the same after ten messages and after ten thousand.

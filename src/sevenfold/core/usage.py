@@ -82,7 +82,7 @@ class Usage(Counts):
 
     @property
     def context_tokens(self) -> int | None:
-        """How large the context was after the answer (SPEC A1); None when the request says nothing of it."""
+        """The size of the context after the answer; None when the usage does not tell it."""
         last = self.last_run
         return None if last is None else last.prompt + last.output
 

@@ -1,4 +1,4 @@
-"""How large the window is, and where in it things happen (SPEC A5–A8). Pure arithmetic."""
+"""How large the window is, and at which sizes to warn, compact and block. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WindowSettings:
     SECTION: ClassVar[str] = "window"
 
     tokens: int | None = amount(None, at_least=1_000)
-    """The window of a model that no table knows (SPEC A5); for a known one use `[models."name"]`. Without it,
+    """The window of a model that no table knows; for a known one use `[models."name"]`. Without it,
     200,000."""
 
     estimator: str = choice("calibrated", "calibrated", "plain", "exact")
@@ -55,9 +55,9 @@ class WindowFacts:
     window_tokens: int
     max_output_tokens: int
     is_automatic: bool = True
-    """Whether automatic compaction is on, all switches considered (A8)."""
+    """Whether automatic compaction is on, all switches considered."""
     auto_compact_pct: Decimal | None = None
-    """Lowers the point of automatic compaction to this share of the effective window (A7)."""
+    """Lowers the point of automatic compaction to this share of the effective window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Thresholds:
 
 
 def choose_window(name: str, model: Model, betas: tuple[str, ...], settings: WindowSettings) -> int:
-    """The window in tokens, from the first that answers (A5): the name's `[1m]`, the table, a beta header in
-    force, the setting, 200,000."""
+    """The window in tokens, from the first source that has one: the name's `[1m]`, the table, a beta header
+    in force, the setting, 200,000."""
     if has_long_suffix(name):
         return LONG_WINDOW_TOKENS
     if model.has_window:
@@ -110,7 +110,7 @@ def choose_window(name: str, model: Model, betas: tuple[str, ...], settings: Win
 
 
 def plan_thresholds(facts: WindowFacts, settings: WindowSettings) -> Thresholds:
-    """Where warning, automatic compaction and blocking lie (A6, A7)."""
+    """Where warning, automatic compaction and blocking lie."""
     reserve = min(facts.max_output_tokens, settings.output_reserve_tokens)
     effective = max(0, facts.window_tokens - reserve)
     auto_compact = effective - settings.auto_compact_margin_tokens

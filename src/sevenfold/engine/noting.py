@@ -29,7 +29,7 @@ from sevenfold.store.records import MessageRecord, RecordId
 from sevenfold.store.transcript_reader import Stored, scan
 
 WAIT = timedelta(seconds=15)
-"""For an update under way, ours or another process's (SPEC D5)."""
+"""For an update in progress, in this process or in another."""
 
 LOOK_AGAIN = timedelta(milliseconds=100)
 

@@ -1,5 +1,4 @@
-"""Dates that depend on the day they were written, made to stand for themselves (SPEC F3): "yesterday" in a
-memory means another day each time it is read.
+"""Makes relative dates absolute: "yesterday" in a memory means another day each time it is read.
 
 Prose only: code, quoted words and addresses stay as they are, and so does a sentence that sets a habit
 ("always put today's date on top"), where no one day is meant.

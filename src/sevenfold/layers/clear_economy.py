@@ -1,4 +1,4 @@
-"""Clearing by price (SPEC C6): what a cut costs now against what it will save, and what it may cost later.
+"""Clearing by price: what a cut costs now, what it will save, and what it may cost later.
 
 All sums are in tokens at the price of fresh input. While the cache is warm, clearing a result costs writing
 again everything behind it, and saves reading it in every round to come. While it is cold everything is

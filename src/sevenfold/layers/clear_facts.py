@@ -102,4 +102,4 @@ class Clearing:
     rewrite_tokens: int
     """What was cached and has to be written again behind the first of them."""
     is_bare: bool = False
-    """Their marker says no more than that they are gone (SPEC C2)."""
+    """Their marker says only that they were cleared, not where the original is."""

@@ -1,4 +1,4 @@
-"""Which way to make a summary comes next, so that a session never dies of a failed one (SPEC E6–E8).
+"""Which way to make a summary comes next, so that a failed summary never ends a session.
 
 The rungs, best first: the notes that were written already; a compaction block of the provider's; a summary on
 the unchanged prefix; one after the oldest rounds were dropped; the structural notes, which need no model; and
@@ -22,7 +22,7 @@ MODEL_RUNGS = frozenset[Rung]({"block", "summary", "trimmed"})
 """Those that ask a model, and therefore cost money when they fail."""
 
 Trigger: TypeAlias = Literal["auto", "manual", "reactive"]
-"""`reactive`: the provider said of an ordinary request that its prompt is too long (SPEC E10)."""
+"""`reactive`: the provider refused an ordinary request because its prompt is too long."""
 
 Failure: TypeAlias = Literal["too long", "broken", "refused", "unusable", "too large", "unavailable"]
 """`too long`: the prompt; `broken`: a stream; `refused`: any other answer of the provider but a reply;

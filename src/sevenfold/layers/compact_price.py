@@ -1,4 +1,4 @@
-"""Whether a summary is cheaper on the warm prefix or on a stripped copy (SPEC E1): the prices decide."""
+"""Whether a summary is cheaper on the warm prefix or on a stripped copy."""
 
 from __future__ import annotations
 

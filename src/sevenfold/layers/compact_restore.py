@@ -1,4 +1,4 @@
-"""What is put back into view after a compaction (SPEC E3): which files and what else, within which budget."""
+"""What returns to the view after a compaction: which files and what else, within which budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A view as rounds: what can be dropped or kept without parting a call from its result (SPEC D5, E5, E6)."""
+"""A view as rounds: what can be dropped or kept without separating a call from its result."""
 
 from __future__ import annotations
 

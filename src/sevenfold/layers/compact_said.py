@@ -1,4 +1,4 @@
-"""What the user said, word for word, through every compaction (SPEC E2): the engine carries it, not a model.
+"""Keeps the user's messages word for word through every compaction: the engine copies them, not a model.
 
 Each message stands in a fence of its own in the summary, so that the next compaction finds them all again.
 """

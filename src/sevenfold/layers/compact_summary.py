@@ -1,4 +1,4 @@
-"""The summary that opens a view after a compaction: what is asked for, accepted and shown (SPEC E2)."""
+"""The summary that opens a view after a compaction: what is requested, accepted and shown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Parsed:
 
 
 def parse_summary(text: str) -> Parsed:
-    """The summary of an answer, without its scratchpad. What is not whole is none (SPEC E8)."""
+    """The summary of an answer, without its scratchpad. An incomplete summary is a failure."""
     if not text.strip():
         return Parsed("", "the answer was empty")
     rest = text

@@ -1,4 +1,4 @@
-"""What a conversation is told before anybody speaks (SPEC K1): which sources, how much of each, what words.
+"""The context that opens a conversation: which sources, how much of each, in what words.
 
 It enters the prompt as user-level text, each source in a fence that it cannot close, and holds no date: the
 same sources give the same bytes on any day.

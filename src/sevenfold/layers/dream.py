@@ -1,4 +1,4 @@
-"""Layer 6, dreams: when memories are consolidated, and what the fork that does it is told (SPEC G)."""
+"""Layer 6, dreams: when memories are consolidated, and the brief of the fork that does it."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class DreamTask:
 
 
 def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
-    """The fork that dreams: it reads, and it writes memories of a copy (SPEC G3, F9)."""
+    """The fork that dreams: it reads, and it writes only to a copy of the memories."""
     logs = "\n".join(fenced("log", text, label=key) for key, text in task.logs.items())
     filled = {
         "today": task.today.isoformat(),

@@ -1,4 +1,4 @@
-"""What a dream made of the memories, judged before anybody sees it (SPEC G7).
+"""Checks what a dream made of the memories before it is published.
 
 A fact may only vanish if another memory still says it, or for a reason that holds. What a memory says anew
 must come from another, or it waits for a person. Files between which facts moved are published together or

@@ -1,5 +1,5 @@
-"""Layer 5, extraction: when a turn is looked through for what is worth remembering, and how a fork is told
-to (SPEC F6 to F9)."""
+"""Layer 5, extraction: when a turn is searched for what is worth remembering, and the brief of the fork that
+does it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sevenfold.layers.forks import ForkBrief, Permit
 
 KIND = "extraction"
 MAX_ROUNDS = 5
-"""One to read, one to write, and what it takes to mend a draft that was refused (SPEC F6)."""
+"""One to read, one to write, and the rest to correct a draft that was refused."""
 
 _CUE = re.compile(
     r"\b(?:remember|prefer|always|never|don't|do not|stop|instead|rather|decided|agreed|policy|rule|"
@@ -49,7 +49,7 @@ class ExtractionSettings:
     """What was said is freshest in the turn in which it was said, and the prefix is warm then."""
 
     rounds: int = limit(MAX_ROUNDS, at_least=1, at_most=MAX_ROUNDS)
-    """Model calls of one fork: see SPEC F6."""
+    """Model calls of one fork: one to read, one to write, the rest to correct refused drafts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ExtractionFacts:
 
 
 Step = Literal["wait", "pass", "skip", "fork", "rules"]
-"""`pass`: there is nothing to find. `skip`: the main agent has done it already (SPEC F7)."""
+"""`pass`: there is nothing to find. `skip`: the main agent has already written memory itself."""
 
 
 def next_step(facts: ExtractionFacts, settings: ExtractionSettings) -> Step:
@@ -102,7 +102,7 @@ def user_words(message: Message) -> str:
 
 
 def wrote_memory(messages: Sequence[Message], folder: str) -> bool:
-    """Whether the agent itself wrote memory, with a tool that went through (SPEC F7)."""
+    """Whether the agent itself wrote memory, with a tool call that succeeded."""
     failed = {
         block.tool_use_id
         for message in messages
@@ -131,7 +131,7 @@ class Listed:
 
 
 def render_manifest(listed: Iterable[Listed]) -> str:
-    """A line for each memory (SPEC F10), so that no call is spent on listing."""
+    """A line for each memory, so that the fork spends no call on listing."""
     lines = [
         f"- [{item.memory.kind or 'memory'}] {item.memory.key} ({item.modified:%Y-%m-%dT%H:%M}): "
         f"{item.memory.description}"
@@ -154,7 +154,7 @@ class ExtractionTask:
 
 
 def brief(task: ExtractionTask, prompt: str) -> ForkBrief:
-    """The fork that writes memories: it may read, and what it writes goes to a gate (SPEC F9)."""
+    """The fork that writes memories: it may read, and a gate checks what it writes."""
     filled = {
         "messages": str(task.messages),
         "today": task.today.isoformat(),

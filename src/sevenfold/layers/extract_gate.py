@@ -1,4 +1,4 @@
-"""The gate before a memory (SPEC F4, F14): what may be written, whose words it is, and why not.
+"""The gate before a memory: what may be written, whose words it is, and the reason for a refusal.
 
 Asked of every draft, whoever wrote it. In doubt it says no: what is not written can be said again, and what
 is wrongly remembered comes back for months.
@@ -30,7 +30,7 @@ Rule: TypeAlias = (
 """Why a draft is refused."""
 
 MAX_BODY_BYTES = 8_000
-"""What recall shows of a file (SPEC F12): more would never be read."""
+"""What recall shows of a file: more would never be read."""
 MAX_DESCRIPTION_CHARS = 150
 SAME_SUBJECT = 0.6
 """Of the words of the longer of two facts, for them to be about the same thing: of the shorter, and any two
@@ -152,7 +152,7 @@ def _misshapen(draft: Draft) -> Refused | None:
 
 
 def find_unsaved(draft: Draft) -> Refused | None:
-    """What is not saved, even on request (SPEC F4): when most of it is that."""
+    """Refuse a draft when most of it is of a kind that is not saved, even on request."""
     prose = without_code(draft.body)
     if len(prose.strip()) < len(draft.body) / 2:
         return Refused(

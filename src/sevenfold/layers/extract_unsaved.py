@@ -1,5 +1,5 @@
-"""What is not saved, even on request (SPEC F4): what the code, git and the transcript say already, and what
-is over when it is read again."""
+"""What is not saved, even on request: what the code, git and the transcript already say, and what is out of
+date when it is read again."""
 
 from __future__ import annotations
 

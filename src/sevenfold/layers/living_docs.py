@@ -1,5 +1,5 @@
-"""Living documents (SPEC L): markdown files whose first heading says that they are to be kept up to date, and
-how a fork is told to do so."""
+"""Living documents: markdown files whose first heading asks to be kept up to date, and the brief of the fork
+that does so."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DocFacts:
 
 
 def next_step(facts: DocFacts, settings: DocSettings) -> Literal["wait", "update"]:
-    """Whether documents are brought up to date now (SPEC L2)."""
+    """Whether to update documents now: only after an idle turn."""
     if not settings.enabled or not facts.is_idle or not facts.may_edit or not facts.tracked:
         return "wait"
     return "update"
@@ -106,7 +106,7 @@ class DocTask:
 
 
 def brief(task: DocTask, prompt: str) -> ForkBrief:
-    """The fork that brings a document up to date: one tool, one path (SPEC L2)."""
+    """The fork that updates a document: one tool, one path."""
     filled = {
         "path": task.path,
         "tool": task.tool,

@@ -1,4 +1,4 @@
-"""The index of the memories (SPEC F2): one line each, kept from the files, around a person's own lines.
+"""The index of the memories: one line each, generated from the files, around a person's own lines.
 
 A line stays where it stands and as it reads until its memory changes. What goes over the caps is folded,
 the oldest first, into lines that name several; the newest is never the one to go.

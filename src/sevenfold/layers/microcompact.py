@@ -1,4 +1,4 @@
-"""Layer 2, microcompaction: which old tool results leave the view, and when (SPEC C1-C3, C6).
+"""Layer 2, microcompaction: which old tool results leave the view, and when.
 
 `balanced` and `thrift` decide by price (`clear_economy`); `fixed`, `ski` and `keep` are there to compare
 with, and for those who want their plain behaviour. Every clearing is a cut: the caller registers it.
@@ -52,7 +52,7 @@ def choose_clearing(
 
 
 def choose_by_time(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings) -> Clearing | None:
-    """After a long pause no cache is left to spoil (SPEC C2)."""
+    """After a long pause the cache has expired, so clearing breaks nothing."""
     if facts.idle <= timedelta(minutes=settings.idle_minutes):
         return None
     stale = _worthwhile(shelf.stale(settings.idle_keep, facts.round))
@@ -63,7 +63,7 @@ def choose_by_time(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings
 
 
 def choose_by_pressure(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings) -> Clearing | None:
-    """Near the end of the window clearing much at once is better than a summary (SPEC C3)."""
+    """Near the end of the window, clearing much at once is better than a summary."""
     if facts.view_tokens <= facts.warning_tokens:
         return None
     if sum(item.result.tokens for item in shelf.live) < settings.pressure_tokens:

@@ -1,4 +1,4 @@
-"""Compaction by notes (SPEC D5): which messages stay beside the notes, with no model asked."""
+"""Compaction by notes, without a model call: which messages stay beside the notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notes file as sections: taken apart and put together again without losing a character (SPEC D1)."""
+"""The notes file as sections: splits it and joins it again without losing a character."""
 
 from __future__ import annotations
 
@@ -125,6 +125,6 @@ def render_notes(bodies: Mapping[SectionName, Iterable[str]], template: str) -> 
 
 
 def is_blank(text: str, template: str) -> bool:
-    """Whether nothing was noted yet: each line stands in the template, or says nothing (SPEC D5)."""
+    """Whether the notes are still empty: each line is blank or a line of the template."""
     known = {line.strip() for line in lines_of(template)} | {f"# {name}" for name in SECTION_NAMES}
     return all(line.strip() in known for line in lines_of(text) if line.strip())

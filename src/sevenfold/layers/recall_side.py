@@ -1,4 +1,4 @@
-"""The side query of recall (SPEC F11): a cheap model is shown what the search found, and chooses."""
+"""The side query of recall: a cheap model chooses from what the search found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINE_BYTES = 300
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A line of the manifest (SPEC F10)."""
+    """A line of the manifest."""
 
     key: str
     kind: str

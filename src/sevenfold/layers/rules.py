@@ -1,4 +1,4 @@
-"""Rules that fire: memories that say when they matter, and which of them an action is about to need (SPEC F).
+"""Rules: memories that state when they apply, and which of them match an action that is about to run.
 
 A memory's `applies_to` is a list of conditions, any of which is enough:
 

@@ -1,4 +1,4 @@
-"""Layer 2 on the provider's side (SPEC C4, C5): old results are cleared there, and ours stay as they are.
+"""Layer 2 on the provider's side: the provider clears old results, and the local messages stay as they are.
 
 The way for models whose thinking is signed over everything before it, where nothing may be rewritten here.
 """

@@ -69,7 +69,7 @@ class NotesFacts:
 
 
 def needs_update(facts: NotesFacts, settings: NotesSettings) -> bool:
-    """Whether the notes are due, asked after every response (SPEC D2). Growth is always required."""
+    """Whether the notes are due, checked after every response. The context must always have grown."""
     if not settings.enabled:
         return False
     if facts.tokens_at_update is None:
@@ -191,7 +191,7 @@ class NotesTask:
 
 
 def brief(task: NotesTask, prompt: str) -> ForkBrief:
-    """The fork that brings the notes up to date: one tool, one path, one answer (SPEC D3)."""
+    """The fork that updates the notes: one tool, one path, one answer."""
     filled = {
         "{path}": task.path,
         "{tool}": task.tool,

@@ -1,4 +1,4 @@
-"""Session notes without a model (SPEC D4): the ten sections, kept from what a session's messages show.
+"""Session notes without a model: keeps the ten sections current from what a session's messages show.
 
 Taking a message costs microseconds, however long the session; the same messages always give the same notes.
 What has no room goes by weight: old and seldom used things are folded into counts, and the newest stay whole.

@@ -1,4 +1,4 @@
-"""Who said what a memory says (SPEC F13, F14): found in the conversation, never taken from a model's word.
+"""Who said what a memory says: looked up in the conversation, never taken from a model's word.
 
 A sentence is the user's when they said it in their own words: enough of its stems stand together in one thing
 that they said, it says no where they said no, and every address, number and name in it came from them. Any

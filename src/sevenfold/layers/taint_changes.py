@@ -1,4 +1,4 @@
-"""Whose wish a change of a memory is (SPEC F14): what it adds, what it takes away, and when it is to apply.
+"""Who wanted a change of a memory: what it adds, what it removes, and when the memory applies.
 
 A stranger's sentence is not the only harm that a page can do to a memory. It may want a rule dropped along
 with an honest correction, or have it shown before another action than the one that the user spoke of.

@@ -43,7 +43,7 @@ class ToolResultSettings:
 
 
 EMPTY_RESULT = "[the tool returned no output]"
-"""Instead of an empty string, which models read as a failure of the harness (SPEC B3)."""
+"""Instead of an empty string, which models read as a failure of the harness."""
 
 OPENING, CLOSING = "<persisted-output>", "</persisted-output>"
 _TAGS = re.compile(r"<(\s*/?\s*persisted-output)", re.IGNORECASE)
@@ -51,7 +51,7 @@ _TAGS = re.compile(r"<(\s*/?\s*persisted-output)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of one tool result: made when it first enters a prompt, the same ever after (SPEC B4)."""
+    """What happens to one tool result: decided when it first enters a prompt, and never changed."""
 
     tool_use_id: ToolUseId
     preview: str | None = None
@@ -108,7 +108,7 @@ def count_chars(result: ToolResult) -> int:
 
 def choose_spilled(fresh: Sequence[FreshResult], settings: ToolResultSettings) -> frozenset[ToolUseId]:
     """Which results of one round go to disk: each that is over its own limit, then the largest of the others
-    until the round fits its budget (SPEC B1)."""
+    until the round fits its budget."""
     if not settings.enabled:
         return frozenset()
     sizes = {item.result.tool_use_id: count_chars(item.result) for item in fresh}

@@ -1,4 +1,4 @@
-"""How much of what a session used after a cut was still in view then (SPEC E11), from its own transcript.
+"""How much of what a session used after a cut was still in view then, from its own transcript.
 
 A use is a line that an edit quotes, or a path or a name in a tool's input, that a tool result had shown
 before the cut. It is in view if any text in view holds it, and one pointer away if a file, a spill or a call

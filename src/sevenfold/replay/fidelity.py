@@ -1,4 +1,4 @@
-"""What later calls use of earlier results (SPEC E11): lines that edits quote, paths and names in tool inputs.
+"""What later calls use of earlier results: lines that edits quote, paths and names in tool inputs.
 
 A use counts against every tool result that showed it. It is in view when one of them still is; a line in the
 agent's own words is not asked about, for nobody clears those. That is the strict reading: a name that the

@@ -1,4 +1,4 @@
-"""What filled the context (SPEC A4), call by call.
+"""What filled the context, call by call.
 
 What a call carried is known from its bill; who put it there is estimated from the log and corrected by every
 bill on the way (`core/token_calibration.py`). What no line accounts for (the system prompt, tool schemas,

@@ -1,7 +1,8 @@
 """A view under another frame: what the model it goes to now could not take is taken out or spelled out.
 
-Thinking is signed over the model, the system prompt and the tools. Where that is checked, none of it survives
-a change of them (API.md §1.10); a compaction block is read only by models that make them.
+Thinking is signed over the model, the system prompt and the tools. Where the provider checks
+the signature, a change of any of them invalidates all thinking. Only models that make compaction blocks read
+them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was spent, and by whom (SPEC J3, J5)."""
+"""What model calls used and cost, by caller."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Watching the prompt cache (SPEC J4): every request against the one before it, every bill against what was
-promised.
+"""Watches the prompt cache: compares every request with the one before it, and every bill with what was
+expected.
 
 `check` before a send, `settle` after its answer. A lane is whose call it is: the main conversation, or a kind
 of fork. A fork goes on from the main conversation or from its own last request; what shares nothing with

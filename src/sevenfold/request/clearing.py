@@ -1,4 +1,4 @@
-"""Layer 2 at work: old results leave the prompt, by the means that the model allows (SPEC C1–C7)."""
+"""Runs layer 2: clears old tool results from the prompt, by the means that the model allows."""
 
 from __future__ import annotations
 

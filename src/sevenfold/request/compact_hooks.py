@@ -1,4 +1,4 @@
-"""What a loop adds to every compaction (SPEC E1, E3): words for it, things to put back, a word after."""
+"""Hooks of a loop around every compaction: instructions before it, content to restore, a notice after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Context sources in a session's view (SPEC K1): said before anybody speaks, and again after each boundary.
+"""Context sources in a session's view: stated before the first message, and again after each boundary.
 
 What changes in between is appended where a turn begins. Nothing that was said is edited: the prefix stays.
 """

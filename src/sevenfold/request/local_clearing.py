@@ -1,4 +1,4 @@
-"""Layer 2 at work on our own side: old results give way to markers (SPEC C1–C3, C6)."""
+"""Runs layer 2 locally: replaces old tool results with markers."""
 
 from __future__ import annotations
 

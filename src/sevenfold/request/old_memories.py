@@ -1,4 +1,4 @@
-"""Memories that were recalled earlier leave a view that is nearly full, with the results beside them (C3)."""
+"""Clears memories that were recalled earlier from a nearly full view, together with old tool results."""
 
 from __future__ import annotations
 

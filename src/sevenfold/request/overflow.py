@@ -1,4 +1,4 @@
-"""Carries a compaction out: down the ladder until a view comes of it that fits (SPEC E1–E10).
+"""Runs a compaction: tries one method after the other until the resulting view fits.
 
 It never fails for want of a model: the last rungs need none. Whatever is tried, skipped or failed is told.
 """

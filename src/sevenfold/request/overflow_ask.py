@@ -71,7 +71,7 @@ class Asker:
                 return await self._ask_whole(climb)
 
     async def _ask_block(self, climb: Climb) -> Draft | Trouble:
-        """The provider's own compaction (API.md §2.3): the same frame and messages, and a wish."""
+        """Ask for the provider's own compaction block: the same frame and messages, plus instructions."""
         request = climb.job.request
         kept_from = climb.unanswered()
         wish = render_directive(self.prompts.block, instructions=climb.wishes)
@@ -107,7 +107,7 @@ class Asker:
         return Draft("summary", summary, kept_from, before)
 
     async def _ask_trimmed(self, climb: Climb) -> Draft | Trouble:
-        """Without the oldest rounds (SPEC E6), and more of them each time it is still too long."""
+        """Ask without the oldest rounds; drop more of them each time the prompt is still too long."""
         rounds = climb.rounds[climb.dropped :]
         overshoot = None if climb.overshoot is None else round(climb.overshoot * OVERSHOOT_MARGIN)
         trim = plan_trim(rounds, overshoot, self.settings)
@@ -185,7 +185,7 @@ class Asker:
 
 
 def judge(reply: Reply) -> str | Trouble:
-    """The summary in an answer, or why it holds none (SPEC E8)."""
+    """The summary in an answer, or why it holds none: an incomplete summary is a failure."""
     match reply.stop_reason:
         case "model_context_window_exceeded":
             return Trouble("too long", "the window was full before the summary was written")

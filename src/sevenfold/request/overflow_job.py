@@ -39,7 +39,7 @@ NO_NOTES = NotesText()
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A compaction of a part of the view (SPEC E5)."""
+    """A compaction of a part of the view."""
 
     side: Literal["from", "up_to"]
     """`from`: what follows is summarised and the beginning stays; `up_to`: the other way round."""

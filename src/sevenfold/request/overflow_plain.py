@@ -22,7 +22,7 @@ SHORT_BYTES = (20_000, 2_000, 200)
 
 
 def plan_notes(climb: Climb, settings: NotesSettings) -> KeepPlan | NoPlan:
-    """Whether the notes can stand in for the history (SPEC D5)."""
+    """Whether the notes can replace the history."""
     job = climb.job
     facts = CompactFacts(
         climb.messages,

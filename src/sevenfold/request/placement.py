@@ -1,5 +1,5 @@
-"""Where cache markers go (SPEC J2), so that what the last request wrote is read by the next, however much a
-round adds.
+"""Where cache markers go, so that the next request reads what the last one wrote, however much a round
+adds.
 
 A marker reads what stands at its own place, or up to 19 positions before it; what lies further back is
 missed though it is there. So the place that was marked last is marked again whenever the new end is too far

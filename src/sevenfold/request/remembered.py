@@ -34,7 +34,7 @@ class Remembered:
         return Library(opened.project, memory, home, Path(root))
 
     def index(self) -> tuple[ContextSource, ...]:
-        """The index as context says it (SPEC F2); nothing where there is none."""
+        """The memory index as a context source; empty where there is no index."""
         memory = self._find()
         found = memory.index_text() if memory is not None else None
         if memory is None or found is None or not found.text.strip():

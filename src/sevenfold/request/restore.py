@@ -1,4 +1,4 @@
-"""Reads files again after a compaction (SPEC E3): what the agent had read, as it is on disk now."""
+"""Reads files again after a compaction: what the agent had read, as it is on disk now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer 2 at work on the provider's side: what it is told to clear, request after request (SPEC C4, C5)."""
+"""Runs layer 2 on the provider's side: what each request tells it to clear."""
 
 from __future__ import annotations
 

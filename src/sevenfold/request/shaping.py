@@ -1,4 +1,4 @@
-"""The history in a shape that the provider takes (SPEC K2): what it would refuse is mended and told."""
+"""The history in a shape that the provider accepts: repairs what it would refuse, and reports each repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer 1 at work: large results go to disk before anything can point at them (SPEC B1–B5)."""
+"""Runs layer 1: writes large results to disk before anything can point at them."""
 
 from __future__ import annotations
 

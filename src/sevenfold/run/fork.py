@@ -1,4 +1,4 @@
-"""A fork: a side run that inherits the parent's prefix and so reads its cache (SPEC H1, H2).
+"""A fork: a side run that inherits the parent's prefix and so reads its cache.
 
 Frame and messages are the parent's own objects and markers stand where the parent has them. What the fork may
 not do is denied when it tries, for the list of tools is part of the prefix.

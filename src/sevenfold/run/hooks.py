@@ -1,4 +1,4 @@
-"""Hooks (SPEC K4): commands of the user's own that are asked before and after what an agent does.
+"""Hooks: the user's own commands, run before and after what an agent does.
 
 All that match are asked at the same time, and the strictest answer counts. One that fails is told, and costs
 nothing but what it would have said.

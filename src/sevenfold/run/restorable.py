@@ -1,4 +1,4 @@
-"""What comes back into view after a compaction (SPEC E3) besides files: whoever holds it says so."""
+"""What returns to the view after a compaction besides files: whoever holds it says so."""
 
 from __future__ import annotations
 

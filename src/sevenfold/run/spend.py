@@ -1,4 +1,4 @@
-"""What background work may spend (DESIGN §4.12): pure sums over what was spent, what is held, and strikes.
+"""What background work may spend: pure arithmetic over what was spent, what is held, and strikes.
 
 Money is held before a call and settled after it, so that calls at the same time cannot each use up the same
 rest. Times are kept in slots of ten minutes: an hour is the slots that touch it, to the safe side of a cap.

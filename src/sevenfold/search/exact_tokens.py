@@ -1,4 +1,4 @@
-"""Counting with a model's own tokenizer, offline (SPEC A2): the extra `search` brings what reads it."""
+"""Counts tokens offline with a model's own tokenizer, which a library of the extra `search` reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a thinking block is bound to (API.md §1.10): a chain of hashes over everything before it but thinking.
+"""What a thinking block is bound to: a chain of hashes over everything before it except thinking.
 
 The chain overlooks what the API overlooks: cache markers, the order of tools, text written as a string or as
 a block, white space around a text, the order of keys, and tools that are declared for later.

@@ -1,4 +1,4 @@
-"""Compaction blocks: what may be sent back, and how one is made (API.md §2.2, 2.3)."""
+"""Compaction blocks: what may be sent back, and how one is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request asks of `context_management`, read and checked (API.md §2.1)."""
+"""Reads and checks what a request asks of `context_management`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clearing old tool results and old thinking on the way to the model (API.md §2.1).
+"""Clears old tool results and old thinking on the way to the model.
 
 The client's history stays as it is; what changes is what the model sees and what is billed.
 """

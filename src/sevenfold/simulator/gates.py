@@ -1,4 +1,4 @@
-"""What each model accepts and does by default, from its family and version (API.md §1.7, 1.10, 2)."""
+"""What each model accepts and does by default, from its family and version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rate limits by the minute: what the headers say, and a 429 where a limit was set (API.md §1.6, 1.1)."""
+"""Rate limits by the minute: the headers, and a 429 over a limit that was set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's prompt cache: automatic, by exact prefix, from 1,024 tokens on (API.md §5)."""
+"""OpenAI's prompt cache: automatic, by exact prefix, from 1,024 tokens on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reply cut to size: at a stop sequence, at `max_tokens`, or where the window ends (API.md §1.9)."""
+"""Cuts a reply: at a stop sequence, at `max_tokens`, or at the end of the window."""
 
 from __future__ import annotations
 

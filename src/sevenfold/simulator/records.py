@@ -149,7 +149,7 @@ class Records:
         return candidate.record if candidate is not None and candidate.is_akin(best) else best.record
 
     def diagnose(self, call: Call, record: Record) -> Json:
-        """The `diagnostics` of an answer: null when nothing diverged (API.md §1.6)."""
+        """The `diagnostics` of an answer: null when nothing diverged."""
         previous_id = call.part("diagnostics").get("previous_message_id")
         if not isinstance(previous_id, str):
             return None

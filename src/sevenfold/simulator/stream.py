@@ -1,4 +1,4 @@
-"""A finished message as the events that would have streamed it (API.md §1.5)."""
+"""A finished message as the events that would have streamed it."""
 
 from __future__ import annotations
 

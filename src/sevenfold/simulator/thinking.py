@@ -1,4 +1,4 @@
-"""Preserved thinking (API.md §1.10): blocks that come back are checked against what they are bound to.
+"""Preserved thinking: checks blocks that come back against what they are bound to.
 
 They are kept, dropped, or the reason for a 400.
 """

@@ -1,4 +1,4 @@
-"""Instruction files: where they are looked for, and what each says (SPEC K1).
+"""Instruction files: where they are looked for, and what each says.
 
 An operator's, the user's, the project's from the checkout's top down to the folder that work starts in, and
 those a person keeps to themselves. Weakest first: what comes later is nearer to the work at hand.

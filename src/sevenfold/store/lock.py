@@ -42,10 +42,10 @@ class LockSettings:
     SECTION: ClassVar[str] = "lock"
 
     lease_seconds: int = amount(120, at_least=1)
-    """How long a dead holder keeps others out (SPEC G2); renewed every third of it, so that two may fail."""
+    """How long a dead holder keeps others out; renewed every third of it, so that two may fail."""
 
     longest_hold_seconds: int = amount(3_600, at_least=1)
-    """A live holder is cut off here: work that takes longer has gone wrong (SPEC G2)."""
+    """A live holder is cut off here: work that takes longer has gone wrong."""
 
     wait_seconds: int = amount(15)
     """For the few milliseconds of somebody else's change: enough for a queue of writers on a slow disk, and

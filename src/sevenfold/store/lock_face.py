@@ -1,5 +1,6 @@
-"""The visible face of the dream lock (SPEC G2): `.consolidate-lock` in the memory folder, body the holder's
-PID, time the last consolidation. Other programs that share the folder read it, and may hold it themselves.
+"""The visible file of the dream lock: `.consolidate-lock` in the memory folder. Its body is the holder's PID,
+its modification time the last consolidation. Other programs that share the folder read it, and may hold it
+themselves.
 
 It is shown and respected, but exclusion between our own processes never rests on it: agents can write there.
 """

@@ -42,7 +42,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class FaceStamp:
-    """The visible lock file of SPEC G2, as one value: its body and its time."""
+    """The visible lock file as one value: the PID in its body, and its modification time."""
 
     pid: int
     modified_ns: int

@@ -62,7 +62,7 @@ _TOLD_KEYS = 10
 """Named in an event; the history has all of them."""
 
 DEFAULT_SCAN = 200
-"""SPEC F10: what a manifest can list."""
+"""The most memories that a manifest lists."""
 
 
 class MemoryDir:

@@ -1,4 +1,4 @@
-"""A memory folder that a trusted setting puts somewhere else (SPEC F1), with the checks that this needs.
+"""A memory folder that a trusted setting puts somewhere else, with the checks that this needs.
 
 Writers fill this folder without asking, so it must be a folder meant for it: not a system folder, not one
 that holds keys or other programs' settings, no link, and not another project's.

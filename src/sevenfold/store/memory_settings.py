@@ -1,4 +1,4 @@
-"""Whether there is memory at all, and whose edits of it count (SPEC F, M1)."""
+"""Whether memory is on, and whether edits from outside the engine are trusted."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from sevenfold.store.folder import Folder
 NOTES = "notes.md"
 UPDATING = "notes.updating"
 MAX_NOTES_BYTES = 256 * 1024
-"""Five times the 12,000 tokens that notes may have (SPEC D3): the loader truncates, the disk only guards."""
+"""Five times the 12,000 tokens that notes may have: the loader truncates, the disk only guards."""
 
 
 class NotesFile:
@@ -40,7 +40,7 @@ class NotesFile:
 
     @contextmanager
     def updating(self) -> Generator[None]:
-        """Show, for the block, that an update is in flight (SPEC D5)."""
+        """Show, for the block, that an update is in flight: a compaction waits for it."""
         for old in self._marks():
             if not self._counts(old):
                 # Not where it is a folder, which is no mark of ours.

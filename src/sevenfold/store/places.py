@@ -1,4 +1,4 @@
-"""Where Sevenfold keeps its files, when somebody says otherwise (SPEC M1, F1)."""
+"""Where Sevenfold keeps its files: the defaults, and the settings that change them."""
 
 from __future__ import annotations
 

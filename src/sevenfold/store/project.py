@@ -1,4 +1,4 @@
-"""A project's place on disk (SPEC F1, M1): one folder an identity, and never another project's.
+"""A project's place on disk: one folder for each identity, and never another project's.
 
 <home>/projects/<identity>/project.json      whose folder this is, checked on every open
                            sessions/         transcripts, and a folder of files for each session

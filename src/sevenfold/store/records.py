@@ -30,7 +30,7 @@ class AsideRecord:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """What layer 1 decided for a tool result, once and for all (SPEC B4)."""
+    """What layer 1 decided for a tool result: final, so that later requests carry the same bytes."""
 
     decision: Decision
 
@@ -60,7 +60,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class BoundaryRecord:
-    """Compaction cut here (SPEC E4): resuming starts at the last of these."""
+    """Compaction cut here: resuming starts at the last of these."""
 
     trigger: Literal["auto", "manual"]
     tokens_before: int

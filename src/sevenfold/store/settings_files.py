@@ -1,4 +1,4 @@
-"""Settings from their files: which there are, and how far each is trusted (SPEC M2, RELIABILITY C6).
+"""Settings from their files: which files there are, and how far each is trusted (docs/settings.md).
 
 Every file is somebody else's: capped in size, plain, UTF-8. The one that comes with the repository may in
 addition not lead out of it, and so may a project-local one unless git's index shows that it is not tracked.

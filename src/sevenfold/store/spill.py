@@ -1,4 +1,4 @@
-"""Spills: whole tool results on disk, so that a preview can stand in for them (SPEC B2–B5).
+"""Spills: whole tool results on disk, so that a preview can replace them.
 
 The file is durable before the preview exists, so no prompt can point at a result that is not there. A result
 that cannot be stored stays in the context whole, and an event says so.

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from sevenfold.sync.protocol import NOTHING, Checksum, Entry
 
 Policy: TypeAlias = Literal["merge", "server wins", "local wins"]
-"""The last two are the halves of the mirror policy, for pulling and for pushing (SPEC I2)."""
+"""The last two are the two halves of the mirror policy, for pulling and for pushing."""
 
 Kept: TypeAlias = Literal[
     "deleted elsewhere, changed here",
@@ -99,7 +99,7 @@ def decide(facts: KeyFacts, policy: Policy = "merge") -> Decision:
     remote, local = facts.remote, facts.local
     if local is None:
         if remote.checksum is not None:
-            return Take(remote)  # new; or removed here by hand, which says nothing to others (SPEC I2)
+            return Take(remote)  # new; or removed here by hand: a local deletion does not propagate
         return Leave() if facts.base is None else Settle(None)
     if remote.checksum == local:
         return Leave() if facts.base == remote else Settle(remote)

@@ -20,7 +20,7 @@ Checksum = NewType("Checksum", str)
 CommitId = NewType("CommitId", str)
 
 MAX_BODY_BYTES = 200_000
-"""What one request carries, unless a single file is larger (SPEC I3)."""
+"""The most that one request carries; a single larger file travels alone."""
 MAX_FILE_BYTES = 250_000
 MAX_ENTRIES = 500
 MAX_TOTAL_BYTES = 10_000_000

@@ -1,5 +1,5 @@
-"""Nothing with a secret in it leaves the machine (SPEC I4): each text is looked through, and all of them in a
-row, because a key may lie across two files."""
+"""Nothing with a secret in it leaves the machine: each text is scanned, and then all of them in a row,
+because a key may be split across two files."""
 
 from __future__ import annotations
 

@@ -157,8 +157,8 @@ class TeamMemory:
         return report
 
     async def _choose_policy(self, *, sends: bool) -> Policy:
-        """SPEC I2 for a mirror: a pull lets the server win, a push what is here; but who has only just joined
-        does not write over what the team has."""
+        """For a mirror the server wins a pull and the local side wins a push; but a new member does not
+        overwrite what the team has."""
         if self.settings.policy != "mirror":
             return "merge"
         return "local wins" if sends and (await self.ledger.read()).bases else "server wins"

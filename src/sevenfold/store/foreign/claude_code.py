@@ -1,4 +1,4 @@
-"""Claude Code's transcripts, as its versions from 1 to 2.1 wrote them (API.md §4.2).
+"""Claude Code's transcripts, as its versions from 1 to 2.1 wrote them.
 
 One line a content block, the call's usage on each. Sub-agents are sidechains of their parent's file, or files
 of their own that the parent's file mirrors in progress lines. What `claude -p --output-format stream-json`
@@ -216,6 +216,6 @@ def _keys(about: Fields, *lists: str) -> frozenset[LineKey]:
 
 
 def _cleared(message: Fields) -> int:
-    """Tokens that the provider took out of the request (API.md §2.1)."""
+    """Tokens that the provider's context edits removed from the request."""
     edits = [as_fields(item) for item in listed(inner(message, "context_management"), "applied_edits")]
     return sum(whole(edit, "cleared_input_tokens") or 0 for edit in edits)
