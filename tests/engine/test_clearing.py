@@ -14,6 +14,8 @@ from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.providers.provider import Provider
+from sevenfold.simulator.cache_edits import CacheEditingProvider
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 from tests.engine.talk import Listener
 
@@ -34,11 +36,18 @@ def reader() -> Callable[[Prompt], Reply]:
 
 
 async def work(
-    sim: Simulator, home: Path, listener: Listener, rounds: int, model: str = SIGNED, **given: object
+    sim: Simulator,
+    home: Path,
+    listener: Listener,
+    rounds: int,
+    model: str = SIGNED,
+    wrap: Callable[[Provider], Provider] | None = None,
+    **given: object,
 ) -> Session:
     """So many rounds of reading files of some 3,500 tokens."""
     async with sim.async_client() as client:
-        provider = AnthropicProvider(client, cache_edits=bool(given.get("cache_edits")))
+        provider: Provider = AnthropicProvider(client)
+        provider = wrap(provider) if wrap else provider
         session = await Session.open(
             Frame(model, 2_000, "You read. " * 200, (READ,)),
             project=home,
@@ -106,16 +115,18 @@ def test_cache_edits_delete_old_results_and_the_prefix_is_still_read(tmp_path: P
             tmp_path,
             listener,
             24,
+            wrap=lambda provider: CacheEditingProvider(
+                provider, cached_results=8, recent_results=4, emit=listener
+            ),
             clear_results="never",
-            cache_edits=True,
-            cached_results=8,
-            recent_results=4,
         )
         asyncio.run(deleting)
         usages = [entry.usage for entry in sim.ledger.entries if entry.usage]
     assert max(usage.prompt for usage in usages) < 60_000
     assert all(usage.read > usage.written for usage in usages[3:])
-    assert [event.by for event in listener.events if isinstance(event, ResultsCleared)]
+    assert {event.by for event in listener.events if isinstance(event, ResultsCleared)} == {"cache edits"}
+    assert [event for event in listener.events if isinstance(event, CutRegistered) and event.layer == 2]
+    assert not [event for event in listener.events if isinstance(event, (CacheMissed, PrefixBroken))]
 
 
 def test_cache_edits_are_refused_with_a_reason_where_nobody_offers_them(tmp_path: Path) -> None:

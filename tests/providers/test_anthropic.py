@@ -210,10 +210,9 @@ def test_betas_join_those_that_the_client_sends_anyway(sim: Simulator) -> None:
 
 def test_capabilities_are_those_of_the_model(sim: Simulator) -> None:
     signed, older = CATALOG.find("claude-opus-5-5"), CATALOG.find("claude-haiku-4-5")
-    provider = AnthropicProvider(sim.client(), cache_edits=True)
+    provider = AnthropicProvider(sim.client())
     assert not provider.capabilities(signed).rewrites_history
     assert provider.capabilities(older).rewrites_history
-    assert provider.capabilities(older).has_cache_edits
     assert provider.capabilities(older).breakpoints == 4
 
 

@@ -19,15 +19,13 @@ class Capabilities:
     """`context_management` clears old results on the provider's side."""
     compacts_on_demand: bool = False
     """A request can ask for a compaction block that stands for everything before it."""
-    has_cache_edits: bool = False
-    """Results can be deleted inside the cached prefix. No public provider offers it."""
     takes_system_role: bool = False
     """Reminders go as `role: "system"` messages; elsewhere as text of the user's side."""
     breakpoints: int = 0
     """How many places of the prompt may be marked for caching; 0: the provider caches by itself or not."""
 
 
-def choose_capabilities(model: Model, dialect: Dialect, *, cache_edits: bool = False) -> Capabilities:
+def choose_capabilities(model: Model, dialect: Dialect) -> Capabilities:
     """What this model takes through this kind of provider."""
     if dialect == "openai":
         return Capabilities(rewrites_history=True)
@@ -35,7 +33,6 @@ def choose_capabilities(model: Model, dialect: Dialect, *, cache_edits: bool = F
         rewrites_history=not model.has_preserved_thinking,
         has_server_edits=model.is_known,
         compacts_on_demand=model.is_known and model.has_preserved_thinking,
-        has_cache_edits=cache_edits,
         takes_system_role=model.takes_system_role,
         breakpoints=MAX_BREAKPOINTS,
     )

@@ -11,12 +11,10 @@ from typing import ClassVar
 
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import ToolUseId
 from sevenfold.core.settings import amount, choice, switch
 
 EDITS_BETA = "context-management-2025-06-27"
-CACHE_EDITS_BETA = "sevenfold-cache-edits"
-EDITS, CACHE_EDITS = "context_management", "cache_edits"
+EDITS = "context_management"
 CLEAR_USES = "clear_tool_uses_20250919"
 
 LARGE_TRIGGER_TOKENS = 180_000
@@ -45,13 +43,13 @@ class ServerEditSettings:
     """Turns of thinking to keep; 0: all, which leaves the cache whole."""
 
     cache_edits: bool = switch(False)
-    """Off: no public provider can delete results inside a cached prefix. The simulator can, when told to."""
+    """Off: no public provider can delete results inside a cached prefix, so it is refused with a reason."""
 
     cached_results: int = amount(40, at_least=1)
-    """With `cache_edits`, results kept in the cached prefix before the oldest are deleted there."""
+    """Of `cache_edits`, and without effect like it."""
 
     recent_results: int = amount(10, at_least=1)
-    """Of those, the newest that are never deleted."""
+    """Of `cache_edits`, and without effect like it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +135,3 @@ def _keeping(edit: JsonObject, uses: int) -> JsonObject:
     if edit.get("type") != CLEAR_USES or not isinstance(keep, JsonObject) or not isinstance(value, int):
         return edit
     return JsonObject({**edit, "keep": JsonObject({**keep, "value": value + uses})})
-
-
-def choose_cache_edits(
-    results: Sequence[ToolUseId], deleted: frozenset[ToolUseId], settings: ServerEditSettings
-) -> tuple[ToolUseId, ...]:
-    """Which results to delete from the cached prefix, in the order they came; all that were deleted before
-    stay so, for a request that left one out would bring it back."""
-    live = [use for use in results if use not in deleted]
-    if len(live) <= settings.cached_results:
-        return tuple(use for use in results if use in deleted)
-    gone = deleted.union(live[: len(live) - settings.recent_results])
-    return tuple(use for use in results if use in gone)

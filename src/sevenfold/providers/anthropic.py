@@ -43,12 +43,10 @@ class AnthropicProvider:
         base_url: str | None = None,
         api_key: str | None = None,
         auth_token: str | None = None,
-        cache_edits: bool = False,
     ) -> None:
         self._client = client
         self._base_url, self._api_key, self._auth_token = base_url, api_key, auth_token
         self._owned: AsyncAnthropic | None = None
-        self._cache_edits = cache_edits
         self._writer = BodyWriter()
 
     @property
@@ -56,7 +54,7 @@ class AnthropicProvider:
         return "anthropic"
 
     def capabilities(self, model: Model) -> Capabilities:
-        return choose_capabilities(model, self.dialect, cache_edits=self._cache_edits)
+        return choose_capabilities(model, self.dialect)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
         client = self._open()

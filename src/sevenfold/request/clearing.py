@@ -17,7 +17,7 @@ from sevenfold.request.old_memories import clear_oldest, find_old
 from sevenfold.request.pipeline import RequestPath
 from sevenfold.store.offload import durably
 
-NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix; the simulator does, when told to"
+NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix"
 
 
 @dataclass(slots=True)
@@ -33,8 +33,9 @@ class Clearing:
         """Clear what is due, before a view is handed out."""
         path = self.path
         settings = path.around.settings.server_edits
-        if settings.cache_edits:
-            self._delete_cached()
+        if settings.cache_edits and not self._is_refused:
+            self._is_refused = True
+            path.around.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
         if is_used(path.capabilities, settings):
             self._clear_deeper()
         elif path.capabilities.rewrites_history:
@@ -118,18 +119,6 @@ class Clearing:
         step = path.server.choose(tokens, path.window.thresholds.auto_compact, path.tally.estimate_of)
         if step is not None:
             path.clear_deeper(step)
-
-    def _delete_cached(self) -> None:
-        path = self.path
-        if not path.capabilities.has_cache_edits:
-            if not self._is_refused:
-                self._is_refused = True
-                path.around.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
-            return
-        count = path.server.choose_deleted()
-        if count:
-            path.delete_cached(count)
-            path.around.emit(ResultsCleared("cache edits", count, 0))
 
 
 def _count(value: object, key: str) -> int:

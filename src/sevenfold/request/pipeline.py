@@ -52,7 +52,7 @@ from sevenfold.store.spill import Spills
 CLEARED, SAVED, REWRITTEN, MEMORIES = "cleared", "saved", "rewritten", "memories"
 """Of a cut's detail: results that gave way to markers, what that saves, what it had to write again, and how
 many recalled memories went with them."""
-DEPTH, DELETED = "depth", "deleted"
+DEPTH = "depth"
 """Of a cut's detail: how many of the oldest results the provider clears, and which its cache left out."""
 
 FORGOTTEN = "forgotten"
@@ -203,11 +203,6 @@ class RequestPath:
         place = self.shown.place(step.first)
         reason = f"the provider clears {step.results} old results, about {step.tokens:,} tokens"
         self.register(Cut(2, reason, place or 0, freeze_object({DEPTH: self.server.depth})))
-
-    def delete_cached(self, count: int) -> None:
-        """The provider deletes more results inside its cached prefix from now on."""
-        gone = freeze_object({DELETED: sorted(self.server.deleted)})
-        self.register(Cut(2, f"{count} old results were deleted in the cached prefix", len(self.shown), gone))
 
     def bill(self, reply: Reply) -> Answer:
         """What a model call cost. Its answer is written down here, and shown by `take_answer`."""

@@ -16,7 +16,6 @@ from sevenfold.request.local_clearing import Stake
 from sevenfold.request.old_memories import clear_oldest
 from sevenfold.request.pipeline import (
     CLEARED,
-    DELETED,
     DEPTH,
     FORGOTTEN,
     MEMORIES,
@@ -179,9 +178,6 @@ def _take_ground(path: RequestPath, cut: CutRecord) -> None:
     depth = cut.detail.get(DEPTH)
     if isinstance(depth, int):
         path.tally.discount(path.server.go_to(depth))
-    deleted = cut.detail.get(DELETED)
-    if isinstance(deleted, tuple):
-        path.server.deleted = frozenset(ToolUseId(use) for use in deleted if isinstance(use, str))
     tokens = cut.detail.get(TOKENS)
     if isinstance(tokens, int):
         path.tally.take_ground(tokens)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.requests import Frame
 from sevenfold.layers.server_edits import (
-    CACHE_EDITS,
-    CACHE_EDITS_BETA,
     EDITS,
     EDITS_BETA,
     ServerEditSettings,
     ServerFacts,
-    choose_cache_edits,
     choose_depth,
     render_edits,
     trigger_tokens,
@@ -43,8 +40,6 @@ class ServerClearing:
     """By a tool's name."""
     depth: int = 0
     """How many of the oldest uses are cleared."""
-    deleted: frozenset[ToolUseId] = frozenset()
-    """Results deleted inside the cached prefix."""
     _uses: list[ToolUseId] = field(default_factory=list[ToolUseId])
     _weights: list[float] = field(default_factory=list[float])
     _tools: dict[ToolUseId, str] = field(default_factory=dict[ToolUseId, str])
@@ -66,7 +61,7 @@ class ServerClearing:
     def start_over(self, items: Iterable[Item], *, keeps: bool) -> None:
         """Another view: one that begins as before keeps what is cleared in it."""
         if not keeps:
-            self.depth, self.deleted = 0, frozenset()
+            self.depth = 0
         self._uses, self._weights = [], []
         for item in items:
             self.add(item.message, item.weight)
@@ -97,25 +92,10 @@ class ServerClearing:
         before, self.depth = self.depth, depth
         return sum(self._weights[before:depth])
 
-    def choose_deleted(self) -> int:
-        """Delete old results inside the cached prefix if there are too many; how many are new."""
-        mine = [use for use in self._uses if self.is_clearable(self._tools.get(use, ""))]
-        before = len(self.deleted)
-        self.deleted = frozenset(choose_cache_edits(mine, self.deleted, self.settings))
-        return len(self.deleted) - before
-
     def apply(self, frame: Frame) -> Frame:
         """The frame that says so. What the caller set stays."""
-        params, betas = dict(frame.params), list(frame.betas)
         edits = render_edits(self.depth, len(self._uses), tuple(self._spared), self.settings)
-        if edits is not None and EDITS not in params:
-            params[EDITS] = edits
-            betas.append(EDITS_BETA)
-        if self.deleted and CACHE_EDITS not in params:
-            gone = tuple(use for use in self._uses if use in self.deleted)
-            params[CACHE_EDITS] = JsonObject({"delete_tool_results": gone})
-            betas.append(CACHE_EDITS_BETA)
-        if len(params) == len(frame.params):
+        if edits is None or EDITS in frame.params:
             return frame
-        named = tuple(dict.fromkeys(betas))
-        return Frame(frame.model, frame.max_tokens, frame.system, frame.tools, JsonObject(params), named)
+        params = JsonObject({**frame.params, EDITS: edits})
+        return replace(frame, params=params, betas=tuple(dict.fromkeys((*frame.betas, EDITS_BETA))))

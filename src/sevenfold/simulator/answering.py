@@ -16,13 +16,14 @@ from sevenfold.core.wire import read_message
 from sevenfold.simulator import brain as brains
 from sevenfold.simulator.billing import Spent
 from sevenfold.simulator.brain import Reply
+from sevenfold.simulator.cache_edits import is_deleted
 from sevenfold.simulator.call import Call
 from sevenfold.simulator.compaction import signed_block, threshold_block
 from sevenfold.simulator.counting import count_all
 from sevenfold.simulator.edit_requests import Compacting
 from sevenfold.simulator.knowledge import Known
 from sevenfold.simulator.output import Output, Room, billed, fit, with_ids
-from sevenfold.simulator.preparing import Prepared, is_deleted, render
+from sevenfold.simulator.preparing import Prepared, render
 from sevenfold.simulator.refusals import invalid
 from sevenfold.simulator.thinking import sign_reply
 from sevenfold.simulator.validate_params import wants_nothing

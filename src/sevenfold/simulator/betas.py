@@ -14,9 +14,6 @@ THINKING_UPDATES = "thinking-display-updates-2026-08-18"
 THREADS = "message-threads-2026-08-12"
 TOOL_CHANGES = "mid-conversation-tool-changes-2026-07-01"
 
-CACHE_EDITS = "sevenfold-cache-edits"
-"""Ours alone: no public provider has it, so it is known only where the choice `cache_edits` is on."""
-
 KNOWN = frozenset(
     {
         *(

@@ -13,7 +13,7 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.events import Emit
 from sevenfold.core.json import Json, JsonObject, read_object
 from sevenfold.core.models import Model
-from sevenfold.simulator import betas
+from sevenfold.simulator import betas, cache_edits
 from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.gates import Gates, gates_of
 from sevenfold.simulator.knowledge import Knowledge, Listing
@@ -129,7 +129,7 @@ def _read_betas(header: str, choices: Choices) -> frozenset[str]:
     sent = frozenset(name.strip() for name in header.split(",") if name.strip())
     known = betas.KNOWN | choices.extra_betas
     if choices.cache_edits:
-        known |= {betas.CACHE_EDITS}
+        known |= {cache_edits.BETA}
     for name in sorted(sent - known):
         raise invalid(f"Unexpected value(s) `{name}` for the `anthropic-beta` header.")
     return sent

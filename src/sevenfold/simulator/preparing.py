@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from sevenfold.core.cache_choices import Level
 from sevenfold.core.cache_model import CountPart, Prompt, render_prompt
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.prompt_blocks import EFFORT, Placed
 from sevenfold.simulator.binding import Binding
+from sevenfold.simulator.cache_edits import FIELD, describe_deletion, read_deleted, without_deleted
 from sevenfold.simulator.call import Call
 from sevenfold.simulator.compaction import current_blocks
 from sevenfold.simulator.counting import counter
@@ -19,7 +18,7 @@ from sevenfold.simulator.edit_requests import Compacting, read_edits
 from sevenfold.simulator.edits import Edited, apply_thinking, apply_tools
 from sevenfold.simulator.records import Record
 from sevenfold.simulator.thinking import Transformation, check_thinking
-from sevenfold.simulator.view import rebuilt, word
+from sevenfold.simulator.view import rebuilt
 from sevenfold.simulator.world import World
 
 
@@ -50,9 +49,9 @@ def prepare(call: Call, world: World, previous: Record | None = None) -> Prepare
     """
     checked = check_thinking(call, world.choices)
     edits = read_edits(call)
-    deleted = _deleted(call)
+    deleted = read_deleted(call.part(FIELD))
     plain = counter(world.tokenizer, call.model)
-    count = _sparing(plain, deleted)
+    count = without_deleted(plain, deleted)
     before = None if previous is None or deleted else previous
     sent = render(call.body, count, world, _alike(before and before.sent, call), call.listing.blocks)
     model_saw = _alike(before and before.seen, call) or sent
@@ -82,7 +81,7 @@ def prepare(call: Call, world: World, previous: Record | None = None) -> Prepare
         body = rebuilt(call.body, edited.blocks)
         seen = render(body, count, world, model_saw)
     if deleted:
-        applied.append(_deletion(seen, plain))
+        applied.append(describe_deletion(seen, plain))
     return Prepared(
         sent,
         body,
@@ -114,34 +113,3 @@ def _alike(after: Prompt | None, call: Call) -> Prompt | None:
     if after is None or after.model != call.model_name:
         return None
     return after if all(part.tokens or part.kind == EFFORT for part in after.parts) else None
-
-
-def _deleted(call: Call) -> frozenset[ToolUseId]:
-    ids = call.part("cache_edits").get("delete_tool_results")
-    return frozenset(ToolUseId(word(item)) for item in ids) if isinstance(ids, tuple) else frozenset()
-
-
-def _sparing(count: CountPart, deleted: AbstractSet[ToolUseId]) -> CountPart:
-    """A deleted result keeps its place in the hash, so that the prefix is still found, and weighs nothing."""
-    if not deleted:
-        return count
-
-    def spared(level: Level, block: JsonObject) -> int:
-        return 0 if is_deleted(block, deleted) else count(level, block)
-
-    return spared
-
-
-def is_deleted(block: JsonObject, deleted: AbstractSet[ToolUseId]) -> bool:
-    return block.get("type") == "tool_result" and ToolUseId(word(block.get("tool_use_id"))) in deleted
-
-
-def _deletion(seen: Prompt, count: CountPart) -> JsonObject:
-    gone = [
-        count("messages", block.wire)
-        for block, part in zip(seen.blocks, seen.parts, strict=True)
-        if block.kind == "tool_result" and part.tokens == 0
-    ]
-    return JsonObject(
-        {"type": "cache_edits", "deleted_tool_results": len(gone), "deleted_input_tokens": sum(gone)}
-    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from sevenfold.core.cache_model import marker_problems
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import JsonObject
+from sevenfold.simulator.cache_edits import check_cache_edits
 from sevenfold.simulator.call import Call
 from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.compaction import check_compaction
 from sevenfold.simulator.edit_requests import read_edits
 from sevenfold.simulator.refusals import invalid
-from sevenfold.simulator.shape import as_one_of, as_texts, optional_object, require
+from sevenfold.simulator.shape import as_one_of, optional_object, require
 from sevenfold.simulator.validate_messages import check_conversation, check_shapes
 from sevenfold.simulator.validate_params import check_params
 from sevenfold.simulator.validate_tools import check_tools
@@ -23,7 +24,7 @@ def validate(call: Call, choices: Choices) -> None:
     for problem in marker_problems(call.body, choices.cache, listed=call.listing.blocks):
         raise invalid(problem.message)
     read_edits(call)
-    _check_cache_edits(call)
+    check_cache_edits(call.body)
     check_compaction(call)
     _refuse_thread(call)
     check_conversation(call, choices)
@@ -40,9 +41,3 @@ def _refuse_thread(call: Call) -> None:
         "thread_unsupported_request",
         JsonObject({"unsupported": ("thread",)}),
     )
-
-
-def _check_cache_edits(call: Call) -> None:
-    edits = optional_object("", call.body, "cache_edits") or EMPTY
-    if edits.get("delete_tool_results") is not None:
-        as_texts("cache_edits.delete_tool_results", edits["delete_tool_results"])

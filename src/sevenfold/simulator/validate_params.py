@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from sevenfold.core.json import EMPTY, Json, JsonObject
-from sevenfold.simulator import betas
+from sevenfold.simulator import betas, cache_edits
 from sevenfold.simulator.call import NEWER, Call
 from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.gates import EFFORTS
@@ -46,7 +46,7 @@ CREATING = frozenset({"max_tokens", "stream"})
 """Fields that counting does not take."""
 
 GATED: Mapping[str, tuple[str, ...]] = {
-    "cache_edits": (betas.CACHE_EDITS,),
+    cache_edits.FIELD: (cache_edits.BETA,),
     "compaction": (betas.COMPACT_ON_DEMAND,),
     "context_management": (betas.CONTEXT_EDITS, betas.COMPACT_THRESHOLD),
     "thread": (betas.THREADS,),
