@@ -25,12 +25,10 @@ plain = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_siz
 
 
 def test_what_is_written_reads_back_the_same() -> None:
-    text = write_memory(
-        "a", "when:\n it matters", "user", "Body.", applies_to=["tool:shell"], supersedes=["b.md"]
-    )
+    text = write_memory("a", "when:\n it matters", "user", "Body.", applies_to=["tool:shell"])
     memory = read_memory("a.md", text)
     assert (memory.name, memory.description, memory.kind) == ("a", "when: it matters", "user")
-    assert (memory.applies_to, memory.supersedes) == (("tool:shell",), ("b.md",))
+    assert memory.applies_to == ("tool:shell",)
     assert memory.body == "\nBody.\n"
 
 

@@ -187,7 +187,7 @@ def _written(case: Case) -> Iterator[dict[str, object]]:
         case "beside the user's":
             yield written(name, f"{near} {text}", description=near[:140])
         case "as a rule":
-            yield {**written(name, text), "applies_to": ["tool:*"], "supersedes": ["other.md"]}
+            yield {**written(name, text), "applies_to": ["tool:*"]}
         case "in two":
             half = len(text) // 2
             yield written(name, f"{near}\n\n**Why:** {text[:half]}", description=near[:140])

@@ -74,7 +74,6 @@ class DraftDesk:
                 _given(use, "type", "project"),
                 _given(use, "content"),
                 _texts(use.input.get("applies_to")),
-                _texts(use.input.get("supersedes")),
             )
         key = self._key_of(_given(use, "file_path"))
         text = self._edited(key, use) if use.name == "edit" else _given(use, "content")
@@ -86,7 +85,6 @@ class DraftDesk:
             memory.kind or "project",
             memory.body,
             memory.applies_to,
-            memory.supersedes,
         )
 
     async def _answer(self, use: ToolUse, draft: Draft) -> ToolResult:

@@ -24,7 +24,6 @@ ARCHIVE = "archive/"
 
 _UNSHOWN = (LOGS, ARCHIVE)
 _APPLIES_TO = "applies_to"
-_SUPERSEDES = "supersedes"
 
 
 def is_shown(key: str) -> bool:
@@ -61,10 +60,6 @@ class Memory:
         """When its text is to be shown before an action; as it stands, for `layers/rules.py` to read."""
         return self.document.texts(_APPLIES_TO)
 
-    @property
-    def supersedes(self) -> tuple[str, ...]:
-        return self.document.texts(_SUPERSEDES)
-
     def field(self, name: str) -> str:
         """Any field of the head; empty where it is not set."""
         return self.document.text(name)
@@ -82,12 +77,11 @@ def write_memory(
     body: str,
     *,
     applies_to: Sequence[str] = (),
-    supersedes: Sequence[str] = (),
 ) -> str:
     """The file of a new memory."""
     fields: dict[str, Value] = {"name": name, "description": " ".join(description.split()), "type": kind}
-    lists = {_APPLIES_TO: tuple(applies_to), _SUPERSEDES: tuple(supersedes)}
-    fields |= {key: values for key, values in lists.items() if values}
+    if applies_to:
+        fields[_APPLIES_TO] = tuple(applies_to)
     return write_frontmatter(fields, f"\n{body.strip()}\n")
 
 

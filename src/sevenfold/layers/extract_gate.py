@@ -49,7 +49,6 @@ class Draft:
     kind: str
     body: str
     applies_to: tuple[str, ...] = ()
-    supersedes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,6 @@ def _written(draft: Draft, before: Known | None) -> str:
         draft.kind,
         draft.body,
         applies_to=draft.applies_to,
-        supersedes=draft.supersedes,
     )
 
 
@@ -185,7 +183,7 @@ def _known(draft: Draft, before: Known | None, ground: Ground) -> Refused | None
             return Refused(draft.key, "other topic", reason, draft.key)
     for other in ground.near(f"{draft.description}\n{draft.body}"):
         key = other.memory.key
-        if key == draft.key or key in draft.supersedes:
+        if key == draft.key:
             continue
         old = split_facts(other.memory.body)
         if facts and is_stated(facts, old):
