@@ -15,7 +15,7 @@ from sevenfold.blocking import Session
 from sevenfold.core.catalog import CATALOG, find_cheap
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull
-from sevenfold.core.events import MemoryRecalled, RecallSkipped, ResultsCleared
+from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RecallSkipped, ResultsCleared
 from sevenfold.core.memories import write_memory
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.provenance import Origin
@@ -265,9 +265,13 @@ def test_an_old_memory_says_how_old_it_is(opened: Open, clock: ManualClock) -> N
     assert "verify" in text_of(recalled)
 
 
-def test_a_memory_that_names_a_file_which_is_gone_says_so(opened: Open, memory: MemoryDir) -> None:
+def test_a_memory_that_names_a_file_which_is_gone_says_so(
+    opened: Open, memory: MemoryDir, listener: Listener
+) -> None:
     write(memory, retries="The retrier makes seven attempts, see `src/net/retrier.py`.")
     assert "could not be confirmed: src/net/retrier.py" in text_of(ask(opened())[-1])
+    told = [event for event in listener.events if isinstance(event, ClaimsBroken)]
+    assert told == [ClaimsBroken("retries.md", "src/net/retrier.py")]
 
 
 def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: MemoryDir) -> None:

@@ -9,7 +9,7 @@ from sevenfold.core.memory_uses import UseKind
 
 @dataclass(frozen=True, slots=True)
 class ClaimsBroken:
-    """A memory names things that could not be found in the project: it is marked, not trusted."""
+    """A recalled memory names things that could not be found in the project; the model is told so."""
 
     memory: str
     claims: str

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.events import Emit, VectorsUnused, ignore
+from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore
 from sevenfold.core.memory_uses import NO_USES, Use
 from sevenfold.layers.recall import Candidate, RecallFacts, RecallSettings, choose_recalled
 from sevenfold.layers.recall_side import Listed
@@ -107,7 +107,10 @@ class Finder:
         taken: list[Recalled] = []
         for one in chosen:
             stored = self._stored[one.key]
-            broken = describe_broken(self._verifier.verify(stored.memory.body, each))
+            found = self._verifier.verify(stored.memory.body, each)
+            if found:
+                self._emit(ClaimsBroken(one.key, ", ".join(item.claim.text for item in found)))
+            broken = describe_broken(found)
             mark = marks.get(one.key)
             if not broken and mark is not None and mark.sha256 == stored.sha256 and mark.broken:
                 broken = f"could not be confirmed on {mark.at:%Y-%m-%d}: {', '.join(mark.broken)}"

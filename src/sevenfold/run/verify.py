@@ -23,9 +23,6 @@ from sevenfold.layers.verify_claims import Claim, find_claims
 from sevenfold.run.tools.listing import list_files
 from sevenfold.store.user_files import find_real, read_state
 
-AT_RECALL = timedelta(milliseconds=150)
-"""What a prompt may be kept waiting for: nobody notices it beside a model's answer."""
-
 MAX_FILE_BYTES = 2 * 1024 * 1024
 """A larger file is generated or no text."""
 MAX_READ_BYTES = 256 * 1024 * 1024
