@@ -28,9 +28,9 @@ from sevenfold.layers.notes_sections import split_notes
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.notes import NOTES, NotesFile
+from tests.store.faults import Fault, FaultyDisk
 
 LONG = timedelta(seconds=60)
 TEXTS = read_texts()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -19,7 +19,6 @@ from sevenfold.core.flatten import (
     Flattener,
     FlattenRules,
     Repair,
-    flatten,
 )
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import (
@@ -42,6 +41,15 @@ from tests.core.histories import HISTORIES, SOURCE, Api, is_encodable, open_api,
 
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 TAKES = FlattenRules(takes_system_role=True)
+
+
+def flatten(messages: Sequence[Message], rules: FlattenRules | None = None) -> Flattened:
+    """A whole history at once."""
+    flattener = Flattener(rules)
+    body, end = flattener.add(messages), flattener.finish()
+    return Flattened(
+        (*body.messages, *end.messages), (*body.sources, *end.sources), (*body.repairs, *end.repairs)
+    )
 
 
 def user(*content: Block | str) -> Message:

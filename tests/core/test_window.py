@@ -88,9 +88,8 @@ def test_the_level_rises_from_fine_to_blocked(current: int, level: str) -> None:
     assert plan_thresholds(WindowFacts(200_000, 64_000), PLAIN).level(current) == level
 
 
-def test_a_window_smaller_than_its_margins_is_cramped_until_they_are_made_smaller() -> None:
+def test_a_window_smaller_than_its_margins_has_no_room_until_they_are_made_smaller() -> None:
     facts = WindowFacts(16_000, 4_000)
-    assert plan_thresholds(facts, PLAIN).is_cramped
     assert plan_thresholds(facts, PLAIN).percent_left(0) == 0
     small = WindowSettings(
         output_reserve_tokens=2_000,
@@ -99,7 +98,6 @@ def test_a_window_smaller_than_its_margins_is_cramped_until_they_are_made_smalle
         blocking_margin_tokens=300,
     )
     assert plan_thresholds(facts, small) == Thresholds(14_000, 12_700, 12_000, 13_700, True)
-    assert not plan_thresholds(facts, small).is_cramped
 
 
 TOKENS = st.integers(0, 2_000_000)

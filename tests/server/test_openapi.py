@@ -6,9 +6,9 @@ import json
 from typing import cast
 
 from sevenfold.server.front import PERFORM
-from sevenfold.server.openapi import REFUSALS, make_document, statuses
 from sevenfold.server.operations import OPERATIONS
 from tests.contracts.house import ROOT
+from tests.server.openapi import REFUSALS, make_document, statuses
 
 PAGE = ROOT / "docs" / "openapi.json"
 

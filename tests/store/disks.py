@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sevenfold.store.disk import Disk, SystemDisk
-from sevenfold.store.faults import Operation
 from sevenfold.store.folder import Folder
+from tests.store.faults import Operation
 
 
 class WalkingDisk(SystemDisk):

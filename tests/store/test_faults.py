@@ -8,9 +8,9 @@ from typing import NoReturn
 import pytest
 
 from sevenfold.store.disk import write_all
-from sevenfold.store.faults import ACCIDENTS, OPERATIONS, Accident, Fault, FaultyDisk, Operation, can_happen
 from sevenfold.store.folder import Folder
 from tests.store import children
+from tests.store.faults import ACCIDENTS, OPERATIONS, Accident, Fault, FaultyDisk, Operation, can_happen
 
 
 class Died(BaseException):

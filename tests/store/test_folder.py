@@ -28,9 +28,9 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Event, TempSwept, ignore
 from sevenfold.store.disk import SystemDisk
-from sevenfold.store.faults import Accident, Fault, FaultyDisk, Operation
 from sevenfold.store.folder import TEMP_LIFE, Entry, Folder
 from tests.store.disks import QuickDisk, effects, fresh_folder, temps, tree
+from tests.store.faults import Accident, Fault, FaultyDisk, Operation
 
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 

@@ -13,12 +13,12 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import LockBusy
 from sevenfold.core.events import Event, LeaseReclaimed, LockFaceFailed
 from sevenfold.store.disk import SystemDisk
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import LEASE, Lock
 from sevenfold.store.lock_face import FACE, FOREIGN_HOLD, LockFace, outside_success, stamp
 from sevenfold.store.lock_state import FaceStamp
 from tests.store import children
+from tests.store.faults import Fault, FaultyDisk
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 EPOCH = datetime.fromtimestamp(0, UTC)

@@ -23,13 +23,13 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.store.disk import SystemDisk
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.mail_seal import KEY, Mail, MailId
 from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
 from tests.core import wires
 from tests.store import children
 from tests.store.disks import LackingDisk, fresh_folder, temps, tree
+from tests.store.faults import Fault, FaultyDisk
 from tests.store.mails import SENT, files, letter, opened, waiting
 
 

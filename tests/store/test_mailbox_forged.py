@@ -12,10 +12,10 @@ import pytest
 from sevenfold.core.canonical import canonical
 from sevenfold.core.errors import FileDamaged, MailboxFull, MessageTooLarge
 from sevenfold.core.events import Event, MailQuarantined
-from sevenfold.store.faults import FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.mail_seal import KEY, MailId
 from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
+from tests.store.faults import FaultyDisk
 from tests.store.mails import files, letter, opened, waiting
 
 

@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sevenfold.core.errors import MailboxFull, SevenfoldError
 from sevenfold.core.events import Event, MailQuarantined
-from sevenfold.store.faults import Accident, Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 from tests.store.disks import QUICK, open_handles
+from tests.store.faults import Accident, Fault, FaultyDisk
 from tests.store.mails import files, letter
 
 LIMITS = MailSettings(waiting=6, waiting_bytes=8_000, remembered=1_000)

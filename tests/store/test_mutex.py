@@ -13,13 +13,13 @@ import pytest
 
 from sevenfold.core.errors import DiskFault, FileDamaged, FileMissing, LockBusy
 from sevenfold.store.disk import SystemDisk
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.flock import take_flock
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import edit_file, mutex
 from sevenfold.store.patience import Patience
 from tests.store import children
 from tests.store.disks import effects
+from tests.store.faults import Fault, FaultyDisk
 
 AT_ONCE = timedelta(0)
 THREADS, TIMES = 4, 25

@@ -14,11 +14,11 @@ import pytest
 
 from sevenfold.core.errors import FileExists, FileMissing, LockBusy, NotRegular, SevenfoldError
 from sevenfold.store.disk import Disk, SystemDisk
-from sevenfold.store.faults import Accident, Fault, FaultyDisk, Operation, can_happen
 from sevenfold.store.folder import Folder
 from sevenfold.store.patience import Patience
 from tests.store import children
 from tests.store.disks import LackingDisk, tree
+from tests.store.faults import Accident, Fault, FaultyDisk, Operation, can_happen
 
 
 @pytest.fixture(params=[SystemDisk, LackingDisk])

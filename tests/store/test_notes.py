@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull, FileDamaged, InputError
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.notes import MAX_NOTES_BYTES, NOTES, UPDATING, NotesFile
 from sevenfold.store.patience import PATIENCE, Patience
 from tests.store.disks import fresh_folder, tree
+from tests.store.faults import Fault, FaultyDisk
 
 SECOND = timedelta(seconds=1)
 LIFE = PATIENCE.mark

@@ -12,12 +12,12 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFault, ProjectError, SevenfoldError
 from sevenfold.core.events import Event, SweepFailed, TempSwept, WorktreeDisowned, ignore
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.identity import IDENTITY, fingerprint, identify, read_claim
 from sevenfold.store.lock_face import stamp
 from sevenfold.store.patience import Patience
 from sevenfold.store.project import Project
 from tests.store.disks import QUICK, QuickDisk
+from tests.store.faults import Fault, FaultyDisk
 from tests.store.repos import git, make_repo
 
 

@@ -18,12 +18,12 @@ from sevenfold.core.events import Event, ResultSpilled, SpillFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Opaque, Text, ToolResult, ToolUseId
 from sevenfold.layers.tool_results import Decision, ToolResultSettings, apply_decision
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.spill import FOLDER, Spills
 from tests.core import wires
 from tests.store import children
 from tests.store.disks import QUICK, effects, fresh_folder, temps, tree
+from tests.store.faults import Fault, FaultyDisk
 
 SETTINGS = ToolResultSettings()
 USE = ToolUseId("toolu_1")

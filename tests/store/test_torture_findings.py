@@ -16,12 +16,12 @@ from sevenfold.core.errors import DiskFault, LockBusy, NotRegular
 from sevenfold.core.events import Event, LockFaceFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.store.disk import READ_FLAGS, SystemDisk
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lock
 from sevenfold.store.lock_face import FACE, LockFace
 from sevenfold.store.mailbox import Mail, Mailbox
 from tests.store.disks import LackingDisk
+from tests.store.faults import Fault, FaultyDisk
 
 LETTER = Mail("bob", "hello", JsonObject({"text": "hi"}), datetime(2026, 11, 15, tzinfo=UTC))
 

@@ -20,13 +20,13 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.events import Event, TailSealed
 from sevenfold.store.disk import Disk, SystemDisk
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.patience import Patience
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.transcript import Place, Transcript
 from sevenfold.store.transcript_reader import BadLine, Stored, resume
 from tests.store.disks import QuickDisk, effects
+from tests.store.faults import Fault, FaultyDisk
 from tests.store.transcripts import FILE, SESSION, ids, said, scanned, stored, write_raw
 
 WRITERS, TIMES = 4, 40

@@ -14,13 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Event
-from sevenfold.store.faults import Accident, Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import BoundaryRecord, Record, RecordId, Segment
 from sevenfold.store.transcript import Transcript
 from sevenfold.store.transcript_reader import BadLine, Stored, resume
 from tests.store.disks import QUICK, open_handles
+from tests.store.faults import Accident, Fault, FaultyDisk
 from tests.store.transcripts import FILE, SESSION, boundary, ids, resume_naively, said, scanned
 
 texts = st.sampled_from(["", "short", "é\u2028\n" * 30, '{"c":"12345678","k":"boundary",', "x" * 3000])

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import DiskFault, FileMissing, KeyRefused
 from sevenfold.core.events import Event, LineQuarantined
 from sevenfold.store import boundary_search, transcript_reader
-from sevenfold.store.faults import Fault, FaultyDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import HEAD, write_line
 from sevenfold.store.transcript import Transcript
 from sevenfold.store.transcript_reader import UNFINISHED, BadLine, Resumed, Stored, resume, scan
 from tests.store.disks import CountingDisk, QuickDisk, fresh_folder
+from tests.store.faults import Fault, FaultyDisk
 from tests.store.transcripts import (
     FILE,
     SESSION,

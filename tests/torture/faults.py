@@ -14,7 +14,7 @@ from random import Random
 from typing import Protocol
 
 from sevenfold.store.disk import SYSTEM_DISK, Disk, SystemDisk
-from sevenfold.store.faults import ACCIDENTS, Accident, Fault, FaultyDisk, Operation, can_happen
+from tests.store.faults import ACCIDENTS, Accident, Fault, FaultyDisk, Operation, can_happen
 from tests.torture.crew import Crew
 from tests.torture.gang import try_all
 from tests.torture.play_files import Edits, Files, Notes, Spilled

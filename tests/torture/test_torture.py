@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.store.faults import Operation
+from tests.store.faults import Operation
 from tests.torture import paths, power, syscalls
 from tests.torture.broken import (
     BYPASS,

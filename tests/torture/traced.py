@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sevenfold.store.disk import FOLDER_FLAGS, SYSTEM_DISK
-from sevenfold.store.faults import FaultyDisk
+from tests.store.faults import FaultyDisk
 from tests.torture.faults import SCENARIOS
 from tests.torture.stage import Seen, play
 

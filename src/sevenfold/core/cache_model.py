@@ -17,7 +17,7 @@ from sevenfold.core.cache_markers import Marker, MarkerProblem, find_markers, ma
 from sevenfold.core.canonical import Digest
 from sevenfold.core.models import Model
 from sevenfold.core.prompt_difference import Difference, first_difference
-from sevenfold.core.prompt_parts import CountPart, Part, Prompt, render_parts, render_prompt
+from sevenfold.core.prompt_parts import CountPart, Part, Prompt, render_prompt
 from sevenfold.core.usage import Counts
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "find_markers",
     "first_difference",
     "marker_problems",
-    "render_parts",
     "render_prompt",
 ]
 

@@ -8,7 +8,7 @@ request is sent. What it adds was then said, and belongs into the history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -270,15 +270,6 @@ class Flattener:
 
     def _repair(self, kind: RepairKind, detail: str, message: int | None = None) -> None:
         self._out.repairs.append(Repair(self._count if message is None else message, kind, detail))
-
-
-def flatten(messages: Sequence[Message], rules: FlattenRules | None = None) -> Flattened:
-    """A whole history at once, ready to be sent."""
-    flattener = Flattener(rules)
-    body, end = flattener.add(messages), flattener.finish()
-    return Flattened(
-        (*body.messages, *end.messages), (*body.sources, *end.sources), (*body.repairs, *end.repairs)
-    )
 
 
 def _answered(message: Message) -> set[ToolUseId]:

@@ -59,13 +59,6 @@ class Prompt:
         return sum(part.tokens for part in self.parts)
 
 
-def render_parts(
-    body: JsonObject, count: CountPart, *, choices: CacheChoices = CHOICES, catalog: Catalog = CATALOG
-) -> tuple[Part, ...]:
-    """The parts of a Messages API request, for who needs nothing else of the prompt."""
-    return render_prompt(body, count, choices=choices, catalog=catalog).parts
-
-
 def render_prompt(
     body: JsonObject,
     count: CountPart,

@@ -76,11 +76,6 @@ class Thresholds:
         """What `percent_left` counts down to."""
         return self.auto_compact if self.is_automatic else self.effective
 
-    @property
-    def is_cramped(self) -> bool:
-        """The margins leave nothing of the window: smaller ones must be set before it can be used."""
-        return min(self.auto_compact, self.warning, self.blocking) <= 0
-
     def percent_left(self, current_tokens: int) -> float:
         """0 to 100; 0 when nothing is left, however far past the limit."""
         if self.limit <= 0:

@@ -92,11 +92,6 @@ def split_passages(messages: Sequence[Message]) -> tuple[Passage, ...]:
     return tuple(passage for at, message in enumerate(messages) for passage in _passages(message, at, calls))
 
 
-def judge(text: str, passages: Sequence[Passage]) -> Judgement:
-    """Whose words a text is that was written after all this was said."""
-    return Witnesses(passages).judge(text)
-
-
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """Words that the user said together."""

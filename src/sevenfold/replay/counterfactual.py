@@ -46,7 +46,6 @@ class Outcome:
     rereads: int
     cuts: int
     cleared: int
-    rewritten_tokens: int
     peak_tokens: int
     in_view: int
     """Uses of what a result had shown, with such a result in view at that moment."""
@@ -58,10 +57,6 @@ class Outcome:
     @property
     def view_share(self) -> float:
         return self.in_view / self.wanted if self.wanted else 1.0
-
-    @property
-    def reach_share(self) -> float:
-        return (self.in_view + self.one_pointer_away) / self.wanted if self.wanted else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,6 @@ class _Sums:
     rereads: int = 0
     cuts: int = 0
     cleared: int = 0
-    rewritten: int = 0
     peak: int = 0
 
 
@@ -108,7 +102,6 @@ def play(
         sums.rereads,
         sums.cuts,
         sums.cleared,
-        sums.rewritten,
         sums.peak,
         sight.in_view,
         sight.one_pointer_away,
@@ -149,7 +142,7 @@ class _Playing:
             self._shelf.collapse()
         chosen = choose_clearing(facts, self._shelf, self._stakes, self._settings)
         if chosen is not None:
-            self._cut(chosen, facts)
+            self._cut(chosen)
         read = 0 if facts.is_cold else self._cached
         sums.cost += prices.read * read + prices.write * (self._view - read)
         self._stakes.send(self._view, prices, is_cold=facts.is_cold)
@@ -184,7 +177,7 @@ class _Playing:
         if self._shelf.add(result, round_=self._round, place=place, anchor=self._cached):
             self._stakes.bring_back(result.tokens, self._view, self._rates.prices)
 
-    def _cut(self, chosen: Clearing, facts: CutFacts) -> None:
+    def _cut(self, chosen: Clearing) -> None:
         ids = frozenset(chosen.ids)
         first = next(item for item in self._shelf.live if item.result.id in ids)
         prices = self._rates.prices
@@ -196,7 +189,6 @@ class _Playing:
         self._cached = min(first.anchor, self._cached)
         self.sums.cuts += 1
         self.sums.cleared += len(ids)
-        self.sums.rewritten += 0 if facts.is_cold else chosen.rewrite_tokens
 
     def _read_again(self, needed: Sequence[int], turn: Round) -> None:
         """One round more, with these results at its end: asked for again, they stay like any other."""

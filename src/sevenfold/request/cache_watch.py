@@ -75,7 +75,6 @@ class _Sent:
     broken: Cause | None = None
     promise: Promise | None = None
     """What it wrote, once it was answered."""
-    reply_id: str = ""
 
     @property
     def left(self) -> Promise | None:
@@ -139,7 +138,6 @@ class CacheWatch:
         run = reply.usage.last_run or _summed_up(reply.usage)
         if sent is None:
             return Settled(0, run.read, None, told, price)
-        sent.reply_id = reply.id
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
         if promised is None or run.read >= expected or _is_edited(reply):
@@ -149,10 +147,6 @@ class CacheWatch:
         missed = CacheMissed(request.who, expected, run.read, int(idle.total_seconds()), cause, told)
         self._emit(missed)
         return Settled(expected, run.read, cause, told, price)
-
-    def last_reply(self, who: str = MAIN) -> str | None:
-        """The id of the lane's last answer, to ask the provider's diagnostics about."""
-        return next((sent.reply_id for sent in self._own(who) if sent.reply_id), None)
 
     def _predecessor(self, request: ModelRequest) -> _Found | None:
         if request.who == MAIN:

@@ -30,10 +30,6 @@ class SyncSettings:
     """Of one request in the background: a large upload over a slow line takes ten."""
 
     @property
-    def pull_wait(self) -> timedelta:
-        return timedelta(seconds=self.pull_seconds)
-
-    @property
     def push_after(self) -> timedelta:
         return timedelta(seconds=self.push_after_seconds)
 

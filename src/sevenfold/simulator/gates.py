@@ -30,7 +30,6 @@ class Gates:
     takes_sampling: bool = True
     """On the older API version; the newer one refuses sampling parameters for all."""
     compacts: bool = True
-    default_effort: Effort = "high"
 
 
 @lru_cache(maxsize=256)
@@ -51,7 +50,6 @@ def gates_of(model: Model) -> Gates:
         takes_forced_choice=version < refuses_force,
         takes_sampling=version < (4, 7),
         compacts=version >= (4, 6),
-        default_effort="medium" if version == (5, 5) and family in {"opus", "haiku"} else "high",
     )
 
 

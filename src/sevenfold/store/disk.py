@@ -1,7 +1,7 @@
 """The fs port: every operation that must outlive the process goes through a `Disk`, and nothing else does.
 
-`SystemDisk` is the kernel. `faults.FaultyDisk` is the same with an accident at a chosen operation; the
-torture runs put one at every operation in turn. Names are always relative to an open directory, so that what
+`SystemDisk` is the kernel. The tests have one with an accident at a chosen operation, and the torture runs
+put one at every operation in turn. Names are always relative to an open directory, so that what
 was checked is what is used.
 """
 

@@ -27,7 +27,6 @@ from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.usage import NO_USAGE, Usage
 
 OutputForm: TypeAlias = Literal["text", "json", "stream-json"]
-OUTPUT_FORMS: tuple[OutputForm, ...] = ("text", "json", "stream-json")
 
 
 @dataclass(frozen=True, slots=True)
