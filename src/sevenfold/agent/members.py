@@ -12,13 +12,11 @@ from typing import TypeAlias
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.definitions import Definition
 from sevenfold.agent.roster import Kind, Listed
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.events import AgentEnded, Emit
-from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.core.usage import NO_USAGE, Usage
 from sevenfold.layers.fences import fenced
-from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.run.permissions import Ask, Mode
 from sevenfold.run.spend import MAIN
 from sevenfold.run.tool import Tool
@@ -142,18 +140,12 @@ def render_ended(member: Member, ending: Ending) -> str:
     )
 
 
-class Labelled:
+class Labelled(ProviderWrapper):
     """A provider whose calls are booked to somebody: an agent's own conversation is not its starter's."""
 
     def __init__(self, inner: Provider, who: str, book: Book | None = None) -> None:
-        self._inner, self._who, self._book = inner, who, book
-
-    @property
-    def dialect(self) -> Dialect:
-        return self._inner.dialect
-
-    def capabilities(self, model: Model) -> Capabilities:
-        return self._inner.capabilities(model)
+        super().__init__(inner)
+        self._who, self._book = who, book
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
         own = replace(request, who=self._who) if request.who == MAIN else request

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sevenfold.core.errors import InputError, ProviderError, WireError
+from sevenfold.core.errors import InputError, ProviderError
 from sevenfold.providers import error_map
 
 if TYPE_CHECKING:
@@ -18,19 +17,12 @@ if TYPE_CHECKING:
 def mapped() -> Generator[None]:
     """Everything that goes wrong while a request is sent or an answer read leaves as a `ProviderError`."""
     import anthropic
-    import httpx2
 
     try:
-        yield
+        with error_map.map_transport():
+            yield
     except anthropic.AnthropicError as error:
         raise map_error(error) from error
-    except (httpx2.HTTPError, httpx2.StreamError) as error:
-        # The SDK wraps what happens before an answer; these come from the middle of one.
-        raise error_map.broken(error) from error
-    except httpx2.InvalidURL as error:
-        raise error_map.unreachable(error) from error
-    except (WireError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise error_map.broken(error) from error
     except UnicodeEncodeError as error:
         raise InputError(
             f"a text holds half a character, {error.object[error.start : error.end]!r}, which this client "

@@ -6,9 +6,11 @@ A test walks their trees to see that nothing in them is left over.
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
@@ -24,6 +26,7 @@ from sevenfold.core.errors import (
     ReplyBroken,
     SignInRefused,
     ThinkingRefused,
+    WireError,
 )
 from sevenfold.providers.too_long import Overflow, read_overflow
 
@@ -54,6 +57,22 @@ class Fault:
     code: str = ""
     retry_after: timedelta | None = None
     overflow: Overflow | None = None
+
+
+@contextmanager
+def map_transport() -> Generator[None]:
+    """What HTTP raises itself, and an answer that cannot be read, as errors of ours."""
+    import httpx2
+
+    try:
+        yield
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
+        # The SDKs wrap what happens before an answer; these come from the middle of one.
+        raise broken(error) from error
+    except httpx2.InvalidURL as error:
+        raise unreachable(error) from error
+    except (WireError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise broken(error) from error
 
 
 def map_fault(fault: Fault) -> ProviderError:

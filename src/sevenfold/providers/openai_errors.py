@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from sevenfold.core.errors import InputError, ProviderError, WireError
+from sevenfold.core.errors import InputError, ProviderError
 from sevenfold.providers import error_map
 
 if TYPE_CHECKING:
@@ -17,19 +16,13 @@ if TYPE_CHECKING:
 @contextmanager
 def mapped(*, is_answering: bool = False) -> Generator[None]:
     """What goes wrong leaves as a `ProviderError`; once an answer has begun, it is the answer that failed."""
-    import httpx2
     import openai
 
     try:
-        yield
+        with error_map.map_transport():
+            yield
     except openai.OpenAIError as error:
         raise map_error(error, is_answering=is_answering) from error
-    except (httpx2.HTTPError, httpx2.StreamError) as error:
-        raise error_map.broken(error) from error
-    except httpx2.InvalidURL as error:
-        raise error_map.unreachable(error) from error
-    except (WireError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise error_map.broken(error) from error
     except UnicodeEncodeError as error:
         raise InputError(f"a text cannot be sent by this client: {error}; replace the character") from error
 

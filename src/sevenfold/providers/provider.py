@@ -69,3 +69,23 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Let go of connections that this provider opened itself. Again does nothing."""
         ...
+
+
+class ProviderWrapper:
+    """A provider around another one. What a subclass does not say itself is the inner one's."""
+
+    def __init__(self, inner: Provider) -> None:
+        self._inner = inner
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._inner.dialect
+
+    def capabilities(self, model: Model) -> Capabilities:
+        return self._inner.capabilities(model)
+
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+        return await self._inner.send(request, on_delta)
+
+    async def close(self) -> None:
+        await self._inner.close()

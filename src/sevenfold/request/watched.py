@@ -5,28 +5,20 @@ Whoever runs a fork with this provider gets all of it, and need not know.
 
 from __future__ import annotations
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.clock import Clock
-from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
-from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.request.cache_watch import CacheWatch
 from sevenfold.request.journal import Journal
 from sevenfold.store.records import UsageRecord
 
 
-class WatchedProvider:
+class WatchedProvider(ProviderWrapper):
     """The session's provider, for forks."""
 
     def __init__(self, inner: Provider, watch: CacheWatch, journal: Journal, clock: Clock) -> None:
-        self._inner, self._watch, self._journal, self._clock = inner, watch, journal, clock
-
-    @property
-    def dialect(self) -> Dialect:
-        return self._inner.dialect
-
-    def capabilities(self, model: Model) -> Capabilities:
-        return self._inner.capabilities(model)
+        super().__init__(inner)
+        self._watch, self._journal, self._clock = watch, journal, clock
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
         self._watch.check(request, self._clock.now())

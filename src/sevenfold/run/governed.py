@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.errors import ProviderError
 from sevenfold.core.messages import Message
-from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.core.token_estimators import estimate_message
 from sevenfold.core.usage import Usage
 from sevenfold.providers.memo import Memo
-from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.run.governor import Governor
 from sevenfold.run.spend import MAIN
 
@@ -19,21 +17,15 @@ USUAL_OUTPUT = 2_048
 may be passed by what calls under way take beyond what was expected."""
 
 
-class GovernedProvider:
+class GovernedProvider(ProviderWrapper):
     """Holds before each call and settles after it, by whose call it is. `free` names who is not governed."""
 
     def __init__(
         self, inner: Provider, governor: Governor, *, free: frozenset[str] = frozenset({MAIN})
     ) -> None:
-        self._inner, self._governor, self._free = inner, governor, free
+        super().__init__(inner)
+        self._governor, self._free = governor, free
         self._weights = Memo[Message, int](estimate_message)
-
-    @property
-    def dialect(self) -> Dialect:
-        return self._inner.dialect
-
-    def capabilities(self, model: Model) -> Capabilities:
-        return self._inner.capabilities(model)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
         if request.who in self._free:
@@ -49,9 +41,6 @@ class GovernedProvider:
             raise
         await self._governor.charge(hold, reply, request.frame.model)
         return reply
-
-    async def close(self) -> None:
-        await self._inner.close()
 
     def _expected(self, request: ModelRequest) -> Usage:
         """A marked prompt is a fork's, and comes out of the cache; any other is paid in full."""

@@ -12,14 +12,12 @@ from dataclasses import replace
 
 from sevenfold.core.cache_choices import Level
 from sevenfold.core.cache_model import CountPart, Prompt
-from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.events import CutRegistered, Emit, ResultsCleared, ignore
 from sevenfold.core.json import EMPTY, JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, Reply
 from sevenfold.layers.clearable import is_clearable
-from sevenfold.providers.provider import OnDelta, Provider
+from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.simulator.shape import as_texts, optional_object
 from sevenfold.simulator.view import word
 
@@ -68,7 +66,7 @@ def describe_deletion(seen: Prompt, count: CountPart) -> JsonObject:
     return JsonObject({"type": FIELD, "deleted_tool_results": len(gone), "deleted_input_tokens": sum(gone)})
 
 
-class CacheEditingProvider:
+class CacheEditingProvider(ProviderWrapper):
     """Has the oldest results of the main conversation deleted once there are too many; its messages stay.
 
     What is deleted follows from the messages alone, so a resumed session deletes the same. A fork sends what
@@ -78,24 +76,15 @@ class CacheEditingProvider:
     def __init__(
         self, provider: Provider, *, cached_results: int = 40, recent_results: int = 10, emit: Emit = ignore
     ) -> None:
-        self._provider, self._emit = provider, emit
+        super().__init__(provider)
+        self._emit = emit
         self._cached_results, self._recent_results = cached_results, recent_results
         self._deleted: tuple[ToolUseId, ...] = ()
-
-    @property
-    def dialect(self) -> Dialect:
-        return self._provider.dialect
-
-    def capabilities(self, model: Model) -> Capabilities:
-        return self._provider.capabilities(model)
 
     async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
         if request.who == "main":
             self._choose(request)
-        return await self._provider.send(self._with_edits(request), on_delta)
-
-    async def close(self) -> None:
-        await self._provider.close()
+        return await super().send(self._with_edits(request), on_delta)
 
     def _choose(self, request: ModelRequest) -> None:
         before = frozenset(self._deleted)
