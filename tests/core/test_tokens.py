@@ -177,7 +177,7 @@ def test_bills_teach_the_calibrated_estimator_and_never_the_plain_one() -> None:
 
 def test_a_resumed_session_goes_on_with_what_it_had_learnt() -> None:
     learnt = Calibration(TokenMix(2.0, 2.0, 2.0, 2.0))
-    first, resumed = Tally(OPUS), Tally(OPUS, calibration=Calibration.from_json(learnt.to_json()))
+    first, resumed = Tally(OPUS), Tally(OPUS, calibration=learnt)
     for tally in (first, resumed):
         tally.add(human(1_000))
     assert resumed.count().tokens == pytest.approx(first.count().tokens * 2 / 1.02, rel=0.01)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from random import Random
@@ -9,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.errors import WireError
-from sevenfold.core.json import Json, freeze, read_json, write_json
 from sevenfold.core.token_calibration import HIGHEST, LOWEST, START, Calibration, TokenMix
 
 sizes = st.floats(min_value=-1e7, max_value=1e7, allow_nan=False)
@@ -58,12 +55,6 @@ def test_an_estimate_of_content_is_never_negative(
     assert 0 <= taught(lessons).estimate(mix) <= HIGHEST * sum(mix.values) * (1 + 1e-9)
 
 
-@given(lessons)
-def test_a_calibration_survives_json_exactly(lessons: list[tuple[TokenMix, float]]) -> None:
-    calibration = taught(lessons)
-    assert Calibration.from_json(read_json(write_json(calibration.to_json()))) == calibration
-
-
 @pytest.mark.parametrize("billed", [0, -1, -(10**9), float("nan"), float("inf"), 10**400, 1e9])
 def test_a_bill_that_teaches_nothing_changes_nothing(billed: float) -> None:
     start = Calibration()
@@ -108,27 +99,3 @@ def test_a_class_that_was_never_seen_follows_the_others() -> None:
     results_only = [TokenMix(got=500.0 + n) for n in range(30)]
     calibration = taught([(mix, 1.5 * mix.got) for mix in islice(results_only, 30)])
     assert calibration.factors.told == pytest.approx(1.45, abs=0.06)
-
-
-GOOD: dict[str, object] = json.loads(write_json(Calibration().to_json()))
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        None,
-        [],
-        {},
-        {"factors": GOOD["factors"]},
-        GOOD | {"factors": [1, 1, 1]},
-        GOOD | {"factors": [1, 1, 1, "1"]},
-        GOOD | {"factors": [1, 1, 1, 99]},
-        GOOD | {"spread": [[0.1] * 4] * 3},
-        GOOD | {"spread": [[0.1] * 3] * 4},
-        GOOD | {"spread": [[7] * 4] * 4},
-    ],
-)
-def test_json_that_is_no_calibration_is_refused(damaged: object) -> None:
-    value: Json = freeze(damaged)
-    with pytest.raises(WireError, match="make a new one"):
-        Calibration.from_json(value)

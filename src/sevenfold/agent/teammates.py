@@ -81,10 +81,6 @@ class Process:
         self._running = running
         self._errors = asyncio.create_task(_read_end(running.stderr))
 
-    @property
-    def pid(self) -> int:
-        return self._running.pid
-
     async def hear(self) -> AsyncGenerator[bytes]:
         """What it says, a line at a time, until it has ended."""
         while self._running.stdout is not None and (line := await self._running.stdout.readline()):

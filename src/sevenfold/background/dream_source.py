@@ -35,10 +35,6 @@ class DreamSource:
     def before(self) -> dict[str, Kept]:
         return {item.memory.key: item for item in self.kept}
 
-    def is_waiting(self, key: str) -> bool:
-        """Whether somebody has to look at another text for it first."""
-        return key in self.stored and self.stored[key].is_waiting
-
     @property
     def trusted_logs(self) -> dict[str, str]:
         """Those that hold nothing foreign: their words may be taken at once."""

@@ -10,9 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
-from sevenfold.core.errors import WireError
-from sevenfold.core.json import Json, JsonObject
-
 START = 1.02
 """Agents put some text into requests that no transcript holds: 2% more was billed than the logged content."""
 SHARED_SPREAD = 0.3
@@ -97,32 +94,6 @@ class Calibration:
             for row, pull in zip(self.spread, pulls, strict=True)
         )
         return Calibration(TokenMix(*factors), spread)
-
-    def to_json(self) -> JsonObject:
-        """Plain JSON, so that a resumed session goes on where it stopped."""
-        return JsonObject({"factors": self.factors.values, "spread": self.spread})
-
-    @classmethod
-    def from_json(cls, value: Json) -> Calibration:
-        """Read `to_json` back; anything else is a `WireError`, upon which a caller starts afresh."""
-        rows = value.get("spread") if isinstance(value, JsonObject) else None
-        if not isinstance(value, JsonObject) or not isinstance(rows, tuple) or len(rows) != len(CLASSES):
-            raise WireError(
-                f"a calibration is an object with factors and spread, not {str(value)[:80]}; make a new one"
-            )
-        factors = _read_vector(value.get("factors"), LOWEST, HIGHEST)
-        return cls(TokenMix(*factors), tuple(_read_vector(row, -1.0, 1.0) for row in rows))
-
-
-def _read_vector(value: Json, lowest: float, highest: float) -> Vector:
-    if isinstance(value, tuple) and len(value) == len(CLASSES):
-        numbers = tuple(
-            item for item in value if isinstance(item, (int, float)) and lowest <= item <= highest
-        )
-        if len(numbers) == len(CLASSES):
-            return numbers
-    limits = f"{len(CLASSES)} numbers from {lowest} to {highest}"
-    raise WireError(f"a calibration has rows of {limits}, not {str(value)[:80]}; make a new one")
 
 
 def _bounded(factor: float) -> float:
