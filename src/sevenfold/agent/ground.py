@@ -15,7 +15,7 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.settings import Settings
-from sevenfold.request.opening import LATEST, TEMPLATES
+from sevenfold.request.opening import LATEST, TEMPLATES, open_if_there
 from sevenfold.request.sections import SECTIONS
 from sevenfold.run.hook_files import HookFolders
 from sevenfold.run.kept_state import copy_kept
@@ -90,7 +90,7 @@ class Ground:
                 Path(os.path.realpath(wish.project)),
                 session,
                 stored,
-                _open_if_there(home / TEMPLATES, exits),
+                open_if_there(home / TEMPLATES, exits),
                 exits.enter_context(MemoryDir(project, clock=clock, emit=emit)),
                 exits.pop_all(),
             )
@@ -126,10 +126,3 @@ def _choose(sessions: Folder, wish: Wish, clock: Clock, emit: Emit) -> SessionId
             write_frame(new, stored)
         copy_kept(old, new, emit)
     return child
-
-
-def _open_if_there(path: Path, exits: ExitStack) -> Folder | None:
-    try:
-        return exits.enter_context(Folder.open(path))
-    except FileMissing:
-        return None

@@ -134,7 +134,7 @@ class Opened:
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
             around = Surroundings(path, catalog, clock, emit, journal, spills, choose_estimator(path.window))
-            templates = _open_if_there(home / TEMPLATES, exits)
+            templates = open_if_there(home / TEMPLATES, exits)
             return cls(
                 named,
                 around,
@@ -186,7 +186,8 @@ def _resume(sessions: Folder, named: SessionId, emit: Emit) -> Resumed | None:
         raise
 
 
-def _open_if_there(path: Path, exits: ExitStack) -> Folder | None:
+def open_if_there(path: Path, exits: ExitStack) -> Folder | None:
+    """A folder that stays open until `exits` does; None where there is none."""
     try:
         return exits.enter_context(Folder.open(path))
     except FileMissing:

@@ -12,13 +12,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_object, write_json
+from sevenfold.core.json import Json, JsonObject, read_object, write_json
 from sevenfold.simulator.call import Endpoint, read_envelope
 from sevenfold.simulator.catalogue import find_model, list_models
 from sevenfold.simulator.clock import LATEST
 from sevenfold.simulator.exchange import Exchange, Served
 from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, read_fault
-from sevenfold.simulator.openai_front import OpenAIFront
+from sevenfold.simulator.openai_front import JSON, OpenAIFront, json_response
 from sevenfold.simulator.refusals import Problem, Refusal
 from sevenfold.simulator.stream import stream_events, to_sse
 from sevenfold.simulator.world import World
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 FindWorld = Callable[[], World]
 """The world that is served now: a reset puts another in its place."""
 
-JSON = "application/json"
 SSE = "text/event-stream; charset=utf-8"
 
 
@@ -81,7 +80,7 @@ class Front:
     async def ledger(self, request: Request) -> Response:
         """Every request so far; `?since=N` leaves out the first N."""
         since = request.query_params.get("since", "0")
-        return _json(
+        return json_response(
             self._find_world().ledger.to_json(int(since) if since.isascii() and since.isdigit() else 0)
         )
 
@@ -129,20 +128,20 @@ class Front:
             return _stream(served, pings=world.choices.pings)
         if isinstance(served.fault, DropFault):
             return _half(served)
-        return _json(served.body, served.status, dict(served.headers))
+        return json_response(served.body, served.status, dict(served.headers))
 
     def _checked(self, request: Request, answer: Callable[[], JsonObject]) -> Response:
         world = self._find_world()
         try:
             read_envelope(_headers(request), world.choices)
-            return _json(answer(), headers={"request-id": f"req_{world.next_request()}"})
+            return json_response(answer(), headers={"request-id": f"req_{world.next_request()}"})
         except Refusal as refusal:
             return self._refused(refusal.problem)
 
     def _refused(self, problem: Problem) -> Response:
         request_id = f"req_{self._find_world().next_request()}"
         headers = {"request-id": request_id, **problem.headers()}
-        return _json(problem.body(request_id), problem.status, headers)
+        return json_response(problem.body(request_id), problem.status, headers)
 
     async def _controlled(
         self, request: Request, act: Callable[[JsonObject], None], state: Callable[[], dict[str, Json]]
@@ -152,7 +151,7 @@ class Front:
                 act(read_object(await request.body()))
         except InputError as error:
             return self._refused(Problem(400, str(error)))
-        return _json(JsonObject(state()))
+        return json_response(JsonObject(state()))
 
 
 def _headers(request: Request) -> dict[str, str]:
@@ -167,12 +166,6 @@ async def _read_body(request: Request, limit_bytes: int) -> bytes:
         if len(data) <= limit_bytes:
             data += chunk
     return bytes(data)
-
-
-def _json(body: JsonObject = EMPTY, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    from starlette.responses import Response
-
-    return Response(write_json(body), status, headers, JSON)
 
 
 def _stream(served: Served, *, pings: bool) -> Response:

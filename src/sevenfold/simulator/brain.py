@@ -59,6 +59,14 @@ class Prompt:
         return tuple(block for block in last.blocks if isinstance(block, ToolResult))
 
 
+def result_text(result: ToolResult) -> str:
+    """All text that a tool result shows."""
+    content = result.content
+    if isinstance(content, tuple):
+        return "\n".join(block.text for block in content if isinstance(block, Text))
+    return content or ""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a brain says."""

@@ -65,9 +65,11 @@ class OpenAIFront:
             if asked is not None and not known:
                 raise Refusal(Problem(404, f"The model '{asked}' does not exist.", "model_not_found"))
         except Refusal as refusal:
-            return _json(error_body(refusal.problem), refusal.problem.status)
+            return json_response(error_body(refusal.problem), refusal.problem.status)
         listed = tuple(_model(model.name) for model in known)
-        return _json(listed[0] if asked is not None else JsonObject({"object": "list", "data": listed}))
+        return json_response(
+            listed[0] if asked is not None else JsonObject({"object": "list", "data": listed})
+        )
 
     async def _serve(self, request: Request, endpoint: Endpoint) -> Response:
         world = self._find_world()
@@ -80,14 +82,14 @@ class OpenAIFront:
             return StreamingResponse(_events(served, endpoint), 200, dict(served.headers), SSE)
         if isinstance(served.fault, DropFault):
             return _half(served)
-        return _json(served.body, served.status, dict(served.headers))
+        return json_response(served.body, served.status, dict(served.headers))
 
 
 def _model(name: str) -> JsonObject:
     return JsonObject({"id": name, "object": "model", "created": 0, "owned_by": "sevenfold"})
 
 
-def _json(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_response(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     from starlette.responses import Response
 
     return Response(write_json(body), status, headers, JSON)

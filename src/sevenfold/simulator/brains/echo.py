@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sevenfold.core.messages import Text, ToolResult
-from sevenfold.simulator.brain import Prompt, Reply, say
+from sevenfold.simulator.brain import Prompt, Reply, result_text, say
 
 MOST_CHARS = 2_000
 """An echo of a whole file would double the conversation at every turn."""
@@ -17,19 +16,12 @@ class EchoBrain:
         if prompt.purpose == "summary":
             said = sum(len(message.blocks) for message in prompt.messages)
             return say(f"A conversation of {said} blocks. It was last about: {_shortened(prompt.last_text)}")
-        results = [_spoken(result) for result in prompt.results]
+        results = [result_text(result) for result in prompt.results]
         text = "\n".join(results) if results else prompt.last_text
         return say(_shortened(text) or "(nothing)", think="Say it back." if prompt.thinks else "")
 
     def check_done(self) -> None:
         """An echo expects nothing."""
-
-
-def _spoken(result: ToolResult) -> str:
-    content = result.content
-    if isinstance(content, tuple):
-        return "\n".join(block.text for block in content if isinstance(block, Text))
-    return content or ""
 
 
 def _shortened(text: str) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sevenfold.core.errors import CallUnexpected, ScriptError, StepsUnused
-from sevenfold.core.messages import Text, ToolResult, ToolUse
-from sevenfold.simulator.brain import STOP_REASONS, Prompt, Purpose, Reply, say
+from sevenfold.core.messages import ToolUse
+from sevenfold.simulator.brain import STOP_REASONS, Prompt, Purpose, Reply, result_text, say
 
 ANY_TIMES = 0
 """`times` of a step that may be asked for again and again, and need not be asked for at all."""
@@ -48,7 +48,7 @@ class Match:
             "text": (self.text or "") in prompt.last_text,
             "pattern": re.search(self.pattern or "", prompt.last_text) is not None,
             "system": (self.system or "") in prompt.system,
-            "result": self.result is None or any(self.result in _text(item) for item in prompt.results),
+            "result": self.result is None or any(self.result in result_text(item) for item in prompt.results),
             "tool": self.tool is None or self.tool in _answered_tools(prompt),
         }
         return next((f"{name} {getattr(self, name)!r}" for name, holds in found.items() if not holds), None)
@@ -127,13 +127,6 @@ def unknown_reason(reason: str | None) -> str:
     return f"stop_reason {reason!r} is unknown; expected one of {', '.join(STOP_REASONS)}"
 
 
-def _text(result: ToolResult) -> str:
-    content = result.content
-    if isinstance(content, tuple):
-        return "\n".join(block.text for block in content if isinstance(block, Text))
-    return content or ""
-
-
 def _answered_tools(prompt: Prompt) -> set[str]:
     names: Mapping[str, str] = {
         block.id: block.name
@@ -149,7 +142,7 @@ def _named(at: int, step: Step) -> str:
 
 
 def _described(prompt: Prompt) -> str:
-    results = _shown(item for result in prompt.results if (item := _text(result)))
+    results = _shown(item for result in prompt.results if (item := result_text(result)))
     said = f"results {results}" if results else f"text {prompt.last_text[:80]!r}"
     return f"a {prompt.purpose} on {prompt.model} with {len(prompt.messages)} messages, last {said}"
 
