@@ -90,7 +90,7 @@ def test_the_costs_are_those_of_the_request_path_and_the_rest_those_of_the_figur
     assert found["cuts"] > 0
     assert found["keep_peak_tokens"] > found["peak_tokens"] == runs["thrift"].peak_tokens
     assert found["tax_share"] == runs["thrift"].reread_cost / runs["thrift"].cost
-    assert found["view_share"] == (played.view_share if played.wanted else None)
+    assert found["view_share"] == (played.in_view / played.wanted if played.wanted else None)
     assert found["optimum_ratio"] == played.cost / find_optimum(recording, rates).cost
 
 

@@ -57,7 +57,7 @@ def test_what_was_cleared_and_is_quoted_later_is_one_pointer_away_by_its_path() 
 
 def test_what_was_kept_is_in_view() -> None:
     cut = only(*read(1, "src/a.py", LINE), *read(2, "src/b.py", "nothing"), cleared("t2"), edit(LINE))
-    assert (cut.used, cut.in_view, cut.share) == (2, 2, 1.0)
+    assert (cut.used, cut.in_view) == (2, 2)
 
 
 def test_what_no_result_had_shown_before_the_cut_does_not_count() -> None:
@@ -68,7 +68,7 @@ def test_what_no_result_had_shown_before_the_cut_does_not_count() -> None:
         edit(LINE),
         edit("words only"),
     )
-    assert (cut.used, cut.share) == (0, None)
+    assert cut.used == 0
 
 
 def test_after_a_compaction_only_what_the_summary_or_a_kept_message_names_is_left() -> None:
@@ -79,7 +79,7 @@ def test_after_a_compaction_only_what_the_summary_or_a_kept_message_names_is_lef
     )
     assert (cut.layer, cut.used, cut.in_view, cut.pointed) == (4, 2, 0, 2)
     lost = only(*read(2, "lib/z.py", LINE), boundary, summary, edit(LINE))
-    assert (lost.used, lost.in_view, lost.pointed, lost.share) == (2, 0, 0, 0.0)
+    assert (lost.used, lost.in_view, lost.pointed) == (2, 0, 0)
 
 
 def test_messages_that_a_boundary_kept_are_in_view() -> None:

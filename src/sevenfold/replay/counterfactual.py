@@ -54,10 +54,6 @@ class Outcome:
     wanted: int
     """All uses of what any result of the session had shown."""
 
-    @property
-    def view_share(self) -> float:
-        return self.in_view / self.wanted if self.wanted else 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Sent:

@@ -67,10 +67,6 @@ class Recording:
     tokens: int
     """Of all its messages."""
 
-    @property
-    def rounds(self) -> int:
-        return sum(len(stretch.rounds) for stretch in self.stretches)
-
 
 @dataclass(frozen=True, slots=True)
 class _Piece:

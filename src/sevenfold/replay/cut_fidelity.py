@@ -41,11 +41,6 @@ class CutFidelity:
     pointed: int
     """Not in view, and named there by something that leads to it."""
 
-    @property
-    def share(self) -> float | None:
-        """In view or one pointer away; None where nothing was used."""
-        return (self.in_view + self.pointed) / self.used if self.used else None
-
 
 @dataclass(slots=True)
 class _Piece:

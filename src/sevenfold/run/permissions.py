@@ -91,10 +91,6 @@ class Guard:
         self.root, self.user_home = Path(find_real(str(self.root))), Path(find_real(str(self.user_home)))
         self.home = Path(find_real(str(self.home))) if self.home else None
 
-    def at(self, root: Path) -> Guard:
-        """The same for an agent in a folder of its own."""
-        return replace(self, root=root)
-
     def decide(self, use: ToolUse, need: Need) -> Verdict:
         """What holds for this call before anybody is asked. Looks at links, and changes nothing."""
         try:
