@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.canonical import digest
-from sevenfold.core.errors import FileDamaged, FileMissing, InputError, KeyRefused, SevenfoldError
+from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, SevenfoldError
 from sevenfold.core.events import Event, ResultSpilled, SpillFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Opaque, Text, ToolResult, ToolUseId
@@ -87,16 +87,6 @@ def test_any_text_and_any_id_can_be_stored_and_read_back(text: str, use: str | N
 def test_an_empty_result_can_be_stored_too(spills: Spills, content: str | tuple[Text, ...] | None) -> None:
     decision = spills.store(result(content))
     assert spills.read(decision) in (b"", b"[]")
-
-
-def test_the_whole_or_any_range_is_read_back(spills: Spills) -> None:
-    decision = spills.store(result("0123456789"))
-    assert spills.read(decision) == b"0123456789"
-    assert spills.read_range(decision, 2, 3) == b"234"
-    assert spills.read_range(decision, 8, 1 << 50) == b"89"
-    assert spills.read_range(decision, 99, 5) == b""
-    with pytest.raises(InputError):
-        spills.read_range(decision, -1, 5)
 
 
 def test_storing_again_decides_the_same_and_writes_nothing(spills: Spills, session: Folder) -> None:
@@ -284,9 +274,8 @@ def test_a_changed_an_exchanged_and_a_missing_spill_are_noticed(spills: Spills, 
 )
 def test_a_forged_decision_reads_nothing_outside(spills: Spills, spill: str) -> None:
     forged = Decision(USE, "preview", spill, digest(b""), 0)
-    for attempt in (lambda: spills.read(forged), lambda: spills.read_range(forged, 0, 10)):
-        with pytest.raises(KeyRefused):
-            attempt()
+    with pytest.raises(KeyRefused):
+        spills.read(forged)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_at_once(session: Folder) -> None:

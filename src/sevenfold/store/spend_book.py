@@ -100,18 +100,6 @@ class SpendBook:
                         yield charge
             day += timedelta(days=1)
 
-    def days(self) -> tuple[date, ...]:
-        """The days that have a ledger, oldest first."""
-        names = (name.removeprefix(LEDGER).removesuffix(".jsonl") for name in self._folder.names())
-        return tuple(sorted(day for name in names if (day := _read_day(name)) is not None))
-
-
-def _read_day(name: str) -> date | None:
-    try:
-        return date.fromisoformat(name)
-    except ValueError:
-        return None
-
 
 def _read_charge(record: Record) -> Charge | None:
     body = record.body

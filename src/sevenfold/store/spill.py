@@ -85,10 +85,6 @@ class Spills:
             )
         return data
 
-    def read_range(self, decision: Decision, start: int, size: int) -> bytes:
-        """A part of it. Unchecked: the digest covers the whole."""
-        return self._folder.read_range(_name_of(decision), start, size)
-
     def _write(self, use: ToolUseId, content: _Content) -> str:
         size = len(content.data)
         if size > MAX_SPILL_BYTES:
