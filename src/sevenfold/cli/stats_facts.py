@@ -60,7 +60,6 @@ class ProjectFacts:
 class _Tally:
     """One session's figures as its lines go by."""
 
-    catalog: Catalog
     book: BillBook
     lane: str = MAIN
     """Whose rounds its own are in the sums: an agent's session is no conversation with a person."""
@@ -139,7 +138,7 @@ def _read_all(
 def _read_session(
     sessions: Folder, entry: SessionEntry, catalog: Catalog, with_fidelity: bool
 ) -> SessionFacts | None:
-    tally = _Tally(catalog, BillBook(catalog), AGENT if is_agent_session(entry.id) else MAIN)
+    tally = _Tally(BillBook(catalog), AGENT if is_agent_session(entry.id) else MAIN)
     for line in scan(sessions, entry.id, kinds=FIGURES):
         if isinstance(line, Stored):
             tally.take(line.record)
