@@ -86,7 +86,48 @@ RARE = (
         f"log in as bob with {_letters(9)}#4",
     ),
     f"Authorization: Basic {_letters(32)}",
+    *(f"sfm_{_hex(16)}_{_letters(43)}", f"device_code={_letters(43)}"),
+    f'{{"key":"{_hex(64)}","allowances":[]}}',
 )
+
+
+OWN = f"sfm_{_hex(16)}_{_letters(41)}-_"
+"""As the team server makes them."""
+OWN_CODE = f"-{_letters(42)}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Bob can use {OWN} until Friday.",
+        f"SEVENFOLD_TEAM={OWN}",
+        f"team = '{OWN}'",
+        f'{{"https://team.example.com":"{OWN}"}}',
+        f"sevenfold team join https://team.example.com --token {OWN}",
+        OWN.replace(_hex(16), "example"),
+        f"sfm_a_{_letters(43)}",
+        f"sfm_{'z9' * 20}_{_letters(43)}",
+    ],
+)
+def test_our_own_token_is_found_in_a_sentence_and_in_an_assignment(text: str) -> None:
+    assert rules_of(text) == ["sevenfold-token"]
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_our_own_token_is_found_in_every_disguise(name: str) -> None:
+    assert not inspect(f"note: {TRANSFORMS[name](OWN, random.Random(7))} end").is_clean
+
+
+@pytest.mark.parametrize("form", ['{{"device_code":"{}"}}', "device_code={}", "The device code is `{}`."])
+def test_our_own_device_code_is_found_by_its_name(form: str) -> None:
+    assert rules_of(form.format(OWN_CODE)) == ["sevenfold-device-code"]
+
+
+@pytest.mark.parametrize(
+    "text", ["sfm_54f0fe840f78de76_…", "sfm_ORG_TOKEN", "sfm_nobody_nothing", "the device code is BCDF-GHJK"]
+)
+def test_the_beginning_of_our_token_and_the_code_that_is_read_out_pass(text: str) -> None:
+    assert inspect(text) == Inspection()
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from sevenfold.core.clock import ManualClock
+from sevenfold.core.secrets import find_secrets
 from sevenfold.server.database import Database, OrgId
 from sevenfold.server.devices import LETTERS
 from sevenfold.server.limits import Limits
@@ -28,6 +29,15 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(team: Team) -> None:
     assert hash_token(made) in {row[3] for row in rows}
     assert all(made not in str(row) for row in rows)
     assert org_in_token(made) == team.org.id
+
+
+def test_the_scan_finds_every_credential_that_the_server_makes(live: Live, team: Team) -> None:
+    started = live.ask("POST", "/api/v1/device", json={"name": "laptop"})
+    asked = {"member": "ada", "scopes": ["memory:read"]}
+    made = live.ask("POST", "/api/v1/tokens", team.token, json=asked).json()["token"]
+    texts = (f"Use {team.token} here.", f"Use {made} here.", started.text)
+    found = [[one.rule for one in find_secrets(text, key=bytes(16)).findings] for text in texts]
+    assert found == [["sevenfold-token"], ["sevenfold-token"], ["sevenfold-device-code"]]
 
 
 def test_a_token_ends_at_its_time(database: Database) -> None:

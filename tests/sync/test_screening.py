@@ -37,6 +37,13 @@ def test_a_secret_in_a_name_is_held_back_too_and_can_be_allowed(screen: SecretSc
     assert screen.inspect(texts) == {}
 
 
+def test_the_key_of_the_fingerprints_is_held_back_itself(screen: SecretScreen, tmp_path: Path) -> None:
+    screen.read()
+    kept = (tmp_path / ALLOWED).read_text()
+    blocked = screen.inspect({TeamKey("a.md"): f"What lies beside it:\n\n    {kept}\n"})
+    assert "Sevenfold fingerprint key" in blocked[TeamKey("a.md")]
+
+
 def test_names_beside_each_other_are_no_secret(screen: SecretScreen) -> None:
     keys = [TeamKey(f"dop_v1_{DIGITS[:at]}.md") for at in range(60)]
     assert screen.inspect(dict.fromkeys(keys, "harmless\n")) == {}

@@ -147,6 +147,18 @@ def test_a_secret_does_not_leave_and_the_rest_does(office: Office, ada: Laptop) 
     assert SECRET not in repr(ada.events)
 
 
+@pytest.mark.parametrize("form", ["Bob joins with {} until Friday.\n", "TEAM={}\n"])
+def test_the_token_of_the_team_itself_does_not_leave(office: Office, ada: Laptop, form: str) -> None:
+    ada.write(KEY, form.format(office.people.token))
+    ada.write("other.md", "harmless\n")
+    sync(ada)
+    assert office.people.texts() == {"other.md": "harmless\n"}
+    (event,) = ada.told(TeamSecretBlocked)
+    assert isinstance(event, TeamSecretBlocked)
+    assert (event.key, "Sevenfold team token" in event.reason) == (KEY, True)
+    assert office.people.token not in repr(ada.events)
+
+
 def test_a_secret_across_two_files_does_not_leave(office: Office, ada: Laptop) -> None:
     ada.write("a.md", f"first half {SECRET[:11]}")
     ada.write("b.md", f"{SECRET[11:]} second half\n")

@@ -275,4 +275,27 @@ _TOOLS = (
     ),
 )
 
-FORMATS: tuple[Rule, ...] = (*_TOOLS, *_CLOUD, *_FORGES, *_MODELS, *_CHAT, *_PAYMENT)
+_OWN = (
+    _format(
+        "sevenfold-token",
+        "Sevenfold team token",
+        "sfm_",
+        # The random part alone is judged: an organisation may be called `example`.
+        "sfm_[a-z0-9]{1,40}_(?P<value>[A-Za-z0-9_-]{43,})",
+    ),
+    _format(
+        "sevenfold-device-code",
+        "Sevenfold device code",
+        "device",
+        "(?i:device[_ -]?code)[^A-Za-z0-9_\n-]{1,8}(?:is )?[\"'`]?(?P<value>[A-Za-z0-9_-]{43,})",
+    ),
+    _format(
+        "sevenfold-fingerprint-key",
+        "Sevenfold fingerprint key",
+        "allowances",
+        r"\"key\"\s{0,4}:\s{0,4}\"(?P<value>[0-9a-f]{64})\"\s{0,4},\s{0,4}\"allowances\"",
+    ),
+)
+"""What Sevenfold itself hands out, and the key with which it names findings."""
+
+FORMATS: tuple[Rule, ...] = (*_OWN, *_TOOLS, *_CLOUD, *_FORGES, *_MODELS, *_CHAT, *_PAYMENT)
