@@ -12,6 +12,9 @@ TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.package-installed
 UV := uv==0.13.7
 
+# Half of what a test that starts a process would do is compile, each time again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help try test stories check format models torture bench constraints clean
 
