@@ -27,7 +27,7 @@ try: $(READY)  ## a tour: a real session in which the layers act, and its bill. 
 test: $(READY)  ## run every test and gate but the stories
 	$(PYTEST) -m "not story and not torture"
 
-stories: $(READY)  ## the long tests: real terminals, real processes and servers, and every rig of torture in its shortest form
+stories: $(READY)  ## the long tests: real terminals, a browser, real processes and servers, every model, and every rig of torture in its shortest form
 	$(PYTEST) -m "story or torture"
 
 check: $(READY)  ## run the gates alone: style, types, imports, sizes, docs

@@ -21,7 +21,13 @@ FOREIGN = ("SEVENFOLD_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "DISABLE_", "GIT_")
 """Settings of the person who runs the tests; a test that wants one sets it."""
 
 # A busy machine is not a slow program, so time is judged by benchmarks, never by a property.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# While working, forty new examples of each property at every run; where nothing may be left out, a hundred.
+settings.register_profile(
+    "house",
+    max_examples=100 if os.environ.get(NO_SKIP) else 40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("house")
 
 

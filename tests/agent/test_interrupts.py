@@ -103,7 +103,10 @@ def check_sent(messages: tuple[Message, ...], at: int) -> None:
             assert all(block.content != LOST_RESULT for block in results), at
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["goes on", "taken up again"])
+@pytest.mark.parametrize(
+    "leaves",
+    [pytest.param(False, id="goes on", marks=pytest.mark.story), pytest.param(True, id="taken up again")],
+)
 def test_a_turn_may_be_cut_short_wherever_it_waits(tmp_path: Path, leaves: bool) -> None:
     heard: list[tuple[Message, ...]] = []
 

@@ -176,7 +176,7 @@ def run(sequence: list[Sent], choices: CacheChoices = CHOICES) -> list[Outcome]:
     return outcomes
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(sequences(), choices)
 def test_a_naive_cache_agrees_on_every_bill_under_every_choice(
     sequence: list[Sent], chosen: CacheChoices

@@ -91,7 +91,8 @@ def api() -> Iterator[Api]:
 
 
 @every_model
-@settings(max_examples=20)
+# Of each of all the models.
+@settings(max_examples=8)
 @given(history=HISTORIES)
 def test_what_comes_out_is_taken_by_every_model(api: Api, model: Model, history: list[Message]) -> None:
     found = flatten(history, rules_of(model))

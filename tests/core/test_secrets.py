@@ -217,8 +217,8 @@ def test_a_short_key_is_refused() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_text_written_to_keep_us_busy_does_not(name: str) -> None:
     inspect("warm up")
-    # The better of two: a busy machine may slow one.
-    assert min(cpu_seconds(HOSTILE[name]) for _ in range(2)) < MOST_SECONDS
+    # Once more if it was slow: a busy machine may slow one.
+    assert any(cpu_seconds(HOSTILE[name]) < MOST_SECONDS for _ in range(2))
 
 
 @pytest.mark.parametrize(

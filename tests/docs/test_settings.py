@@ -22,6 +22,8 @@ SPECS = declare(SECTIONS)
 
 def section_classes(source: str) -> list[ast.ClassDef]:
     """Classes that declare settings: those with a SECTION."""
+    if "SECTION" not in source:
+        return []
     return [
         item
         for item in ast.walk(ast.parse(source))

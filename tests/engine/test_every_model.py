@@ -41,7 +41,28 @@ from tests.engine.working import (
     results,
 )
 
-every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
+
+def traits_of(model: Model) -> tuple[object, ...]:
+    """What a history can depend on: its window is the same small one for all, and prices matter to none."""
+    thinking = (model.has_preserved_thinking, model.drops_thinking, model.enforces_prefix)
+    return (*thinking, model.takes_system_role, model.takes_prefill, model.tokenizer)
+
+
+def choose_models(turn: int = 0) -> set[str]:
+    """One of each kind of model, another one at each turn. `make stories` has all of them."""
+    kinds: dict[tuple[object, ...], list[str]] = {}
+    for model in MODELS:
+        kinds.setdefault(traits_of(model), []).append(model.name)
+    return {names[turn % len(names)] for names in kinds.values()}
+
+
+def marks_of(model: Model, turn: int = 0) -> list[pytest.MarkDecorator]:
+    return [] if model.name in choose_models(turn) else [pytest.mark.story]
+
+
+every_model = pytest.mark.parametrize(
+    "model", [pytest.param(model, id=model.name, marks=marks_of(model)) for model in MODELS]
+)
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8BQDwAEgAF/QualzQAAAABJRU5ErkJggg=="
 IMAGE = Image(JsonObject({"type": "base64", "media_type": "image/png", "data": PNG}))
@@ -161,11 +182,20 @@ CASES = [
         model,
         talk,
         id=f"{talk}-{model.name}",
-        marks=COMES_AND_GOES if model.drops_thinking or talk in {"images", "hostile"} else (),
+        marks=[
+            *([COMES_AND_GOES] if model.drops_thinking or talk in {"images", "hostile"} else ()),
+            *marks_of(model, turn),
+        ],
     )
-    for talk in TALKS
+    for turn, talk in enumerate(TALKS)
     for model in MODELS
 ]
+
+
+def test_every_model_and_every_talk_is_among_those_that_are_always_run() -> None:
+    chosen = [choose_models(turn) for turn in range(len(TALKS))]
+    assert set().union(*chosen) == {model.name for model in MODELS}
+    assert all(len(names) == len({traits_of(model) for model in MODELS}) for names in chosen)
 
 
 @pytest.mark.parametrize(("model", "talk"), CASES)

@@ -30,6 +30,8 @@ from tests.replay.reports import (
     rich_report,
 )
 
+pytestmark = pytest.mark.story
+
 
 @pytest.fixture(scope="module")
 def sample() -> Report:

@@ -12,6 +12,8 @@ from sevenfold.replay.report import Report
 from tests.replay.browsing import DESKTOP, PHONE, Open, Scheme
 from tests.replay.reports import ENDLESS, Story, hostile_report, report_of, rich_report
 
+pytestmark = pytest.mark.story
+
 WIDTHS = (320, PHONE, 768, DESKTOP)
 
 # Text against what is behind it, as WCAG counts it: 4.5 to 1, for large text 3 to 1.
