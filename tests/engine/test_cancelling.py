@@ -196,6 +196,15 @@ def test_a_list_whose_prepare_was_cancelled_is_taken_once(tmp_path: Path) -> Non
     assert 1 < at < MOST_WAITS - 1
 
 
+@pytest.fixture
+def heard_ctrl_c() -> Generator[None]:
+    """A shell that runs the tests in the background makes them deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard_ctrl_c")
 def test_ctrl_c_while_a_view_is_made_leaves_a_session_that_goes_on(tmp_path: Path) -> None:
     begun = threading.Event()
 
