@@ -40,29 +40,7 @@ from tests.engine.working import (
     frame_of,
     results,
 )
-
-
-def traits_of(model: Model) -> tuple[object, ...]:
-    """What a history can depend on: its window is the same small one for all, and prices matter to none."""
-    thinking = (model.has_preserved_thinking, model.drops_thinking, model.enforces_prefix)
-    return (*thinking, model.takes_system_role, model.takes_prefill, model.tokenizer)
-
-
-def choose_models(turn: int = 0) -> set[str]:
-    """One of each kind of model, another one at each turn. `make stories` has all of them."""
-    kinds: dict[tuple[object, ...], list[str]] = {}
-    for model in MODELS:
-        kinds.setdefault(traits_of(model), []).append(model.name)
-    return {names[turn % len(names)] for names in kinds.values()}
-
-
-def marks_of(model: Model, turn: int = 0) -> list[pytest.MarkDecorator]:
-    return [] if model.name in choose_models(turn) else [pytest.mark.story]
-
-
-every_model = pytest.mark.parametrize(
-    "model", [pytest.param(model, id=model.name, marks=marks_of(model)) for model in MODELS]
-)
+from tests.kinds import choose_models, every_model, marks_of, traits_of
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8BQDwAEgAF/QualzQAAAABJRU5ErkJggg=="
 IMAGE = Image(JsonObject({"type": "base64", "media_type": "image/png", "data": PNG}))

@@ -13,7 +13,7 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import Overloaded, PromptTooLong
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
-from sevenfold.core.models import MODELS, Model
+from sevenfold.core.models import Model
 from sevenfold.core.requests import Breakpoint, Dialect, Frame, ModelRequest, Reply
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_ladder import Rung
@@ -23,6 +23,7 @@ from sevenfold.request.overflow import Overflow
 from sevenfold.request.overflow_job import Compacted, CompactJob, Part
 from sevenfold.testing import Prompt, Simulator, say
 from sevenfold.testing import Reply as Said
+from tests.kinds import every_model
 from tests.request.overflows import GOOD, STRUCTURAL, count, has_thinking
 
 pytestmark = pytest.mark.moves_prefix(reason="swaps the view by hand, as a session does with a cut")
@@ -144,7 +145,6 @@ def job(frame: Frame, messages: Sequence[Message]) -> CompactJob:
     )
 
 
-every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 every_family = pytest.mark.parametrize(
     "model",
     [
