@@ -77,7 +77,7 @@ def test_the_users_words_stand_once_and_word_for_word_through_compactions(
         for number, wish in enumerate(wishes):
             session.history.append(Message("user", wish))
             for at in range(2):
-                step(session, 2 * number + at)
+                step(session, 2 * number + at, tokens=900 * (2 * number + at + 1))
             if number in (2, 4):
                 assert session.compact().rung == ("notes" if by_notes else "structural")
         session.prepare()

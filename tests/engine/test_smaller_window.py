@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sevenfold.core.cache_choices import Level
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
-from sevenfold.core.events import Event, HistoryCompacted, WindowLearned, WordsCut
+from sevenfold.core.events import CompactionStarted, Event, HistoryCompacted, WindowLearned, WordsCut
+from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
+from sevenfold.core.models import Model
 from sevenfold.core.requests import Frame
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic import AnthropicProvider
+from sevenfold.simulator.counting import Tokenizer, estimate_tokens
 from sevenfold.testing import Simulator, say
 
 MODEL = "claude-opus-5"
 FRAME = Frame(MODEL, 1_000)
+ROUNDING_TOKENS = 10
+"""An estimate is off by so much, as the count of each message is rounded."""
 SMALLER = CATALOG.with_overrides({MODEL: ModelSettings(window_tokens=30_000)})
 
 
@@ -49,12 +58,50 @@ def test_every_refusal_is_answered_by_a_view_that_the_provider_takes(tmp_path: P
     assert all(f"Number {number}: " in shown for number in range(24))
 
 
-def test_a_clip_stays_below_its_target_however_much_the_user_has_said(tmp_path: Path) -> None:
-    events: list[Event] = []
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What the provider counted for a request."""
+
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shortening:
+    """One compaction, and what the provider counted for the view that it left."""
+
+    target: int
+    compacted: HistoryCompacted
+    billed: int
+
+
+def shortenings(seen: Sequence[Event | Bill]) -> Iterator[Shortening]:
+    target, compacted = 0, None
+    for item in seen:
+        match item:
+            case CompactionStarted():
+                target = item.target_tokens
+            case HistoryCompacted():
+                compacted = item
+            case Bill() if compacted is not None:
+                yield Shortening(target, compacted, item.tokens)
+                compacted = None
+            case _:
+                pass
+
+
+def count_densely(model: Model, level: Level, block: JsonObject) -> int:
+    return math.ceil(1.5 * estimate_tokens(model, level, block))
+
+
+@pytest.mark.parametrize("tokenizer", [estimate_tokens, count_densely], ids=["as estimated", "denser"])
+def test_a_clip_stays_below_its_target_however_much_the_user_has_said(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    seen: list[Event | Bill] = []
 
     async def talk(provider: AnthropicProvider) -> None:
         home = {"HOME": str(tmp_path)}
-        opening = Session.open(FRAME, project=tmp_path, provider=provider, environ=home, emit=events.append)
+        opening = Session.open(FRAME, project=tmp_path, provider=provider, environ=home, emit=seen.append)
         async with await opening as session:
             for number in range(44):
                 session.history.append(Message("user", f"Number {number}: " + "word " * 1_500))
@@ -65,14 +112,18 @@ def test_a_clip_stays_below_its_target_however_much_the_user_has_said(tmp_path: 
                     shorter = await session.recover(error)
                     assert shorter is not None
                     reply = await provider.send(shorter.request)
+                assert reply.usage.last_run is not None
+                seen.append(Bill(reply.usage.last_run.prompt))
                 await session.record(reply)
 
     tiny = CATALOG.with_overrides({MODEL: ModelSettings(window_tokens=12_000)})
-    with Simulator(lambda _: say("I see."), catalog=tiny) as simulator:
+    with Simulator(lambda _: say("I see."), catalog=tiny, tokenizer=tokenizer) as simulator:
         asyncio.run(talk(AnthropicProvider(simulator.client(max_retries=0))))
-    clips = [event for event in events if isinstance(event, HistoryCompacted) and event.rung == "clip"]
+    clips = [item for item in shortenings(seen) if item.compacted.rung == "clip"]
     assert clips
-    assert max(event.tokens_after / event.tokens_before for event in clips) < 0.8
+    for clip in clips:
+        assert clip.compacted.tokens_after < clip.target
+        assert clip.billed < clip.target + ROUNDING_TOKENS
     spilled = "".join(path.read_text() for path in tmp_path.rglob("*.txt"))
     assert all(f"Number {number}: " in spilled for number in range(20))
 

@@ -271,6 +271,7 @@ def _next_cut(opened: Opened, path: RequestPath, scanned: _Scanned, view: View) 
         path.window.thresholds.auto_compact,
         [path.tally.estimate_of(item.weight) for item in path.shown],
         path.capabilities,
+        weigh=path.tally.estimate_block,
         window_tokens=path.window.tokens,
         notes=notes,
         structural=scanned.notes.render(settings.notes, notes.template),

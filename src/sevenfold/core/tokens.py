@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sevenfold.core.json import JsonObject, write_json
-from sevenfold.core.messages import Message, Text, ToolResult
+from sevenfold.core.messages import Block, Message, Text, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.core.token_breakdown import Breakdown, Ledger
 from sevenfold.core.token_calibration import Calibration, TokenMix
@@ -154,8 +154,11 @@ class Tally:
 
     def estimate_of(self, weight: float) -> int:
         """Tokens of a weight that `add` or `swap` gave, by all that was learnt since; for shares and sums."""
-        factors = self._calibration.factors.values
-        return round(weight * self._scale * sum(factors) / len(factors))
+        return round(weight * self._tokens_per_weight)
+
+    def estimate_block(self, block: Block) -> float:
+        """Tokens of a block that is not in the context, by the same measure as `estimate_of`."""
+        return self._weigher.weigh(block) * self._tokens_per_weight
 
     def bill(self, usage: Usage, reply: Message, *, is_output_known: bool = True) -> float:
         """A response came: its usage is the new ground, and what it says of the estimate is learnt. Returns
@@ -229,6 +232,11 @@ class Tally:
     def _scale(self) -> float:
         is_newer = self._estimator.calibrates and self._model.tokenizer == "newer"
         return NEWER_SCALE if is_newer else 1.0
+
+    @property
+    def _tokens_per_weight(self) -> float:
+        factors = self._calibration.factors.values
+        return self._scale * sum(factors) / len(factors)
 
     def _estimate(self, mix: TokenMix) -> float:
         return self._calibration.estimate(mix) * self._scale

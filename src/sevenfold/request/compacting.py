@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from fractions import Fraction
 from typing import Literal
 
 from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import WindowLearned
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.messages import Message, ToolResult, ToolUseId
+from sevenfold.core.messages import Block, Message, ToolResult, ToolUseId
 from sevenfold.core.tokens import SAFETY
 from sevenfold.layers.compact_ladder import Trigger
 from sevenfold.layers.compact_restore import Extra
@@ -92,7 +93,8 @@ class Compacting:
         if context.message is None:
             done = await self.overflow.compact(job)
         else:
-            done = await self.overflow.compact(_with_context(job, context))
+            tokens = math.ceil(sum(map(self._weigh, context.message.blocks)))
+            done = await self.overflow.compact(_with_context(job, context, tokens))
             if not any(map(is_context, done.view)):
                 # After the summary, and after any block: what stands before one is not read by the model.
                 done = replace(done, head=(*done.head, context.message))
@@ -108,6 +110,7 @@ class Compacting:
             tokens_before=view.tokens,
             target=self._target(view.tokens, error),
             counts=self._counts(),
+            weigh=self._weigh,
             capabilities=path.capabilities,
             trigger=wishes.trigger,
             overshoot=error.overshoot if error else None,
@@ -137,9 +140,16 @@ class Compacting:
 
     def _counts(self) -> list[int]:
         """Tokens of each message, by the same measure as the whole: before a first bill, with its margin."""
-        tally = self.path.tally
-        margin = SAFETY if tally.count().is_wholly_estimated else 1
+        tally, margin = self.path.tally, self._margin
         return [math.ceil(tally.estimate_of(item.weight) * margin) for item in self.path.shown.items]
+
+    def _weigh(self, block: Block) -> float:
+        """Tokens of a block of the new view, by that measure too: the target is in the same tokens."""
+        return self.path.tally.estimate_block(block) * float(self._margin)
+
+    @property
+    def _margin(self) -> Fraction:
+        return SAFETY if self.path.tally.count().is_wholly_estimated else Fraction(1)
 
     @property
     def is_warm(self) -> bool:
@@ -228,10 +238,10 @@ def _own_limit(tokens: int, error: PromptTooLong) -> int | None:
     return int(tokens * min(1.0, error.limit / error.tokens))
 
 
-def _with_context(job: CompactJob, context: FreshContext) -> CompactJob:
-    """The job, with room for the context; files that it shows are not restored beside it."""
+def _with_context(job: CompactJob, context: FreshContext, tokens: int) -> CompactJob:
+    """The job, with room for so many tokens of context; files that it shows are not restored beside it."""
     rest = max(0, job.tokens_before - sum(job.counts))
-    return replace(job, frame_tokens=rest + context.tokens, barred_files=job.barred_files | context.paths)
+    return replace(job, frame_tokens=rest + tokens, barred_files=job.barred_files | context.paths)
 
 
 def _is_aside(item: Item) -> bool:

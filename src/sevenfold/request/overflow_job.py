@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.token_estimators import Weigh
 from sevenfold.layers.compact_ladder import Rung, Trigger
 from sevenfold.layers.compact_restore import Extra
 
@@ -57,6 +58,9 @@ class CompactJob:
     counts: Sequence[int]
     """Tokens of each message of the view."""
     capabilities: Capabilities
+    weigh: Weigh | None = None
+    """Tokens of a block that is not in the view, by the same measure as `counts`; None: by an estimate that
+    no usage has corrected."""
     frame_tokens: int | None = None
     """Of what stands before the messages; None: what `counts` leave of `tokens_before`."""
     trigger: Trigger = "auto"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.models import Model
+from sevenfold.core.token_estimators import Weigh
 from sevenfold.core.tokens import CALIBRATED, NEWER_SCALE
 from sevenfold.request.overflow_job import CompactJob
 
@@ -18,18 +19,22 @@ class Sizer:
 
     scale: float
     frame_tokens: int
+    weigh: Weigh = CALIBRATED.weigh
+    """What a block weighs, before the scale."""
 
     @classmethod
     def for_job(cls, job: CompactJob, model: Model) -> Sizer:
-        scale = NEWER_SCALE if model.tokenizer == "newer" else 1.0
         rest = max(0, job.tokens_before - sum(job.counts))
-        return cls(scale, rest if job.frame_tokens is None else job.frame_tokens)
+        frame_tokens = rest if job.frame_tokens is None else job.frame_tokens
+        if job.weigh is not None:
+            return cls(1.0, frame_tokens, job.weigh)
+        return cls(NEWER_SCALE if model.tokenizer == "newer" else 1.0, frame_tokens)
 
     def text(self, text: str) -> int:
-        return math.ceil(CALIBRATED.weigh(Text(text)) * self.scale)
+        return math.ceil(self.weigh(Text(text)) * self.scale)
 
     def message(self, message: Message) -> int:
-        return math.ceil(sum(CALIBRATED.weigh(block) for block in message.blocks) * self.scale)
+        return math.ceil(sum(self.weigh(block) for block in message.blocks) * self.scale)
 
     def messages(self, messages: Iterable[Message]) -> int:
         return sum(map(self.message, messages))
