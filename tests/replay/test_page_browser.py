@@ -292,21 +292,22 @@ def test_even_markup_that_got_in_would_not_run(browser: Browser, tmp_path: Path)
     path.write_text(build_page(rich_report(), made_at=START), encoding="utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
+    # Which of the two attempts a browser reports, and how often, differs from version to version.
     refused = page.evaluate(
         """(markup) => new Promise((resolve) => {
-          const found = [];
-          document.addEventListener("securitypolicyviolation", (event) => {
-            found.push(event.effectiveDirective);
-            if (found.length === 2) resolve(found.sort());
-          });
+          document.addEventListener("securitypolicyviolation", (event) => resolve(event.effectiveDirective));
           document.body.insertAdjacentHTML("beforeend", markup);
           const script = document.createElement("script");
           script.textContent = "window.owned = 1";
           document.body.append(script);
+          const look = () => (window.owned ? resolve("a script ran") : requestAnimationFrame(look));
+          look();
         })""",
         '<svg onload="window.owned = 1"></svg>',
     )
-    assert refused == ["script-src-attr", "script-src-elem"]
+    assert refused in {"script-src", "script-src-attr", "script-src-elem"}
+    # Events of the markup come in later turns of the page's loop: two frames let all of them pass.
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.evaluate("window.owned") is None
     assert HOSTILE not in page.content()
     page.close()
