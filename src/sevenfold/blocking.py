@@ -9,8 +9,10 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import CancelledError
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from sevenfold import engine
 from sevenfold.core.clock import Clock
@@ -32,6 +34,10 @@ from sevenfold.store.sessions import SessionId
 
 T = TypeVar("T")
 
+LOOK_AGAIN = timedelta(seconds=1)
+"""A signal that arrives just before a thread begins to wait does not end the waiting. Python handles it when
+the thread runs next."""
+
 
 class LoopThread:
     """An event loop in a daemon thread, started with the first call."""
@@ -49,12 +55,14 @@ class LoopThread:
             raise InputError(
                 f"this belongs to process {self._pid}, which forked this one; open a session of its own here"
             )
-        future = asyncio.run_coroutine_threadsafe(work, self._started())
+        loop, call = self._started(), _Call(work)
+        # Ctrl-C may come at any place, also before the work is known to have been handed over.
         try:
-            return future.result()
+            loop.call_soon_threadsafe(call.begin)
+            return call.result()
         except BaseException:
-            if not future.done():
-                future.cancel()
+            if not call.has_ended:
+                loop.call_soon_threadsafe(call.cancel)
             raise
 
     def stop(self) -> None:
@@ -68,9 +76,43 @@ class LoopThread:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._starting:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_serve, args=(self._loop,), name="sevenfold", daemon=True).start()
+                loop = asyncio.new_event_loop()
+                threading.Thread(target=_serve, args=(loop,), name="sevenfold", daemon=True).start()
+                self._loop = loop
             return self._loop
+
+
+class _Call(Generic[T]):
+    """One call on the loop. It can be cancelled before, while and after it begins."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self._ended = threading.Event()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended.is_set()
+
+    def begin(self) -> None:
+        """On the loop."""
+        self._task = asyncio.get_running_loop().create_task(self._work)
+        self._task.add_done_callback(lambda _: self._ended.set())
+
+    def cancel(self) -> None:
+        """On the loop."""
+        if self._task is None:
+            self._work.close()
+        else:
+            self._task.cancel()
+
+    def result(self) -> T:
+        """Wait for the end, in the calling thread."""
+        while self._task is None or not self.has_ended:
+            self._ended.wait(LOOK_AGAIN.total_seconds())
+        if self._task.cancelled():
+            raise CancelledError
+        return self._task.result()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
