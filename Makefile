@@ -64,6 +64,7 @@ bench: $(READY)  ## measure what the README claims (DATA=folder of real sessions
 	$(BIN)/python bench/memory_life.py
 	$(BIN)/python -m bench.server_load
 	$(BIN)/python bench/soak.py
+	$(BIN)/python bench/walks.py
 
 constraints:  ## pin the tools again (UPGRADE=1 moves them to their newest)
 	$(PYTHON) -m venv --clear .venv.lock
