@@ -171,7 +171,12 @@ def test_sentences_that_set_a_rule_are_learnt() -> None:
         ),
         (
             "todo",
-            {"items": [{"content": "Mend it", "status": "in_progress"}, {"content": "Old", "status": "done"}]},
+            {
+                "items": [
+                    {"content": "Mend it", "status": "in_progress"},
+                    {"content": "Old", "status": "done"},
+                ]
+            },
         ),
     ],
 )
