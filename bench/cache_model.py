@@ -23,7 +23,7 @@ from statistics import fmean, median
 from cache_sessions import Session, read_sessions
 from cache_simulation import BREAK_TOKENS, Call, Simulation, body
 
-from sevenfold.core.cache_model import CHOICES, CacheChoices, Level, render_prompt
+from sevenfold.core.cache_model import DEFAULT_CACHE_CHOICES, CacheChoices, PromptLevel, render_prompt
 from sevenfold.core.json import JsonObject
 from sevenfold.core.token_estimators import weigh_by_shape
 from sevenfold.core.wire import read_block
@@ -35,7 +35,7 @@ TIMED_CALLS = 40
 LISTED = 20
 
 CHOSEN: Mapping[str, CacheChoices] = {
-    "as shipped": CHOICES,
+    "as shipped": DEFAULT_CACHE_CHOICES,
     "runs not collapsed": CacheChoices(collapses_runs=False),
     "only the hit is refreshed": CacheChoices(refresh="hit", writes_below_hit=False),
     "a hit needs its own TTL": CacheChoices(hit_needs_ttl=True),
@@ -112,7 +112,9 @@ def run_report(sessions: Sequence[Session]) -> Report:
     )
 
 
-def simulate(session: Session, at: int, count: int, choices: CacheChoices = CHOICES) -> list[Call]:
+def simulate(
+    session: Session, at: int, count: int, choices: CacheChoices = DEFAULT_CACHE_CHOICES
+) -> list[Call]:
     if at % 10 == 0:
         say(f"simulating session {at + 1} of {count}")
     return Simulation(session, choices).calls()
@@ -191,7 +193,7 @@ def measure_speed(session: Session) -> Speed:
     return Speed(len(prompt.parts), anew * 1000 / len(bodies), after * 1000 / len(bodies))
 
 
-def count(_level: Level, block: JsonObject) -> int:
+def count(_level: PromptLevel, block: JsonObject) -> int:
     return round(weigh_by_shape(read_block(block)))
 
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_object
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.core.usage import Usage, read_usage
 
 CLEARED = "[Old tool result content cleared]"
@@ -121,7 +121,7 @@ def _blocks(content: Json) -> tuple[JsonObject, ...]:
 
 
 def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, JsonObject) else EMPTY
+    return value if isinstance(value, JsonObject) else EMPTY_OBJECT
 
 
 @dataclass(slots=True)

@@ -11,29 +11,29 @@ from cache_sessions import Request, Session, Turn, cleared
 from cache_sizes import FRAME, Sizes
 
 from sevenfold.core.cache_model import (
-    CHOICES,
+    DEFAULT_CACHE_CHOICES,
     FIVE_MINUTES,
     ONE_HOUR,
-    Bill,
     CacheChoices,
-    Level,
-    Part,
-    Prompt,
+    CacheScope,
+    PromptBill,
     PromptCache,
-    Scope,
-    first_difference,
+    PromptLevel,
+    PromptPart,
+    RenderedPrompt,
+    find_first_difference,
     render_prompt,
 )
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
-from sevenfold.core.prompt_blocks import THINKING
+from sevenfold.core.prompt_blocks import THINKING_TYPES
 from sevenfold.core.usage import Usage
 
 BREAK_TOKENS = 1_000
 """A call that reads this much less than the prompt before it held is a break."""
 LOST_SHARE = 0.05
 """A prompt that is this much shorter than its messages was cleared, though no log says so."""
-SCOPE = Scope("bench")
+SCOPE = CacheScope("bench")
 TRAILER_TOKENS = 40
 """What is fresh up to here is what comes after the last block of any prompt, and is never cached."""
 USUAL_TRAILER_TOKENS = 8
@@ -71,8 +71,8 @@ class Sent:
     """A request as it went out, and its bill."""
 
     request: Request
-    prompt: Prompt
-    bill: Bill
+    prompt: RenderedPrompt
+    bill: PromptBill
     ttl: timedelta
     was_cleared: bool
     """It is so much shorter than its messages that some of them must have been cleared."""
@@ -85,14 +85,16 @@ class Simulation:
     tokens that were fresh, and the requests that are in no log.
     """
 
-    def __init__(self, session: Session, choices: CacheChoices = CHOICES, *, is_bare: bool = False) -> None:
+    def __init__(
+        self, session: Session, choices: CacheChoices = DEFAULT_CACHE_CHOICES, *, is_bare: bool = False
+    ) -> None:
         self._session = session
         self._is_bare = is_bare
         self._choices = choices
         self._cache = PromptCache(choices)
         self._sizes = Sizes()
         self._swapped: dict[int, JsonObject] = {}
-        self._latest: Prompt | None = None
+        self._latest: RenderedPrompt | None = None
         self._model = ""
         self._ttl = FIVE_MINUTES
 
@@ -116,7 +118,7 @@ class Simulation:
         self._cache.begin_response(bill, request.started)
         return Sent(request, prompt, bill, self._ttl, was_cleared)
 
-    def _render(self, request: Request) -> Prompt:
+    def _render(self, request: Request) -> RenderedPrompt:
         view = [replace(turn, blocks=tuple(map(self._shown, turn.blocks))) for turn in request.view]
         self._latest = render_prompt(
             body(request.model, view), _uncounted, choices=self._choices, after=self._latest
@@ -126,7 +128,7 @@ class Simulation:
     def _shown(self, block: JsonObject) -> JsonObject:
         return self._swapped.get(id(block), block)
 
-    def _clear_what_must_be(self, request: Request, prompt: Prompt, billed: int) -> bool:
+    def _clear_what_must_be(self, request: Request, prompt: RenderedPrompt, billed: int) -> bool:
         """Swap the oldest tool results for a placeholder until the prompt is as short as it was billed."""
         lost = self._sizes.shortfall([block.wire for block in prompt.blocks], billed)
         is_new = "compaction" in request.cuts or request.model != self._model
@@ -142,7 +144,7 @@ class Simulation:
             self._swapped[id(block)] = cleared(block)
         return True
 
-    def _parts(self, prompt: Prompt, request: Request) -> list[Part]:
+    def _parts(self, prompt: RenderedPrompt, request: Request) -> list[PromptPart]:
         """With sizes, and with markers where Claude Code puts them: on the system prompt and at the end."""
         marked = {0, self._last_marker(prompt, request)}
         return [
@@ -150,12 +152,14 @@ class Simulation:
             for index, (part, block) in enumerate(zip(prompt.parts, prompt.blocks, strict=True))
         ]
 
-    def _last_marker(self, prompt: Prompt, request: Request) -> int:
+    def _last_marker(self, prompt: RenderedPrompt, request: Request) -> int:
         """The last block; or, of results that came in one message, the one after which as much was billed
         fresh: Claude Code marks the result that came last and sends them in the order of their requests."""
         blocks = prompt.blocks
         own = [
-            i for i, block in enumerate(blocks) if block.turn < request.shared and block.kind not in THINKING
+            i
+            for i, block in enumerate(blocks)
+            if block.turn < request.shared and block.kind not in THINKING_TYPES
         ]
         last = own[-1]
         if self._is_bare or request.usage is None or request.usage.fresh <= TRAILER_TOKENS:
@@ -172,7 +176,7 @@ def body(model: str, view: Iterable[Turn]) -> JsonObject:
     return JsonObject({"model": model, "system": (FRAME,), "messages": messages})
 
 
-def _uncounted(_level: Level, _block: JsonObject) -> int:
+def _uncounted(_level: PromptLevel, _block: JsonObject) -> int:
     return 0
 
 
@@ -219,6 +223,6 @@ def _cause(before: Sent, sent: Sent) -> str:
         return "idle beyond TTL"
     if sent.was_cleared:
         return "clearing, not logged"
-    if first_difference(before.prompt, sent.prompt) is not None:
+    if find_first_difference(before.prompt, sent.prompt) is not None:
         return "thinking dropped"
     return "marker before the end" if before.bill.fresh else "look-back"

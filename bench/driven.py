@@ -25,13 +25,13 @@ from statistics import median
 
 from economics import RATES, Rate, percentile_95, session_files
 
-from sevenfold.replay.counterfactual import play
+from sevenfold.replay.counterfactual import play_recording
 from sevenfold.replay.counterfactual_record import read_recordings
-from sevenfold.replay.driven import drive
-from sevenfold.replay.driven_record import read_stretches
+from sevenfold.replay.driven import resend_session
+from sevenfold.replay.driven_record import read_message_segments
 from sevenfold.replay.optimum import find_optimum
-from sevenfold.replay.policies import POLICIES
-from sevenfold.store.foreign.detect import detect
+from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.store.foreign.detect import detect_agent
 
 NAMES = ("balanced", "thrift", "ski", "fixed")
 
@@ -58,19 +58,19 @@ class Row:
 
 
 def measure(path: Path) -> list[Row]:
-    agent = detect(path)
+    agent = detect_agent(path)
     found = read_recordings(path, agent) if agent else []
     if agent is None or not found:
         return []
-    recording, stretches = found[0], read_stretches(path, agent)
+    recording, stretches = found[0], read_message_segments(path, agent)
     rows: list[Row] = []
     for rate in RATES:
         best = find_optimum(recording, rate.rates).cost
-        keep = drive(stretches, recording, POLICIES["keep"], rate.rates)
-        kept = play(recording, POLICIES["keep"], rate.rates)
+        keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rate.rates)
+        kept = play_recording(recording, CLEARING_POLICIES["keep"], rate.rates)
         for policy in NAMES:
-            done = drive(stretches, recording, POLICIES[policy], rate.rates)
-            played = play(recording, POLICIES[policy], rate.rates)
+            done = resend_session(stretches, recording, CLEARING_POLICIES[policy], rate.rates)
+            played = play_recording(recording, CLEARING_POLICIES[policy], rate.rates)
             rows.append(
                 Row(
                     path.stem,

@@ -26,18 +26,18 @@ from pathlib import Path
 from economics_picture import Panel, Spot, draw
 
 from sevenfold.layers.microcompact import CachePrices, MicrocompactSettings
-from sevenfold.replay.counterfactual import Outcome, Rates, play
+from sevenfold.replay.counterfactual import CacheRates, PolicyOutcome, play_recording
 from sevenfold.replay.counterfactual_record import Recording, read_recordings
 from sevenfold.replay.optimum import find_optimum
-from sevenfold.replay.policies import POLICIES
-from sevenfold.store.foreign.detect import detect
+from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.store.foreign.detect import detect_agent
 
 LEAST_TOKENS = 50_000
 PLAIN_CHARS = 4
 """A token, where no index says how large a session is."""
 LIFETIMES = {
-    "5m": Rates(timedelta(minutes=5), CachePrices(0.1, 1.25)),
-    "1h": Rates(timedelta(hours=1), CachePrices(0.1, 2.0)),
+    "5m": CacheRates(timedelta(minutes=5), CachePrices(0.1, 1.25)),
+    "1h": CacheRates(timedelta(hours=1), CachePrices(0.1, 2.0)),
 }
 READS = (0.1, 0.05, 0.025)
 KEEPS = (1, 2, 3, 5, 8, 12)
@@ -52,9 +52,9 @@ class Rate:
     read: float
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> CacheRates:
         usual = LIFETIMES[self.ttl]
-        return Rates(usual.ttl, CachePrices(self.read, usual.prices.write))
+        return CacheRates(usual.ttl, CachePrices(self.read, usual.prices.write))
 
 
 RATES = tuple(Rate(ttl, read) for ttl in LIFETIMES for read in READS)
@@ -67,7 +67,7 @@ class Played:
     session: str
     rate: Rate
     optimum: float
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, PolicyOutcome]
 
     def ratio(self, policy: str) -> float:
         return self.outcomes[policy].cost / self.optimum
@@ -120,7 +120,7 @@ def main() -> int:
     if not played:
         print(f"error: no session of over {LEAST_TOKENS:,} tokens in {options.data}", file=sys.stderr)
         return 1
-    rows = [summarise(policy, rate, played) for rate in RATES for policy in POLICIES]
+    rows = [summarise(policy, rate, played) for rate in RATES for policy in CLEARING_POLICIES]
     missed = [bar for bar in bars(rows) if not bar.is_met]
     sessions = len({each.session for each in played})
     if options.json:
@@ -158,17 +158,19 @@ def session_files(data: Path) -> list[Path]:
 
 def play_file(job: tuple[Path, bool]) -> list[Played]:
     file, with_lines = job
-    agent = detect(file)
+    agent = detect_agent(file)
     recordings = read_recordings(file, agent) if agent else []
     return [play_at(recording, rate, with_lines) for recording in recordings[:1] for rate in RATES]
 
 
 def play_at(recording: Recording, rate: Rate, with_lines: bool) -> Played:
-    wanted: dict[str, MicrocompactSettings] = dict(POLICIES)
+    wanted: dict[str, MicrocompactSettings] = dict(CLEARING_POLICIES)
     if with_lines:
         for policy in ("thrift", "balanced"):
-            wanted |= {f"{policy} {keep}": replace(POLICIES[policy], keep_last=keep) for keep in KEEPS}
-    outcomes = {name: play(recording, settings, rate.rates) for name, settings in wanted.items()}
+            wanted |= {
+                f"{policy} {keep}": replace(CLEARING_POLICIES[policy], keep_last=keep) for keep in KEEPS
+            }
+    outcomes = {name: play_recording(recording, settings, rate.rates) for name, settings in wanted.items()}
     return Played(recording.name, rate, find_optimum(recording, rate.rates).cost, outcomes)
 
 
@@ -251,7 +253,7 @@ def panels(played: Sequence[Played]) -> list[Panel]:
     """Cost against what stays in view: a panel for each rate."""
     found: list[Panel] = []
     for rate in RATES:
-        spots = [_spot(policy, policy, rate, played) for policy in POLICIES]
+        spots = [_spot(policy, policy, rate, played) for policy in CLEARING_POLICIES]
         lines = {
             policy: [_spot(f"{policy} {keep}", str(keep), rate, played) for keep in KEEPS]
             for policy in ("thrift", "balanced")

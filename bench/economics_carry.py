@@ -24,11 +24,11 @@ from pathlib import Path
 from economics import LEAST_TOKENS, RATES, Rate, session_files
 
 from sevenfold.layers.microcompact import MicrocompactSettings
-from sevenfold.replay.counterfactual import Outcome, Sent, play
+from sevenfold.replay.counterfactual import PlayedRequest, PolicyOutcome, play_recording
 from sevenfold.replay.counterfactual_record import Recording, read_recordings
 from sevenfold.replay.optimum import find_optimum
-from sevenfold.replay.policies import POLICIES
-from sevenfold.store.foreign.detect import detect
+from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.store.foreign.detect import detect_agent
 
 NAMES = ("thrift", "balanced")
 HALVES = 40
@@ -51,7 +51,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    outcome: Outcome
+    outcome: PolicyOutcome
     costs: list[float]
     """Of all requests up to each round's last."""
 
@@ -81,17 +81,17 @@ def main() -> int:
 
 
 def score_file(file: Path) -> list[Score]:
-    agent = detect(file)
+    agent = detect_agent(file)
     found = read_recordings(file, agent) if agent else []
     return [score for rate in RATES for recording in found[:1] for score in score_at(recording, rate)]
 
 
 def score_at(recording: Recording, rate: Rate) -> list[Score]:
-    keep, best = run(recording, POLICIES["keep"], rate), find_optimum(recording, rate.rates).cost
+    keep, best = run(recording, CLEARING_POLICIES["keep"], rate), find_optimum(recording, rate.rates).cost
     counted = [place for place, tokens in enumerate(said(recording)) if tokens > LEAST_TOKENS]
     scores: list[Score] = []
     for policy in NAMES:
-        ours = run(recording, POLICIES[policy], rate)
+        ours = run(recording, CLEARING_POLICIES[policy], rate)
         dearer = sum(ours.costs[place] > DEARER * keep.costs[place] for place in counted)
         outcome, stopped = ours.outcome, dearer / len(counted) if counted else None
         ratios = outcome.cost / best, outcome.cost / keep.outcome.cost
@@ -103,7 +103,7 @@ def run(recording: Recording, policy: MicrocompactSettings, rate: Rate) -> Run:
     starts = [each.started for stretch in recording.stretches for each in stretch.rounds]
     costs: list[float] = []
 
-    def note(sent: Sent) -> None:
+    def note(sent: PlayedRequest) -> None:
         prices = rate.rates.prices
         cost = prices.read * sent.read_tokens + prices.write * (sent.view_tokens - sent.read_tokens)
         before = costs[-1] if costs else 0.0
@@ -113,7 +113,7 @@ def run(recording: Recording, policy: MicrocompactSettings, rate: Rate) -> Run:
         else:
             costs[-1] = before + cost
 
-    return Run(play(recording, policy, rate.rates, note), costs)
+    return Run(play_recording(recording, policy, rate.rates, note), costs)
 
 
 def said(recording: Recording) -> list[int]:

@@ -30,9 +30,9 @@ from sevenfold.core.events import Event, HistoryCompacted, PrefixBroken
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, Frame, ModelRequest, Reply
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse, RequestParams
 from sevenfold.engine.session import Session
-from sevenfold.layers.compact_ladder import MODEL_RUNGS, Rung
+from sevenfold.layers.compact_ladder import MODEL_STRATEGIES, CompactionStrategy
 from sevenfold.layers.structural_notes import StructuralNotes
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import Capabilities, OnDelta
@@ -97,7 +97,7 @@ FAILURES = (
 class Start:
     """A session whose first rung is this one."""
 
-    rung: Rung
+    rung: CompactionStrategy
     model: str
     pct: float
     """Of the effective window: where compaction sets in, about 27,000 tokens in all of them."""
@@ -131,7 +131,7 @@ class Run:
     @property
     def wasted(self) -> int:
         """Calls that brought no summary."""
-        return self.calls - sum(self.rungs[rung] for rung in MODEL_RUNGS)
+        return self.calls - sum(self.rungs[rung] for rung in MODEL_STRATEGIES)
 
     @property
     def is_fine(self) -> bool:
@@ -156,7 +156,7 @@ class Saboteur:
     def capabilities(self, model: Model) -> Capabilities:
         return self._inner.capabilities(model)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         if request.who == "summary":
             self._run.calls += 1
             if self._failure.fault is not None:
@@ -204,7 +204,7 @@ class Drive:
 
     async def _live(self, provider: Saboteur, session: str | None) -> str:
         """Open the session, new or again, and work until it is closed."""
-        frame = Frame(self.start.model, 4_000, SYSTEM, (TOOL,))
+        frame = RequestParams(self.start.model, 4_000, SYSTEM, (TOOL,))
         opened = await Session.open(
             frame,
             project=self.home / "project",
@@ -228,7 +228,7 @@ class Drive:
                 self.run.steps += 1
             return opened.id
 
-    async def _ask(self, session: Session, provider: Saboteur) -> Reply:
+    async def _ask(self, session: Session, provider: Saboteur) -> ModelResponse:
         view = await session.prepare()
         if not self.start.is_reactive or view.tokens <= TARGET_TOKENS:
             return await provider.send(view.request)

@@ -31,15 +31,15 @@ from random import Random
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 from memory_world import WAYS, Saying, World
 
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CallCharged, DreamEnded, Event, ExtractionEnded
 from sevenfold.core.memories import Memory
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.run.governor import Governor
-from sevenfold.run.spend import CENT, DAY, HOUR, SpendSettings
+from sevenfold.run.spend import MICROS_PER_CENT, SPEND_DAY, SPEND_HOUR, SpendSettings
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.spend_book import SpendBook
+from sevenfold.store.spend_book import SpendStore
 from sevenfold.testing import Simulator
 
 MODEL = "claude-opus-5-5"
@@ -143,7 +143,7 @@ class Life:
 
     async def _session(self, provider: AnthropicProvider) -> None:
         agent = await open_agent(
-            Setup(
+            AgentOptions(
                 self.project,
                 model=MODEL,
                 provider=provider,
@@ -181,11 +181,11 @@ class Life:
             alike = count_alike(texts)
             found.worst_share = max(found.worst_share, (alike["exact"] + alike["near"]) / len(texts))
         caps, now = SpendSettings(), self.clock.now()
-        with closing(SpendBook.open(self.home / ".sevenfold")) as book:
+        with closing(SpendStore.open(self.home / ".sevenfold")) as book:
             state = Governor(book, caps, clock=self.clock).state()
-        hour, day = state.used(now, HOUR).micro_usd, state.used(now, DAY).micro_usd
-        found.most_of_hour = max(found.most_of_hour, hour / (caps.cents_per_hour * CENT))
-        found.most_of_day = max(found.most_of_day, day / (caps.cents_per_day * CENT))
+        hour, day = state.used(now, SPEND_HOUR).micro_usd, state.used(now, SPEND_DAY).micro_usd
+        found.most_of_hour = max(found.most_of_hour, hour / (caps.cents_per_hour * MICROS_PER_CENT))
+        found.most_of_day = max(found.most_of_day, day / (caps.cents_per_day * MICROS_PER_CENT))
 
     def _judge(self) -> None:
         found = self.found

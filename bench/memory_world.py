@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
-from sevenfold.agent.dreams import SYSTEM
+from sevenfold.agent.dreams import DREAM_SYSTEM_PROMPT
 from sevenfold.core.messages import Block, Text
 from sevenfold.layers.forks import FORK_MARK
 from sevenfold.testing import Prompt, call_tool
@@ -177,7 +177,7 @@ class World:
 
     def answer(self, prompt: Prompt) -> Said:
         """The model: it answers, writes down what was taught, or tidies up."""
-        if prompt.system.startswith(SYSTEM):
+        if prompt.system.startswith(DREAM_SYSTEM_PROMPT):
             return self._dream(prompt)
         if FORK_MARK in _texts(prompt):
             return self._extract(prompt)

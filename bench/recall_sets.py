@@ -16,9 +16,9 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sevenfold.search.lexical import index_all
-from sevenfold.search.meanings import Meanings
-from sevenfold.search.memory_index import shorten
+from sevenfold.search.lexical import build_lexical_index
+from sevenfold.search.meanings import TextEncoder
+from sevenfold.search.memory_index import shorten_query
 
 Scores: TypeAlias = "NDArray[np.float64]"
 
@@ -95,26 +95,26 @@ def score_words(found: QuestionSet) -> None:
         plain = {name: PlainIndex(documents, k1, 0.75) for name, documents in found.spaces.items()}
         rivals.append([plain[question.space].score(question.text) for question in found.questions])
     found.plain = max(rivals, key=lambda scores: float(recalls(found, scores).mean()))
-    ours = {name: index_all(documents.items()) for name, documents in found.spaces.items()}
+    ours = {name: build_lexical_index(documents.items()) for name, documents in found.spaces.items()}
     for question in found.questions:
-        by_key = ours[question.space].score(shorten(question.text))
+        by_key = ours[question.space].score(shorten_query(question.text))
         found.words.append(np.array([by_key.get(key, 0.0) for key in found.spaces[question.space]]))
 
 
-def score_meanings(found: QuestionSet, encoder: Meanings, cache: Path | None) -> None:
+def score_meanings(found: QuestionSet, encoder: TextEncoder, cache: Path | None) -> None:
     documents = [text for each in found.spaces.values() for text in each.values()]
     vectors = _encoded(encoder, documents, cache)
     starts: dict[str, int] = {}
     for name in found.spaces:
         starts[name] = sum(len(found.spaces[before]) for before in starts)
-    asked = _encoded(encoder, [shorten(question.text) for question in found.questions], cache)
+    asked = _encoded(encoder, [shorten_query(question.text) for question in found.questions], cache)
     for question, vector in zip(found.questions, asked, strict=True):
         start = starts[question.space]
         near = vectors[start : start + len(found.spaces[question.space])] @ vector
         found.meanings.append(near.astype(np.float64))
 
 
-def _encoded(encoder: Meanings, texts: Sequence[str], cache: Path | None) -> NDArray[np.float32]:
+def _encoded(encoder: TextEncoder, texts: Sequence[str], cache: Path | None) -> NDArray[np.float32]:
     if cache is None:
         return encoder.encode(texts)
     name = hashlib.sha256("\0".join([encoder.name, *texts]).encode()).hexdigest()

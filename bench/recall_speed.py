@@ -17,10 +17,10 @@ from pathlib import Path
 from sevenfold.core.memories import read_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.search.disk_index import DiskIndex
-from sevenfold.search.meanings import Meanings
+from sevenfold.search.meanings import TextEncoder
 from sevenfold.search.memory_index import MemoryIndex
 from sevenfold.search.text_cache import TextCache
-from sevenfold.store.memory_changes import Stored, TransactionId
+from sevenfold.store.memory_changes import StoredMemory, TransactionId
 
 QUESTIONS = 200
 SENTENCES = 3
@@ -29,7 +29,7 @@ AT_ONCE = 100_000
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def measure_small(data: Path, encoder: Meanings, count: int, cache: Path | None) -> None:
+def measure_small(data: Path, encoder: TextEncoder, count: int, cache: Path | None) -> None:
     print(f"\n{count:,} memories, words and meanings")
     index = MemoryIndex(TextCache(cache / "speed.sqlite" if cache else None), encoder)
     before, begun = _resident_mb(), time.process_time()
@@ -92,10 +92,10 @@ def _questions(data: Path) -> list[str]:
     return random.Random(7).sample([text for text in asked if len(text) < 500], QUESTIONS)
 
 
-def _stored(at: int, text: str) -> Stored:
+def _stored(at: int, text: str) -> StoredMemory:
     origin = Origin("user", "for a benchmark")
     sha256 = hashlib.sha256(text.encode()).hexdigest()
-    return Stored(read_memory(f"{at}.md", text), sha256, NOW, origin, TransactionId("t"))
+    return StoredMemory(read_memory(f"{at}.md", text), sha256, NOW, origin, TransactionId("t"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,11 @@ from pathlib import Path
 from statistics import median
 from typing import TypedDict, cast
 
-from sevenfold.replay.account import Terms, read_account
-from sevenfold.replay.breaks import CAUSES, Break
+from sevenfold.replay.account import ReplayTerms, read_account
+from sevenfold.replay.breaks import BREAK_CAUSES, CacheBreak
 from sevenfold.replay.page.build import build_page
-from sevenfold.replay.report import FileReport, Report, SessionReport, sum_up
-from sevenfold.replay.series import MOST_POINTS, Point
+from sevenfold.replay.report import FileReport, ReplayReport, SessionReport, build_replay_report
+from sevenfold.replay.series import MAX_SERIES_POINTS, SeriesPoint
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)
 BREAKS = 20
@@ -64,11 +64,11 @@ class Figures:
         return self.megabytes < MOST_MB and (self.draw_s is None or self.draw_s < MOST_DRAW_S)
 
 
-def make_report(count: int) -> Report:
+def make_report(count: int) -> ReplayReport:
     path = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
-    sample = read_account(path, "claude-code", Terms())
+    sample = read_account(path, "claude-code", ReplayTerms())
     sessions = tuple(_stretched(sample.sessions[0], place) for place in range(count))
-    return sum_up([FileReport(path, "claude-code", sample.lines, sessions)])
+    return build_replay_report([FileReport(path, "claude-code", sample.lines, sessions)])
 
 
 def measure_page(count: int) -> Figures:
@@ -137,13 +137,13 @@ def _draw(chromium: str, path: Path) -> _Drawn:
 
 def _stretched(session: SessionReport, place: int) -> SessionReport:
     points = tuple(
-        Point(call, START + timedelta(seconds=47 * call), 21_337 + 431 * call, 20_011 + 429 * call)
-        for call in range(MOST_POINTS)
+        SeriesPoint(call, START + timedelta(seconds=47 * call), 21_337 + 431 * call, 20_011 + 429 * call)
+        for call in range(MAX_SERIES_POINTS)
     )
     breaks = tuple(
-        Break(
+        CacheBreak(
             START + timedelta(seconds=47 * 16 * number),
-            CAUSES[number % len(CAUSES)],
+            BREAK_CAUSES[number % len(BREAK_CAUSES)],
             12_345 + 977 * number,
             Decimal("0.123456"),
             timedelta(seconds=421),

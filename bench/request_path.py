@@ -44,11 +44,11 @@ from request_path_rounds import Round, rounds_of
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze, thaw
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse
-from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.usage import read_usage
 from sevenfold.core.wire import write_message
 from sevenfold.engine import Session
-from sevenfold.integrations.lanes import Lanes
+from sevenfold.integrations.lanes import ConversationPool
 
 MODEL = "claude-opus-5"
 WHOLE, SHORT = 1_000_000, 100_000
@@ -62,7 +62,7 @@ TOOLS = tuple(
     for name in ("Query", "Fetch")
 )
 """Tools whose results layer 2 does not clear, for the same reason."""
-FRAME = Frame(MODEL, 8_000, "You work on a repository. " * 100, TOOLS)
+FRAME = RequestParams(MODEL, 8_000, "You work on a repository. " * 100, TOOLS)
 ADVICE = "pip install langchain into an environment of its own, and name its interpreter with --peer"
 BARS = {"flat": 1.2, "memory_ms": 1.0, "attach_ms": 3.0, "peer": 10.0}
 
@@ -93,7 +93,7 @@ def least(runs: Sequence[Series]) -> list[float]:
     return [min(parts) for parts in zip(*(run.deciles() for run in runs), strict=True)]
 
 
-def reply_to(message: Message, number: int, prompt: int, before: int) -> Reply:
+def reply_to(message: Message, number: int, prompt: int, before: int) -> ModelResponse:
     """As if the provider had billed what we counted."""
     usage = {
         "input_tokens": 3,
@@ -103,7 +103,7 @@ def reply_to(message: Message, number: int, prompt: int, before: int) -> Reply:
     }
     wire = freeze(usage)
     assert isinstance(wire, JsonObject)
-    return Reply(message, read_usage(usage), wire, "tool_use", f"msg_{number}", MODEL)
+    return ModelResponse(message, read_usage(usage), wire, "tool_use", f"msg_{number}", MODEL)
 
 
 @dataclass(slots=True)
@@ -196,7 +196,7 @@ class Attached:
     is_move_silent: bool = False
 
     async def run(self, work: Work) -> None:
-        lanes = Lanes(self._open)
+        lanes = ConversationPool(self._open)
         self.messages.append({"role": "user", "content": "Please mend the parser."})
         rounds, number, tokens, before = rounds_of(work.data), 0, 0, 0
         while tokens < work.limit:
@@ -205,13 +205,13 @@ class Attached:
         await self._disturb(lanes)
         await lanes.close()
 
-    async def _open(self, frame: Frame) -> Session:
+    async def _open(self, frame: RequestParams) -> Session:
         environ = {"HOME": "/nonexistent"}
         return await Session.open(
             frame, project=None, settings=SETTINGS, environ=environ, emit=self.events.append
         )
 
-    async def _ask(self, lanes: Lanes, round_: Round, number: int, before: int) -> int:
+    async def _ask(self, lanes: ConversationPool, round_: Round, number: int, before: int) -> int:
         started = thread_time()
         lane = (await lanes.find(self.messages, FRAME)).lane
         view = await lane.session.prepare(self.messages, frame=FRAME)
@@ -226,7 +226,7 @@ class Attached:
         self.messages += [sdk_answer(round_.answer), write_message(round_.result)]
         return view.tokens
 
-    async def _disturb(self, lanes: Lanes) -> None:
+    async def _disturb(self, lanes: ConversationPool) -> None:
         """The caller moves a cache marker, and then changes an old message in place."""
         told = len(self.events)
         self.messages[-1]["content"][0]["cache_control"] = {"type": "ephemeral"}
@@ -250,7 +250,7 @@ class Attached:
                 if isinstance(block.get("content"), str):
                     yield block
 
-    async def _time(self, lanes: Lanes) -> float:
+    async def _time(self, lanes: ConversationPool) -> float:
         started = thread_time()
         lane = (await lanes.find(self.messages, FRAME)).lane
         await lane.session.prepare(self.messages, frame=FRAME)

@@ -30,18 +30,18 @@ from pathlib import Path
 from time import process_time
 
 from sevenfold.background.extraction import ExtractionPlaces, ExtractionWriter, ForkTools
-from sevenfold.background.extraction_rules import Heard, Spoken
+from sevenfold.background.extraction_rules import ConversationSnapshot, RecordedMessage
 from sevenfold.background.living_docs import RunFork
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.events import ignore
+from sevenfold.core.events import ignore_event
 from sevenfold.core.messages import Message, ToolResult, ToolUse
-from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.layers.forks import ForkBrief
-from sevenfold.layers.recall import FLOOR, certainty
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.request.finding import Finder, Library
-from sevenfold.request.sections import SECTIONS
+from sevenfold.layers.recall import MIN_CERTAINTY, estimate_certainty
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.request.finding import MemoryFinder, MemoryLibrary
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import open_project
@@ -115,11 +115,13 @@ class World:
     def __init__(self, root: Path, writer: str) -> None:
         start = root / "project"
         start.mkdir(parents=True)
-        settings = read_settings(SECTIONS, root=start, environ={"HOME": str(root)})
+        settings = read_settings(SETTINGS_SECTIONS, root=start, environ={"HOME": str(root)})
         project = open_project(start, settings, user_home=root)
         self.memory = MemoryDir(project)
         self._writer = writer
-        self._finder = Finder(Library(project, self.memory, root, start), SystemClock(), ignore)
+        self._finder = MemoryFinder(
+            MemoryLibrary(project, self.memory, root, start), SystemClock(), ignore_event
+        )
 
     def play(self, chats: Sequence[Chat]) -> None:
         for chat in chats:
@@ -130,11 +132,13 @@ class World:
         places = ExtractionPlaces(chat.id, self.memory, str(self.memory.path))
         tools = None if self._writer == "rules" else ForkTools(("memory",), scripted(chat), nothing)
         extraction = ExtractionWriter(places, settings, tools)
-        history = [Spoken(f"{chat.id}.{at}", message) for at, message in enumerate(chat.messages)]
+        history = [RecordedMessage(f"{chat.id}.{at}", message) for at, message in enumerate(chat.messages)]
         ends = [at + 1 for at, message in enumerate(chat.messages) if message.role == "assistant"]
         is_whole = self._writer != "rules"
         for end in [len(history)] if is_whole else sorted({*ends, len(history)}):
-            await extraction.turn_ended(Heard(history[:end], [spoken.message for spoken in history[:end]]))
+            await extraction.turn_ended(
+                ConversationSnapshot(history[:end], [spoken.message for spoken in history[:end]])
+            )
 
     def sources(self, key: str) -> list[str]:
         """The chats that a memory came from, the newest first."""
@@ -149,7 +153,7 @@ class World:
     def is_shown(self, question: str, gold: Sequence[str]) -> bool:
         """Whether the right one is so certain that a session shows it by itself, without a model's choice."""
         found = self._finder.find(question, FIRST)
-        sure = [one.key for one in found if certainty(one) >= FLOOR]
+        sure = [one.key for one in found if estimate_certainty(one) >= MIN_CERTAINTY]
         return any(name in gold for key in sure for name in self.sources(key))
 
 
@@ -174,8 +178,8 @@ def scripted(chat: Chat) -> RunFork:
             "description": first[:140],
             "content": content,
         }
-        provider = ScriptedProvider([say(calls={"memory": written}), say("Done.")])
-        parent = ModelRequest(Frame("claude-opus-5-5", 1_000), chat.messages)
+        provider = ScriptedProvider([make_response(calls={"memory": written}), make_response("Done.")])
+        parent = ModelRequest(RequestParams("claude-opus-5-5", 1_000), chat.messages)
         return await run_fork(parent, brief, provider, run_tool=run_tool)
 
     return run

@@ -13,7 +13,7 @@ from typing import cast
 
 from bench.server_wire import MEMORY, Laptop, Tally, Tenant, make_tenant, push
 
-from sevenfold.sync.protocol import checksum_of
+from sevenfold.sync.protocol import compute_checksum
 from tests.server.postgres import LocalPostgres
 from tests.server.processes import Served
 
@@ -117,5 +117,5 @@ async def _count_lost(port: int, tenant: Tenant, record: _Record) -> int:
     for key, (seq, text) in record.stored.items():
         held = entries.get(key, {"version": 0, "checksum": ""})
         is_newer = cast("int", held["version"]) > seq
-        lost += not is_newer and held["checksum"] != checksum_of(text)
+        lost += not is_newer and held["checksum"] != compute_checksum(text)
     return lost

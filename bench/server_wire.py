@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from sevenfold.server.database import OrgId, Tx
-from sevenfold.server.limits import Limits
+from sevenfold.server.limits import ServerLimits
 from sevenfold.server.opening import open_database
-from sevenfold.server.people import add_member, add_org, add_token, new_id
+from sevenfold.server.people import add_member, add_org, add_token, new_row_id
 from sevenfold.server.repos import claim_repo
-from sevenfold.sync.protocol import checksum_of
+from sevenfold.sync.protocol import compute_checksum
 
 MEMORY = "/api/v1/memory"
 Json: TypeAlias = "dict[str, object]"
@@ -30,7 +30,7 @@ class Tenant:
 
 def make_tenant(url: str, name: str, *, tokens: int, repos: int) -> Tenant:
     """An organisation with so many laptops and repositories."""
-    database, org = open_database(url), OrgId(new_id())
+    database, org = open_database(url), OrgId(new_row_id())
     now_ms = int(time.time() * 1000)
 
     def make(tx: Tx) -> Tenant:
@@ -40,7 +40,7 @@ def make_tenant(url: str, name: str, *, tokens: int, repos: int) -> Tenant:
         scopes = ("memory:read", "memory:write")
         made = tuple(add_token(tx, org, "ada", scopes, now_ms, lasts=day).text for _ in range(tokens))
         claimed = tuple(
-            claim_repo(tx, org, f"r{number}", "", "bench", now_ms, Limits(repos=10**6)).id
+            claim_repo(tx, org, f"r{number}", "", "bench", now_ms, ServerLimits(repos=10**6)).id
             for number in range(repos)
         )
         return Tenant(made, claimed)
@@ -129,11 +129,14 @@ WAIT_SECONDS = 0.05
 
 async def push(laptop: Laptop, repo: str, key: str, text: str, tally: Tally) -> int | None:
     """Bodies, then a commit; told of another's, it commits against that. The sequence number, or None."""
-    began, expected, checksum = time.perf_counter(), laptop.seen.get(key, 0), checksum_of(text)
+    began, expected, checksum = time.perf_counter(), laptop.seen.get(key, 0), compute_checksum(text)
     is_sent = False
     for attempt in range(MOST_ATTEMPTS):
         change = {"key": key, "expected": expected, "checksum": checksum}
-        commit = {"id": checksum_of(f"{laptop.token[-12:]} {key} {expected} {checksum}"), "changes": [change]}
+        commit = {
+            "id": compute_checksum(f"{laptop.token[-12:]} {key} {expected} {checksum}"),
+            "changes": [change],
+        }
         path, body = ("commit", commit) if is_sent else ("bodies", {"bodies": [text]})
         try:
             reply = await laptop.ask("POST", f"{MEMORY}/{path}?repo={repo}", body)

@@ -21,8 +21,8 @@ from statistics import median
 import httpx2
 
 from sevenfold.simulator.brain import FunctionBrain
-from sevenfold.simulator.exchange import Exchange
-from sevenfold.simulator.world import World
+from sevenfold.simulator.exchange import MessagesExchange
+from sevenfold.simulator.world import SimulatorState
 from sevenfold.testing import Simulator
 
 MODEL = "claude-opus-5-5"
@@ -83,7 +83,7 @@ class Session:
 def measure(tokens: int, requests: int) -> Row:
     """One length of history."""
     rounds = max(0, (tokens - 1_500) // ROUND_TOKENS - requests)
-    world = World(FunctionBrain(lambda _: "Yes."))
+    world = SimulatorState(FunctionBrain(lambda _: "Yes."))
     session = Session(rounds)
     bodies = [session.body()]
     for _ in range(requests):
@@ -91,7 +91,7 @@ def measure(tokens: int, requests: int) -> Row:
         bodies.append(session.body())
 
     def serve(body: bytes) -> int:
-        return asyncio.run(Exchange(world).serve("messages", HEADERS, body)).status
+        return asyncio.run(MessagesExchange(world).serve("messages", HEADERS, body)).status
 
     first, *rest = _times(serve, bodies, time.process_time)
     usage = world.ledger.entries[-1].usage

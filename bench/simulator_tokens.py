@@ -24,7 +24,7 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Block, RedactedThinking, Thinking, ToolResult
 from sevenfold.core.models import Model
 from sevenfold.simulator.counting import estimate_tokens
-from sevenfold.simulator.thinking import to_wire
+from sevenfold.simulator.thinking import render_block_wire
 
 Weigh = Callable[[Model, Block], float]
 
@@ -69,7 +69,7 @@ class Report:
 
 
 def count_block(model: Model, block: Block) -> float:
-    return estimate_tokens(model, "messages", to_wire(block))
+    return estimate_tokens(model, "messages", render_block_wire(block))
 
 
 def count_bytes(_model: Model, block: Block) -> float:

@@ -29,8 +29,8 @@ from pathlib import Path
 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.seen import RoundEnded, Seen
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.seen import RoundEnded, TurnEvent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.core.events import CacheMissed, Event, HistoryCompacted, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Text, Thinking
@@ -38,8 +38,8 @@ from sevenfold.core.usage import Usage
 from sevenfold.layers.forks import FORK_MARK, ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.run.spend import SpendSettings
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.workplace import ToolContext
 from sevenfold.testing import Prompt, Simulator, call_tool
 from sevenfold.testing import Reply as Said
 
@@ -84,10 +84,10 @@ class Look:
 
     spec: ToolSpec = SPEC
 
-    def need(self, given: JsonObject, _place: Workplace, /) -> Need:
-        return Need("nothing", said=f"look at {given.get('file')}")
+    def need(self, given: JsonObject, _place: ToolContext, /) -> AccessRequest:
+        return AccessRequest("nothing", said=f"look at {given.get('file')}")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress, /) -> ToolOutput:
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress, /) -> ToolOutput:
         name = str(given.get("file"))
         return ToolOutput("\n".join(f"{name}:{line} nothing wrong here" for line in range(RESULT_LINES)))
 
@@ -148,7 +148,7 @@ class Soak:
             case _:
                 pass
 
-    def watch(self, seen: Seen) -> None:
+    def watch(self, seen: TurnEvent) -> None:
         if isinstance(seen, RoundEnded):
             self._last = seen.reply.usage
 
@@ -171,7 +171,7 @@ class Soak:
         project = home / "project"
         project.mkdir()
         return await open_agent(
-            Setup(
+            AgentOptions(
                 project,
                 model=MODEL,
                 provider=provider,

@@ -9,9 +9,9 @@ from pathlib import Path
 from statistics import fmean, median
 
 from sevenfold.core.catalog import Catalog
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_object, write_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
-from sevenfold.core.tokens import Estimator, Tally
+from sevenfold.core.tokens import Tally, TokenEstimator
 from sevenfold.core.usage import Usage, read_openai_usage, read_usage
 from sevenfold.core.wire import read_message
 
@@ -118,7 +118,7 @@ def _read_lines(file: Path) -> Iterator[Line]:
         for raw in source:
             line = read_object(raw)
             meta = line.get("meta")
-            meta = meta if isinstance(meta, JsonObject) else EMPTY
+            meta = meta if isinstance(meta, JsonObject) else EMPTY_OBJECT
             model = meta.get("model")
             yield Line(
                 read_message(line.without("meta")),
@@ -158,7 +158,7 @@ def regrouped(session: Session) -> Session:
     return Session(session.name, tuple(lines))
 
 
-def replay(session: Session, estimator: Estimator, drill: float = 1.0) -> Iterator[Call]:
+def replay(session: Session, estimator: TokenEstimator, drill: float = 1.0) -> Iterator[Call]:
     """The session again, call by call. `drill` multiplies every bill, as an unknown tokenizer would."""
     catalog = Catalog()
     model = ""
@@ -184,7 +184,7 @@ def replay(session: Session, estimator: Estimator, drill: float = 1.0) -> Iterat
         number += 1
 
 
-def replay_all(sessions: Iterable[Session], estimator: Estimator, drill: float = 1.0) -> list[Call]:
+def replay_all(sessions: Iterable[Session], estimator: TokenEstimator, drill: float = 1.0) -> list[Call]:
     return [call for session in sessions for call in replay(session, estimator, drill)]
 
 

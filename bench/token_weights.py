@@ -18,11 +18,11 @@ from pathlib import Path
 from token_replay import Figures, Session, measure, read_claude_sessions, replay_all
 
 from sevenfold.core.token_estimators import weigh_by_shape
-from sevenfold.core.token_shape import MEASURED, Weights
-from sevenfold.core.tokens import Estimator
+from sevenfold.core.token_shape import MEASURED_WEIGHTS, ShapeWeights
+from sevenfold.core.tokens import TokenEstimator
 
-NAMES = tuple(field.name for field in fields(Weights))
-NOTHING = Weights(**dict.fromkeys(NAMES, 0.0))
+NAMES = tuple(field.name for field in fields(ShapeWeights))
+NOTHING = ShapeWeights(**dict.fromkeys(NAMES, 0.0))
 
 ROUNDS = 20
 """Of reweighting: the weights stop moving in the third digit after about fifteen."""
@@ -43,8 +43,8 @@ class Equation:
         return abs(sum(a * b for a, b in zip(self.parts, weights, strict=True)) - self.target)
 
 
-def shape_estimator(weights: Weights, *, calibrates: bool) -> Estimator:
-    return Estimator("fitted", partial(weigh_by_shape, weights=weights), calibrates)
+def shape_estimator(weights: ShapeWeights, *, calibrates: bool) -> TokenEstimator:
+    return TokenEstimator("fitted", partial(weigh_by_shape, weights=weights), calibrates)
 
 
 def equations(sessions: Sequence[Session]) -> list[Equation]:
@@ -60,7 +60,7 @@ def equations(sessions: Sequence[Session]) -> list[Equation]:
     return found
 
 
-def fit(sessions: Sequence[Session]) -> Weights:
+def fit(sessions: Sequence[Session]) -> ShapeWeights:
     """The weights with the least absolute relative error: least squares, reweighted by the errors before."""
     rows = equations(sessions)
     trust = [1.0] * len(rows)
@@ -68,7 +68,7 @@ def fit(sessions: Sequence[Session]) -> Weights:
     for _ in range(ROUNDS):
         weights = least_squares(rows, trust)
         trust = [1 / max(row.error(weights), SMALLEST_ERROR) for row in rows]
-    return Weights(*weights)
+    return ShapeWeights(*weights)
 
 
 def least_squares(rows: Sequence[Equation], trust: Sequence[float]) -> list[float]:
@@ -103,7 +103,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds sessions/claude*/*.jsonl")
     sessions = read_claude_sessions(parser.parse_args().data)
     halves = {"even": sessions[::2], "odd": sessions[1::2]}
-    fitted: dict[str, Weights] = {}
+    fitted: dict[str, ShapeWeights] = {}
     for name, half in halves.items():
         print(f"· fitting {len(NAMES)} weights on {len(half)} {name} sessions", file=sys.stderr)
         fitted[name] = fit(half)
@@ -112,11 +112,11 @@ def main() -> int:
     for name, other in (("even", "odd"), ("odd", "even")):
         calls = replay_all(halves[other], shape_estimator(fitted[name], calibrates=True))
         print_figures(f"fitted on {name}, measured on {other}", measure(calls))
-        shipped = replay_all(halves[other], shape_estimator(MEASURED, calibrates=True))
+        shipped = replay_all(halves[other], shape_estimator(MEASURED_WEIGHTS, calibrates=True))
         print_figures(f"as shipped, measured on {other}", measure(shipped))
     print(f"\n{'weight':20}{'shipped':>9}{'even':>9}{'odd':>9}")
     for name in NAMES:
-        values = (getattr(weights, name) for weights in (MEASURED, fitted["even"], fitted["odd"]))
+        values = (getattr(weights, name) for weights in (MEASURED_WEIGHTS, fitted["even"], fitted["odd"]))
         print(f"  {name:18}" + "".join(f"{value:9.2f}" for value in values))
     return 0
 

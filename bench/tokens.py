@@ -33,10 +33,10 @@ from token_replay import (
 )
 
 from sevenfold.core.token_estimators import weigh_by_shape
-from sevenfold.core.tokens import CALIBRATED, PLAIN, Estimator
+from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, PLAIN_ESTIMATOR, TokenEstimator
 
-FIXED = Estimator("uncalibrated", weigh_by_shape, calibrates=False)
-BYTES = Estimator("4 bytes", lambda block: block_bytes(block) / 4, calibrates=False)
+FIXED = TokenEstimator("uncalibrated", weigh_by_shape, calibrates=False)
+BYTES = TokenEstimator("4 bytes", lambda block: block_bytes(block) / 4, calibrates=False)
 DRILLS = (1.3, 0.75)
 """Tokenizers that nobody told us of: every bill multiplied by this."""
 
@@ -73,12 +73,12 @@ def run_report(data: Path) -> Report:
     claude = read_claude_sessions(data)
     codex = [regrouped(session) for session in read_sessions(data, "codex")]
     say(f"replaying {len(claude)} sessions under five rules")
-    ours, by_bytes = replay_all(claude, CALIBRATED), replay_all(claude, BYTES)
+    ours, by_bytes = replay_all(claude, CALIBRATED_ESTIMATOR), replay_all(claude, BYTES)
     rules = {
         "calibrated (ours)": measure(ours),
         "uncalibrated (ours)": measure(replay_all(claude, FIXED)),
         **measure_best_constant(by_bytes),
-        "4 bytes, JSON 2 (plain)": measure(replay_all(claude, PLAIN)),
+        "4 bytes, JSON 2 (plain)": measure(replay_all(claude, PLAIN_ESTIMATOR)),
         "4 bytes": measure(by_bytes),
     }
     say("replaying with other tokenizers' bills")
@@ -123,12 +123,14 @@ def measure_parts(sessions: Sequence[Session], calls: Sequence[Call]) -> dict[st
         "odd sessions": [call for call in calls if order[call.session] % 2],
     }
     parts |= {name: [c for c in calls if c.model == name] for name in sorted({call.model for call in calls})}
-    parts |= {f"all bills x {drill}": replay_all(sessions, CALIBRATED, drill) for drill in DRILLS}
+    parts |= {f"all bills x {drill}": replay_all(sessions, CALIBRATED_ESTIMATOR, drill) for drill in DRILLS}
     return measure_each(parts)
 
 
 def measure_codex(sessions: Sequence[Session]) -> dict[str, Figures]:
-    return measure_each({item.name: replay_all(sessions, item) for item in (CALIBRATED, PLAIN, BYTES)})
+    return measure_each(
+        {item.name: replay_all(sessions, item) for item in (CALIBRATED_ESTIMATOR, PLAIN_ESTIMATOR, BYTES)}
+    )
 
 
 def measure_speed(sessions: Sequence[Session]) -> float:

@@ -53,7 +53,7 @@ import sevenfold
 from sevenfold import attach
 
 # The only import that is not part of the public API.
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool
 
 PACKAGE = Path(sevenfold.__file__).parent
@@ -205,8 +205,8 @@ class Scratch:
             "ANTHROPIC_BASE_URL": self.simulator.url,
         }
 
-    def setup(self) -> Setup:
-        return Setup(self.project, model=MODEL, emit=self.emit, environ=self.environ)
+    def setup(self) -> AgentOptions:
+        return AgentOptions(self.project, model=MODEL, emit=self.emit, environ=self.environ)
 
 
 async def walk_chat(scratch: Scratch) -> None:

@@ -20,23 +20,29 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
 
 import pytest
 
-from sevenfold.core.cache_model import Difference, Level, Prompt, first_difference, render_prompt
-from sevenfold.core.canonical import MARKER
+from sevenfold.core.cache_model import (
+    PromptDifference,
+    PromptLevel,
+    RenderedPrompt,
+    find_first_difference,
+    render_prompt,
+)
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.wire import write_message
 
 if TYPE_CHECKING:
-    from sevenfold.request.pipeline import RequestPath
-    from sevenfold.request.view import Cut, View
-    from sevenfold.simulator.records import Record, Records
+    from sevenfold.request.pipeline import ViewBuilder
+    from sevenfold.request.view import Cut, PreparedRequest
+    from sevenfold.simulator.records import RequestRecord, RequestRecords
 
 MAIN = "main"
 RECENT = 4
 """Requests of the main conversation that a fork may have started from, while it went on."""
 
-Send: TypeAlias = Callable[..., Awaitable[Reply]]
+Send: TypeAlias = Callable[..., Awaitable[ModelResponse]]
 
 
 @dataclass(slots=True)
@@ -49,7 +55,7 @@ class Noted:
     cuts: tuple[Cut, ...] = ()
     is_view: bool = False
     reply_id: str | None = None
-    prompt: Prompt | None = None
+    prompt: RenderedPrompt | None = None
     view: Noted | None = None
     """The view that was sent with it; None for what no request path made."""
 
@@ -67,7 +73,7 @@ class PrefixGuard:
 
     def __init__(self) -> None:
         self.noted: list[Noted] = []
-        self.wires: dict[str, Prompt] = {}
+        self.wires: dict[str, RenderedPrompt] = {}
         self._kept: list[object] = []
         self._written: dict[int, Json] = {}
 
@@ -76,20 +82,22 @@ class PrefixGuard:
         """Watch over everything that is sent meanwhile. A room that no test imports is not loaded for it."""
         with pytest.MonkeyPatch.context() as patch:
             if "sevenfold.request.pipeline" in sys.modules:
-                from sevenfold.request.pipeline import RequestPath
+                from sevenfold.request.pipeline import ViewBuilder
 
-                patch.setattr(RequestPath, "hand_out", self._noting_views(RequestPath.hand_out))
+                patch.setattr(ViewBuilder, "hand_out", self._noting_views(ViewBuilder.hand_out))
             if "sevenfold.simulator.records" in sys.modules:
-                from sevenfold.simulator.records import Records
+                from sevenfold.simulator.records import RequestRecords
 
-                patch.setattr(Records, "add", self._noting_wires(Records.add))
+                patch.setattr(RequestRecords, "add", self._noting_wires(RequestRecords.add))
             for provider in provider_classes():
                 patch.setattr(provider, "send", self._noting_sends(provider.send))
             yield
 
-    def _noting_views(self, hand_out: Callable[[RequestPath], View]) -> Callable[[RequestPath], View]:
+    def _noting_views(
+        self, hand_out: Callable[[ViewBuilder], PreparedRequest]
+    ) -> Callable[[ViewBuilder], PreparedRequest]:
         @functools.wraps(hand_out)
-        def wrapped(path: RequestPath) -> View:
+        def wrapped(path: ViewBuilder) -> PreparedRequest:
             view = hand_out(path)
             self._note(path, view.request, view.cuts, is_view=True)
             return view
@@ -98,7 +106,9 @@ class PrefixGuard:
 
     def _noting_sends(self, send: Send) -> Send:
         @functools.wraps(send)
-        async def wrapped(provider: object, request: ModelRequest, *args: object, **named: object) -> Reply:
+        async def wrapped(
+            provider: object, request: ModelRequest, *args: object, **named: object
+        ) -> ModelResponse:
             noted = self._note(provider, request)
             reply = await send(provider, request, *args, **named)
             noted.reply_id = reply.id
@@ -106,9 +116,9 @@ class PrefixGuard:
 
         return wrapped
 
-    def _noting_wires(self, add: Callable[[Records, str, Record], None]) -> Callable[..., None]:
+    def _noting_wires(self, add: Callable[[RequestRecords, str, RequestRecord], None]) -> Callable[..., None]:
         @functools.wraps(add)
-        def wrapped(records: Records, message_id: str, record: Record) -> None:
+        def wrapped(records: RequestRecords, message_id: str, record: RequestRecord) -> None:
             self.wires[message_id] = record.sent
             add(records, message_id, record)
 
@@ -180,14 +190,14 @@ class PrefixGuard:
 
     def _moved_wire(self, before: Noted, noted: Noted) -> Iterator[str]:
         earlier, later = self.wires.get(before.reply_id or ""), self.wires.get(noted.reply_id or "")
-        found = first_difference(earlier, later) if earlier and later else None
+        found = find_first_difference(earlier, later) if earlier and later else None
         if found is not None:
             yield told("a body on the wire", noted.request, found)
 
-    def _difference(self, before: Noted, noted: Noted) -> Difference | None:
-        return first_difference(self._prompt(before), self._prompt(noted, self._prompt(before)))
+    def _difference(self, before: Noted, noted: Noted) -> PromptDifference | None:
+        return find_first_difference(self._prompt(before), self._prompt(noted, self._prompt(before)))
 
-    def _prompt(self, noted: Noted, after: Prompt | None = None) -> Prompt:
+    def _prompt(self, noted: Noted, after: RenderedPrompt | None = None) -> RenderedPrompt:
         if noted.prompt is None:
             noted.prompt = render_prompt(self._body(noted.request), _no_tokens, after=after)
         return noted.prompt
@@ -238,7 +248,7 @@ def reads_from(noted: Noted, base: Noted) -> bool:
     return not own.isdisjoint(theirs)
 
 
-def is_announced(found: Difference, cuts: Sequence[Cut]) -> bool:
+def is_announced(found: PromptDifference, cuts: Sequence[Cut]) -> bool:
     """Whether some cut was announced at or before the message that differs."""
     if not cuts:
         return False
@@ -249,16 +259,16 @@ def is_announced(found: Difference, cuts: Sequence[Cut]) -> bool:
     return first < 0 or found.path in {"images", "citations"}
 
 
-def told(what: str, request: ModelRequest, found: Difference) -> str:
+def told(what: str, request: ModelRequest, found: PromptDifference) -> str:
     return f"{what} of {request.who!r} moved the prefix at {found.path} ({found.cause}) and no cut says so"
 
 
-def _said(prompt: Prompt) -> set[int]:
+def _said(prompt: RenderedPrompt) -> set[int]:
     placed = (block for block in prompt.blocks if block.level == "messages")
-    return {hash((block.role, block.wire.without(MARKER))) for block in placed}
+    return {hash((block.role, block.wire.without(CACHE_CONTROL))) for block in placed}
 
 
-def _no_tokens(level: Level, block: JsonObject) -> int:
+def _no_tokens(level: PromptLevel, block: JsonObject) -> int:
     return 0
 
 

@@ -17,22 +17,22 @@ from typing import Any, Generic, Self, TypeVar
 from sevenfold import engine
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
-from sevenfold.core.events import Emit, ignore
-from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.layers.context_sources import ContextFile, ContextSource
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.provider import Provider
-from sevenfold.request.bill_book import Spent
-from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks
+from sevenfold.request.bill_book import SpendSummary
+from sevenfold.request.compact_hooks import NO_COMPACT_HOOKS, CompactHooks
 from sevenfold.request.history import History
 from sevenfold.request.overflow_job import Compacted, Part
-from sevenfold.request.view import View
+from sevenfold.request.view import PreparedRequest
 from sevenfold.run.fork import ForkResult, ToolRunner
 from sevenfold.run.governor import Governor
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.sessions import SessionId
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 LOOK_AGAIN = timedelta(seconds=1)
 """A signal that arrives just before a thread begins to wait does not end the waiting. Python handles it when
@@ -47,7 +47,7 @@ class LoopThread:
         self._starting = threading.Lock()
         self._pid = os.getpid()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run to the end. If the waiting is interrupted, as by Ctrl-C, so is the work."""
         if self._pid != os.getpid():
             work.close()
@@ -82,12 +82,12 @@ class LoopThread:
             return self._loop
 
 
-class _Call(Generic[T]):
+class _Call(Generic[_T]):
     """One call on the loop. It can be cancelled before, while and after it begins."""
 
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, _T]) -> None:
         self._work = work
-        self._task: asyncio.Task[T] | None = None
+        self._task: asyncio.Task[_T] | None = None
         self._ended = threading.Event()
 
     @property
@@ -106,7 +106,7 @@ class _Call(Generic[T]):
         else:
             self._task.cancel()
 
-    def result(self) -> T:
+    def result(self) -> _T:
         """Wait for the end, in the calling thread."""
         while self._task is None or not self.has_ended:
             self._ended.wait(LOOK_AGAIN.total_seconds())
@@ -133,19 +133,19 @@ class Session:
     @classmethod
     def open(  # noqa: PLR0913 - as the async one
         cls,
-        frame: Frame,
+        frame: RequestParams,
         *,
         project: str | Path | None = ".",
         session: str | None = None,
         provider: Provider | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
-        hooks: CompactHooks = NO_HOOKS,
+        hooks: CompactHooks = NO_COMPACT_HOOKS,
         governs: bool = True,
         is_agent: bool = False,
         trusts_local: bool = True,
         memory: MemoryDir | None = None,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
         environ: Mapping[str, str] | None = None,
     ) -> Self:
         loop = LoopThread()
@@ -185,18 +185,18 @@ class Session:
         return self._inner.history
 
     def prepare(
-        self, history: History | Sequence[object] | None = None, *, frame: Frame | None = None
-    ) -> View:
+        self, history: History | Sequence[object] | None = None, *, frame: RequestParams | None = None
+    ) -> PreparedRequest:
         return self._loop.run(self._inner.prepare(history, frame=frame))
 
     def add_context(self, *sources: ContextSource | ContextFile) -> None:
         self._loop.run(self._inner.add_context(*sources))
 
-    def record(self, reply: Reply) -> None:
+    def record(self, reply: ModelResponse) -> None:
         self._loop.run(self._inner.record(reply))
 
     @property
-    def spent(self) -> tuple[Spent, ...]:
+    def spent(self) -> tuple[SpendSummary, ...]:
         return self._inner.spent
 
     def run_fork(self, brief: ForkBrief, *, run_tool: ToolRunner | None = None) -> ForkResult:
@@ -208,7 +208,7 @@ class Session:
     def compact(self, instructions: str = "", *, part: Part | None = None) -> Compacted:
         return self._loop.run(self._inner.compact(instructions, part=part))
 
-    def recover(self, error: PromptTooLong | ThinkingRefused) -> View | None:
+    def recover(self, error: PromptTooLong | ThinkingRefused) -> PreparedRequest | None:
         return self._loop.run(self._inner.recover(error))
 
     def close(self) -> None:

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import SimulatorError
-from sevenfold.simulator.brain import Answering, Brain, FunctionBrain, Prompt, Reply, call_tool, say
+from sevenfold.simulator.brain import Brain, BrainFunction, FunctionBrain, Prompt, Reply, call_tool, say
 from sevenfold.simulator.brains.echo import EchoBrain
 from sevenfold.simulator.brains.load import load_brain
 from sevenfold.simulator.brains.script import ANY_TIMES, Match, Script, Step, script
-from sevenfold.simulator.choices import DEFAULT, Choices
+from sevenfold.simulator.choices import DEFAULT_CHOICES, Choices
 from sevenfold.simulator.clock import VirtualClock
-from sevenfold.simulator.counting import Tokenizer, estimate_tokens
-from sevenfold.simulator.faults import DropFault, Fault, SlowFault, StatusFault, StreamFault
-from sevenfold.simulator.ledger import Entry, Ledger, LedgerFile
+from sevenfold.simulator.counting import BlockTokenizer, estimate_tokens
+from sevenfold.simulator.faults import DropFault, SimulatedFault, SlowFault, StatusFault, StreamFault
+from sevenfold.simulator.ledger import BillingLedger, Entry, LedgerFile
 from sevenfold.simulator.limits import RateLimits
-from sevenfold.simulator.server import Host
-from sevenfold.simulator.world import World
+from sevenfold.simulator.server import SimulatorServer
+from sevenfold.simulator.world import SimulatorState
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -69,18 +69,18 @@ class Simulator:
 
     def __init__(
         self,
-        brain: Brain | Answering | None = None,
+        brain: Brain | BrainFunction | None = None,
         *,
-        choices: Choices = DEFAULT,
+        choices: Choices = DEFAULT_CHOICES,
         clock: VirtualClock | None = None,
-        tokenizer: Tokenizer = estimate_tokens,
+        tokenizer: BlockTokenizer = estimate_tokens,
         catalog: Catalog = CATALOG,
         ledger_path: Path | None = None,
         port: int = 0,
     ) -> None:
         self._tokenizer, self._catalog = tokenizer, catalog
         self._ledger_path = ledger_path
-        self._host = Host(lambda: self._world, port=port)
+        self._host = SimulatorServer(lambda: self._world, port=port)
         self._closing: list[Callable[[], object]] = []
         self._world = self._make_world(_as_brain(brain), choices, clock or VirtualClock())
 
@@ -107,9 +107,9 @@ class Simulator:
 
     def reset(
         self,
-        brain: Brain | Answering | None = None,
+        brain: Brain | BrainFunction | None = None,
         *,
-        choices: Choices = DEFAULT,
+        choices: Choices = DEFAULT_CHOICES,
         clock: VirtualClock | None = None,
     ) -> None:
         """Forget everything, caches and ledger included, and go on with another brain on the same port."""
@@ -123,7 +123,7 @@ class Simulator:
         return self._host.url
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> BillingLedger:
         return self._world.ledger
 
     @property
@@ -140,7 +140,7 @@ class Simulator:
         """Let time pass for the simulator, at once."""
         return self._world.clock.advance(elapsed)
 
-    def fail(self, fault: Fault, times: int = 1) -> None:
+    def fail(self, fault: SimulatedFault, times: int = 1) -> None:
         """Make the next requests meet a fault."""
         self._world.faults.add(fault, times)
 
@@ -188,11 +188,11 @@ class Simulator:
         if error is None:
             self.check()
 
-    def _make_world(self, brain: Brain, choices: Choices, clock: VirtualClock) -> World:
-        return World(brain, choices, clock, self._tokenizer, self._catalog)
+    def _make_world(self, brain: Brain, choices: Choices, clock: VirtualClock) -> SimulatorState:
+        return SimulatorState(brain, choices, clock, self._tokenizer, self._catalog)
 
 
-def _as_brain(brain: Brain | Answering | None) -> Brain:
+def _as_brain(brain: Brain | BrainFunction | None) -> Brain:
     if brain is None:
         return EchoBrain()
     return FunctionBrain(brain) if callable(brain) else brain

@@ -10,18 +10,18 @@ from pathlib import Path
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.agents import AgentTool
-from sevenfold.agent.ground import Ground, Wish
-from sevenfold.agent.members import Child
-from sevenfold.agent.send_message import SendMessage
-from sevenfold.agent.setup import Setup, open_agent
-from sevenfold.agent.team import Team
+from sevenfold.agent.ground import ProjectContext, SessionSelector
+from sevenfold.agent.members import SubagentOptions
+from sevenfold.agent.send_message import SendMessageTool
+from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.agent.team import AgentTeam
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Emit, Event
 from sevenfold.core.messages import Message, Text, ToolResult
-from sevenfold.layers.mail import LEAD
+from sevenfold.layers.mail import LEAD_NAME
 from sevenfold.providers.provider import Provider
-from sevenfold.run.permissions import Ask, Mode, nobody
-from sevenfold.run.tasks import Tasks
+from sevenfold.run.permissions import AskPermission, PermissionMode, deny_unattended
+from sevenfold.run.tasks import BackgroundTasks
 from sevenfold.run.tool import Tool
 from tests.agent.workshop import NO_ASIDES, Noted, Plain
 
@@ -46,14 +46,14 @@ class Crew:
 
     home: Path
     provider: Provider
-    mode: Mode = "bypass"
+    mode: PermissionMode = "bypass"
     tools: tuple[Tool, ...] = field(default_factory=lambda: (Plain(),))
     noted: Listener = field(default_factory=Listener)
     clock: ManualClock = field(default_factory=ManualClock)
-    children: list[Child] = field(default_factory=list[Child])
+    children: list[SubagentOptions] = field(default_factory=list[SubagentOptions])
     more_environ: dict[str, str] = field(default_factory=dict[str, str])
-    tasks: Tasks = field(default_factory=Tasks)
-    ask: Ask = nobody
+    tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
+    ask: AskPermission = deny_unattended
 
     @property
     def environ(self) -> dict[str, str]:
@@ -68,19 +68,19 @@ class Crew:
     @asynccontextmanager
     async def lead(self, session: str | None = None) -> AsyncGenerator[Lead]:
         async with AsyncExitStack() as exits:
-            wish = Wish(self.project, None, False, None)
-            ground = Ground.open(wish, self.environ, self.clock, self.noted)
+            wish = SessionSelector(self.project, None, False, None)
+            ground = ProjectContext.open(wish, self.environ, self.clock, self.noted)
             exits.callback(ground.close)
-            team = Team(ground, self.open_child, self.noted, self.tasks)
+            team = AgentTeam(ground, self.open_child, self.noted, self.tasks)
             agent_tool = AgentTool(team)
-            tools = (*self.tools, agent_tool, SendMessage(team, LEAD))
+            tools = (*self.tools, agent_tool, SendMessageTool(team, LEAD_NAME))
             agent = await open_agent(replace(self._setup(tools), session=session))
             exits.push_async_callback(team.close)
             exits.push_async_callback(agent.close)
             await team.mail.ready()
             yield Lead(agent, team, agent_tool)
 
-    async def open_child(self, child: Child) -> Agent:
+    async def open_child(self, child: SubagentOptions) -> Agent:
         self.children.append(child)
         usual = [tool for tool in self.tools if child.only is None or tool.spec.name in child.only]
         setup = self._setup((*usual, *child.also))
@@ -98,8 +98,8 @@ class Crew:
             )
         )
 
-    def _setup(self, tools: Sequence[Tool]) -> Setup:
-        return Setup(
+    def _setup(self, tools: Sequence[Tool]) -> AgentOptions:
+        return AgentOptions(
             self.project,
             MODEL,
             self.mode,
@@ -115,7 +115,7 @@ class Crew:
 @dataclass(frozen=True, slots=True)
 class Lead:
     agent: Agent
-    team: Team
+    team: AgentTeam
     tool: AgentTool
 
     async def ended(self, name: str) -> None:

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from sevenfold.agent.seen import RoundEnded, Seen, Streamed, ToolEnded, ToolStarted
+from sevenfold.agent.seen import DeltaReceived, RoundEnded, ToolEnded, ToolStarted, TurnEvent
 from sevenfold.core.errors import Overloaded, PromptTooLong, ReplyBroken
 from sevenfold.core.messages import Message, Text, ToolResult
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.provider import OnDelta, TextDelta
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.workshop import Plain, Shop
 
 
@@ -29,11 +29,11 @@ def said(messages: Sequence[Message]) -> list[str]:
 
 def test_a_call_that_may_be_cut_short_is_not_run(tmp_path: Path) -> None:
     async def tell() -> None:
-        cut = say(calls={"look": {"n": 1}}, stop_reason="max_tokens")
-        refused = say("I cannot.", calls={"look": {"n": 2}}, stop_reason="refusal")
-        with ScriptedProvider([cut, say("Shorter."), refused, say("Well.")]) as models:
+        cut = make_response(calls={"look": {"n": 1}}, stop_reason="max_tokens")
+        refused = make_response("I cannot.", calls={"look": {"n": 2}}, stop_reason="refusal")
+        with ScriptedProvider([cut, make_response("Shorter."), refused, make_response("Well.")]) as models:
             agent = await Shop(tmp_path, models).open()
-            ran: list[Seen] = []
+            ran: list[TurnEvent] = []
             assert (await agent.run_turn("Write it all.", ran.append)).reason == "answered"
             assert (await agent.run_turn("Now this.", ran.append)).reason == "refused"
             assert (await agent.run_turn("And now?", ran.append)).reason == "answered"
@@ -47,16 +47,16 @@ def test_a_call_that_may_be_cut_short_is_not_run(tmp_path: Path) -> None:
 
 def test_a_turn_goes_from_a_prompt_over_tools_to_an_answer(tmp_path: Path) -> None:
     async def tell() -> None:
-        steps = [say("I look.", calls={"look": {"n": 1}}), say("Done.")]
+        steps = [make_response("I look.", calls={"look": {"n": 1}}), make_response("Done.")]
         with ScriptedProvider(steps) as models:
             agent = await Shop(tmp_path, models).open()
-            seen: list[Seen] = []
+            seen: list[TurnEvent] = []
             end = await agent.run_turn("Please look.", seen.append)
             await agent.close()
         assert (end.text, end.rounds, end.reason) == ("Done.", 2, "answered")
         assert "result: look 1" in said(models.requests[-1].messages)
         kinds = [type(one) for one in seen]
-        assert kinds.index(Streamed) < kinds.index(ToolStarted) < kinds.index(ToolEnded)
+        assert kinds.index(DeltaReceived) < kinds.index(ToolStarted) < kinds.index(ToolEnded)
         assert kinds.count(RoundEnded) == 2
 
     asyncio.run(tell())
@@ -64,8 +64,10 @@ def test_a_turn_goes_from_a_prompt_over_tools_to_an_answer(tmp_path: Path) -> No
 
 def test_a_prompt_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Path) -> None:
     async def tell() -> None:
-        steps = [say("One."), PromptTooLong(tokens=300_000, limit=200_000), say("Two.")]
-        with ScriptedProvider(steps, lanes={"summary": lambda _: say("<summary>all</summary>")}) as models:
+        steps = [make_response("One."), PromptTooLong(tokens=300_000, limit=200_000), make_response("Two.")]
+        with ScriptedProvider(
+            steps, lanes={"summary": lambda _: make_response("<summary>all</summary>")}
+        ) as models:
             agent = await Shop(tmp_path, models).open()
             await agent.run_turn("word " * 3_000)
             end = await agent.run_turn("More.")
@@ -77,7 +79,7 @@ def test_a_prompt_that_is_too_long_is_compacted_and_sent_once_more(tmp_path: Pat
 
 def test_a_provider_that_fails_ends_the_turn_and_the_next_one_goes_on(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([Overloaded("busy"), say("Now.")]) as models:
+        with ScriptedProvider([Overloaded("busy"), make_response("Now.")]) as models:
             agent = await Shop(tmp_path, models).open()
             first = await agent.run_turn("Hello.")
             second = await agent.run_turn("Again.")
@@ -91,10 +93,10 @@ def test_a_provider_that_fails_ends_the_turn_and_the_next_one_goes_on(tmp_path: 
 
 def test_what_is_posted_in_a_turn_is_heard_when_its_next_round_begins(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say(calls={"look": {"n": 1}}), say("Heard.")]) as models:
+        with ScriptedProvider([make_response(calls={"look": {"n": 1}}), make_response("Heard.")]) as models:
             agent = await Shop(tmp_path, models).open()
 
-            def watch(seen: Seen) -> None:
+            def watch(seen: TurnEvent) -> None:
                 if isinstance(seen, ToolStarted):
                     agent.post("a word from elsewhere")
 
@@ -108,7 +110,7 @@ def test_what_is_posted_in_a_turn_is_heard_when_its_next_round_begins(tmp_path: 
 
 def test_what_is_posted_between_turns_can_start_one(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("Read.")]) as models:
+        with ScriptedProvider([make_response("Read.")]) as models:
             agent = await Shop(tmp_path, models).open()
             waiting = asyncio.create_task(agent.inbox.wait())
             agent.post("mail")
@@ -123,7 +125,9 @@ def test_what_is_posted_between_turns_can_start_one(tmp_path: Path) -> None:
 
 def test_a_turn_ends_when_its_rounds_are_used_up(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say(calls={"look": {}}), say(calls={"look": {}})]) as models:
+        with ScriptedProvider(
+            [make_response(calls={"look": {}}), make_response(calls={"look": {}})]
+        ) as models:
             agent = await Shop(tmp_path, models).open(max_rounds=2)
             end = await agent.run_turn("Go.")
             await agent.close()
@@ -134,12 +138,12 @@ def test_a_turn_ends_when_its_rounds_are_used_up(tmp_path: Path) -> None:
 
 def test_an_interrupt_answers_open_calls_and_keeps_what_was_done(tmp_path: Path) -> None:
     async def tell() -> None:
-        calls = say(calls={"look": {"n": 1}, "dig": {"n": 2}})
-        with ScriptedProvider([calls, say("On.")]) as models:
+        calls = make_response(calls={"look": {"n": 1}, "dig": {"n": 2}})
+        with ScriptedProvider([calls, make_response("On.")]) as models:
             shop = Shop(tmp_path, models, [Plain(), Plain("dig", is_parallel=False, waits=10_000)])
             agent = await shop.open()
 
-            def watch(seen: Seen) -> None:
+            def watch(seen: TurnEvent) -> None:
                 if isinstance(seen, ToolStarted) and seen.use.name == "dig":
                     asyncio.get_running_loop().call_soon(agent.interrupt)
 
@@ -158,7 +162,9 @@ def test_an_interrupt_answers_open_calls_and_keeps_what_was_done(tmp_path: Path)
 
 def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("Half", stop_reason="max_tokens"), say("and half.")]) as models:
+        with ScriptedProvider(
+            [make_response("Half", stop_reason="max_tokens"), make_response("and half.")]
+        ) as models:
             shop = Shop(tmp_path, models)
             agent = await shop.open()
             end = await agent.run_turn("Write.")
@@ -166,7 +172,7 @@ def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -
         assert (end.text, end.rounds) == ("and half.", 2)
         assert "Go on from where it broke off" in said(models.requests[-1].messages)[-1]
         assert not shop.noted.of("HistoryRepaired")
-        with ScriptedProvider([say("More", stop_reason="max_tokens")] * 4) as models:
+        with ScriptedProvider([make_response("More", stop_reason="max_tokens")] * 4) as models:
             agent = await Shop(tmp_path / "again", models).open()
             assert (await agent.run_turn("Write.")).rounds == 4
             await agent.close()
@@ -176,7 +182,7 @@ def test_an_answer_that_was_cut_short_goes_on_but_not_for_ever(tmp_path: Path) -
 
 def test_a_model_that_refuses_ends_the_turn(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("I cannot.", stop_reason="refusal")]) as models:
+        with ScriptedProvider([make_response("I cannot.", stop_reason="refusal")]) as models:
             agent = await Shop(tmp_path, models).open()
             assert (await agent.run_turn("Do it.")).reason == "refused"
             await agent.close()
@@ -186,7 +192,9 @@ def test_a_model_that_refuses_ends_the_turn(tmp_path: Path) -> None:
 
 def test_a_provider_that_wants_to_be_asked_again_is(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("Wait.", stop_reason="pause_turn"), say("Now.")]) as models:
+        with ScriptedProvider(
+            [make_response("Wait.", stop_reason="pause_turn"), make_response("Now.")]
+        ) as models:
             agent = await Shop(tmp_path, models).open()
             assert (await agent.run_turn("Go.")).text == "Now."
             await agent.close()
@@ -196,11 +204,11 @@ def test_a_provider_that_wants_to_be_asked_again_is(tmp_path: Path) -> None:
 
 def test_an_answer_that_breaks_off_keeps_what_had_come_of_it(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("Whole.")]) as models:
+        with ScriptedProvider([make_response("Whole.")]) as models:
             agent = await Shop(tmp_path, models).open()
 
             class Breaking(ScriptedProvider):
-                async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+                async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
                     if on_delta is not None:
                         on_delta(TextDelta("The first half of"))
                     raise ReplyBroken("the line went dead")

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.agent import MOST_STOPS_REFUSED, UNHEARD, Agent
-from sevenfold.agent.seen import LayerActed, Noticed, Seen
+from sevenfold.agent.agent import MAX_STOP_BLOCKS, PROMPT_DROPPED_NOTICE, Agent
+from sevenfold.agent.seen import LayerActed, NoticePosted, TurnEvent
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.errors import CompactionStopped
 from sevenfold.core.events import WriterFailed
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.test_agent import said
 from tests.agent.workshop import Plain, Shop
 from tests.request.overflows import GOOD
 
 
-def summarise(_request: ModelRequest) -> Reply:
-    return say(GOOD)
+def summarise(_request: ModelRequest) -> ModelResponse:
+    return make_response(GOOD)
 
 
 def write_hooks(home: Path, **commands: str) -> None:
@@ -57,23 +57,23 @@ def test_a_prompt_that_no_hook_has_passed_is_not_taken_in_and_that_is_said(tmp_p
             shop = Shop(tmp_path, models)
             os.mkfifo(shop.project / "began")
             agent = await shop.open()
-            shown: list[Seen] = []
+            shown: list[TurnEvent] = []
             turn = asyncio.create_task(agent.run_turn("Mend it.", shown.append))
             await asyncio.to_thread((shop.project / "began").read_text)
             agent.interrupt()
             assert (await turn).reason == "interrupted"
             assert len(agent.session.history) == 0
             await agent.close()
-        return [seen.text for seen in shown if isinstance(seen, Noticed)]
+        return [seen.text for seen in shown if isinstance(seen, NoticePosted)]
 
-    assert asyncio.run(tell()) == [UNHEARD]
+    assert asyncio.run(tell()) == [PROMPT_DROPPED_NOTICE]
 
 
 def test_a_face_hears_what_happened_before_it_watched(tmp_path: Path) -> None:
     async def tell() -> list[str]:
-        with ScriptedProvider([say("Yes.")]) as models:
+        with ScriptedProvider([make_response("Yes.")]) as models:
             agent = await Shop(tmp_path, models).open(model="a-model-of-my-own")
-            shown: list[Seen] = []
+            shown: list[TurnEvent] = []
             await agent.run_turn("Ready?", shown.append)
             await agent.close()
         return [type(seen.event).__name__ for seen in shown if isinstance(seen, LayerActed)]
@@ -85,7 +85,7 @@ def test_what_hooks_add_is_said_by_the_program_after_the_prompt(tmp_path: Path) 
     write_hooks(tmp_path, SessionStart="echo the build is red", UserPromptSubmit="echo be brief")
 
     async def tell() -> list[str]:
-        with ScriptedProvider([say("Yes.")]) as models:
+        with ScriptedProvider([make_response("Yes.")]) as models:
             agent = await Shop(tmp_path, models).open()
             await agent.run_turn("Ready?")
             await agent.close()
@@ -102,7 +102,9 @@ def test_a_stop_hook_has_a_turn_go_on_but_not_for_ever(tmp_path: Path) -> None:
     write_hooks(tmp_path, Stop='cat >> asked.jsonl; printf \'{"decision":"block","reason":"run the tests"}\'')
 
     async def tell() -> TurnEnd:
-        with ScriptedProvider([say(f"Done {number}.") for number in range(MOST_STOPS_REFUSED + 1)]) as models:
+        with ScriptedProvider(
+            [make_response(f"Done {number}.") for number in range(MAX_STOP_BLOCKS + 1)]
+        ) as models:
             agent = await Shop(tmp_path, models).open()
             end = await agent.run_turn("Go.")
             await agent.close()
@@ -110,26 +112,26 @@ def test_a_stop_hook_has_a_turn_go_on_but_not_for_ever(tmp_path: Path) -> None:
         return end
 
     end = asyncio.run(tell())
-    assert (end.reason, end.rounds) == ("answered", MOST_STOPS_REFUSED + 1)
+    assert (end.reason, end.rounds) == ("answered", MAX_STOP_BLOCKS + 1)
     asked = (tmp_path / "project" / "asked.jsonl").read_text()
-    assert asked.count('"stop_hook_active":true') == MOST_STOPS_REFUSED
+    assert asked.count('"stop_hook_active":true') == MAX_STOP_BLOCKS
     assert '"last_assistant_message":"Done 0."' in asked
 
 
 def test_hooks_speak_to_the_person_and_may_halt_the_turn(tmp_path: Path) -> None:
     answer = '{"continue":false,"stopReason":"out of hours","systemMessage":"go home"}'
     write_hooks(tmp_path, PostToolUse=f"printf '{answer}'")
-    seen: list[Seen] = []
+    seen: list[TurnEvent] = []
 
     async def tell() -> TurnEnd:
-        with ScriptedProvider([say("I look.", calls={"look": {"n": 1}})]) as models:
+        with ScriptedProvider([make_response("I look.", calls={"look": {"n": 1}})]) as models:
             agent = await Shop(tmp_path, models).open()
             end = await agent.run_turn("Go.", seen.append)
             await agent.close()
         return end
 
     assert asyncio.run(tell()).rounds == 1
-    assert Noticed("go home") in seen
+    assert NoticePosted("go home") in seen
 
 
 class Listed(Plain):
@@ -154,7 +156,7 @@ def test_after_a_compaction_tools_hooks_and_surroundings_say_again_what_they_hol
     )
 
     async def tell() -> list[str]:
-        steps = [say("ok") for _ in range(4)]
+        steps = [make_response("ok") for _ in range(4)]
         with ScriptedProvider(steps, lanes={"summary": summarise}) as models:
             agent = await Shop(tmp_path, models, [Listed()]).open(model="claude-opus-5")
             await compacted(agent)
@@ -177,7 +179,7 @@ def test_a_hook_may_speak_first_in_the_name_of_the_user(tmp_path: Path) -> None:
     write_hooks(tmp_path, SessionStart=f"echo '{answer}'")
 
     async def tell() -> list[str]:
-        with ScriptedProvider([say("Three.")]) as models:
+        with ScriptedProvider([make_response("Three.")]) as models:
             agent = await Shop(tmp_path, models).open()
             await agent.inbox.wait()
             assert (await agent.run_turn()).text == "Three."
@@ -191,7 +193,7 @@ def test_a_hook_may_refuse_a_compaction_by_hand(tmp_path: Path) -> None:
     write_hooks(tmp_path, PreCompact="echo not now >&2; exit 2")
 
     async def tell() -> None:
-        with ScriptedProvider([say("ok")]) as models:
+        with ScriptedProvider([make_response("ok")]) as models:
             agent = await Shop(tmp_path, models).open()
             await agent.run_turn("Go.")
             with pytest.raises(CompactionStopped, match="not now"):
@@ -211,7 +213,7 @@ def test_a_writer_that_fails_costs_nothing_but_its_work(tmp_path: Path) -> None:
         written.append(end.text)
 
     async def tell() -> Shop:
-        with ScriptedProvider([say("One."), say("Two.")]) as models:
+        with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
             shop = Shop(tmp_path, models)
             agent = await shop.open()
             agent.add_writer("broken", broken)

@@ -11,12 +11,12 @@ import pytest
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import AgentEnded, AgentStarted, ToolDenied
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.layers.forks import PLACEHOLDER
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.permissions import Answer, Guard, Question
-from sevenfold.run.tasks import Tasks
-from sevenfold.run.tools.write import Write
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.layers.forks import OPEN_CALL_PLACEHOLDER
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.permissions import Guard, PermissionRequest, PermissionResponse
+from sevenfold.run.tasks import BackgroundTasks
+from sevenfold.run.tools.write import WriteTool
 from tests.agent.crews import Crew, Lead, said
 from tests.agent.workshop import Plain
 from tests.store.repos import git, make_repo
@@ -38,7 +38,8 @@ def work(crew: Crew, tell: Tell) -> None:
 
 def test_a_fresh_agent_begins_with_its_prompt_alone_and_its_answer_comes_back(tmp_path: Path) -> None:
     with ScriptedProvider(
-        [say(calls=call(prompt="Count the files.")), say("Seven, it says.")], lanes={"agent": [say("7")]}
+        [make_response(calls=call(prompt="Count the files.")), make_response("Seven, it says.")],
+        lanes={"agent": [make_response("7")]},
     ) as models:
         crew = Crew(tmp_path, models)
 
@@ -61,18 +62,22 @@ def test_a_fresh_agent_begins_with_its_prompt_alone_and_its_answer_comes_back(tm
 def test_what_commands_may_not_make_is_taken_back_before_an_agent_would_obey_it(tmp_path: Path) -> None:
     opened_before: list[int] = []
 
-    class Swept(Tasks):
+    class Swept(BackgroundTasks):
         def take_back(self) -> None:
             opened_before.append(len(crew.children))
 
-    with ScriptedProvider([say(calls=call(name="ada")), say("Done.")], lanes={"agent": [say("7")]}) as models:
+    with ScriptedProvider(
+        [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": [make_response("7")]}
+    ) as models:
         crew = Crew(tmp_path, models, tasks=Swept())
         work(crew, _turn)
     assert (opened_before, len(crew.children)) == ([0], 1)
 
 
 def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) -> None:
-    with ScriptedProvider([say(calls=call(name="ada")), say("Done.")], lanes={"agent": [say("7")]}) as models:
+    with ScriptedProvider(
+        [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": [make_response("7")]}
+    ) as models:
         crew = Crew(tmp_path, models)
         work(crew, _turn)
     assert [request.who for request in models.requests] == ["main", "agent", "main"]
@@ -84,7 +89,9 @@ def test_what_an_agent_uses_is_booked_to_it_and_told_at_its_end(tmp_path: Path) 
 
 
 def test_what_agents_cost_is_part_of_what_the_session_cost(tmp_path: Path) -> None:
-    with ScriptedProvider([say(calls=call()), say("Done.")], lanes={"agent": [say("7")]}) as models:
+    with ScriptedProvider(
+        [make_response(calls=call()), make_response("Done.")], lanes={"agent": [make_response("7")]}
+    ) as models:
 
         async def tell(lead: Lead) -> None:
             await _turn(lead)
@@ -111,7 +118,8 @@ def test_an_agent_of_a_type_has_its_prompt_its_tools_its_model_and_no_more_right
     )
     tools = (Plain("look"), Plain("touch"))
     with ScriptedProvider(
-        [say(calls=call(type="looker")), say("Done.")], lanes={"agent": [say("seen")]}
+        [make_response(calls=call(type="looker")), make_response("Done.")],
+        lanes={"agent": [make_response("seen")]},
     ) as models:
         crew = Crew(tmp_path, models, mode="accept-edits", tools=tools)
         work(crew, _turn)
@@ -123,14 +131,18 @@ def test_an_agent_of_a_type_has_its_prompt_its_tools_its_model_and_no_more_right
 
 
 def test_an_unknown_type_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    with ScriptedProvider([say(calls=call(type="nobody")), say("Oh.")]) as models:
+    with ScriptedProvider([make_response(calls=call(type="nobody")), make_response("Oh.")]) as models:
         work(Crew(tmp_path, models), _turn)
     assert "there are: explore, general" in said(models.requests[1].messages)
 
 
 def test_an_agent_in_the_background_is_heard_of_when_it_has_ended(tmp_path: Path) -> None:
-    steps = [say(calls=call(name="ada", background=True)), say("It works on it."), say("It found 7.")]
-    with ScriptedProvider(steps, lanes={"background agent": [say("7")]}) as models:
+    steps = [
+        make_response(calls=call(name="ada", background=True)),
+        make_response("It works on it."),
+        make_response("It found 7."),
+    ]
+    with ScriptedProvider(steps, lanes={"background agent": [make_response("7")]}) as models:
         crew = Crew(tmp_path, models)
 
         async def tell(lead: Lead) -> None:
@@ -150,15 +162,21 @@ def test_an_agent_in_the_background_is_heard_of_when_it_has_ended(tmp_path: Path
 def test_an_agent_in_the_background_asks_whoever_its_lead_asks(tmp_path: Path, kind: str) -> None:
     asked: list[str] = []
 
-    async def ask(question: Question) -> Answer:
+    async def ask(question: PermissionRequest) -> PermissionResponse:
         asked.append(question.reason)
-        return Answer(is_allowed=True)
+        return PermissionResponse(is_allowed=True)
 
     path = tmp_path / "project" / "new.txt"
-    its = [say(calls={"write": {"file_path": str(path), "content": "seven"}}), say("Written.")]
-    steps = [say(calls=call(name="ada", kind=kind, background=True)), say("It works on it.")]
+    its = [
+        make_response(calls={"write": {"file_path": str(path), "content": "seven"}}),
+        make_response("Written."),
+    ]
+    steps = [
+        make_response(calls=call(name="ada", kind=kind, background=True)),
+        make_response("It works on it."),
+    ]
     lanes = {"fork" if kind == "fork" else "background agent": its}
-    with ScriptedProvider([*steps, say("Fine.")], lanes=lanes) as models:
+    with ScriptedProvider([*steps, make_response("Fine.")], lanes=lanes) as models:
 
         async def tell(lead: Lead) -> None:
             guard = lead.agent.toolbox.guard
@@ -169,7 +187,7 @@ def test_an_agent_in_the_background_asks_whoever_its_lead_asks(tmp_path: Path, k
             if lead.agent.inbox:
                 await lead.agent.run_turn(None)
 
-        work(Crew(tmp_path, models, "ask", (Write(),)), tell)
+        work(Crew(tmp_path, models, "ask", (WriteTool(),)), tell)
     assert path.read_text() == "seven"
     [reason] = asked
     assert reason.startswith("agent 'ada': ")
@@ -177,25 +195,28 @@ def test_an_agent_in_the_background_asks_whoever_its_lead_asks(tmp_path: Path, k
 
 def test_what_an_agent_may_not_do_is_told_in_its_name(tmp_path: Path) -> None:
     given = {"file_path": str(tmp_path / "project" / "a.txt"), "content": "seven"}
-    own = [say(calls={"write": given}), say("I may not.")]
-    with ScriptedProvider([say(calls=call(name="ada")), say("Done.")], lanes={"agent": own}) as models:
-        crew = Crew(tmp_path, models, "ask", (Write(),))
+    own = [make_response(calls={"write": given}), make_response("I may not.")]
+    with ScriptedProvider(
+        [make_response(calls=call(name="ada")), make_response("Done.")], lanes={"agent": own}
+    ) as models:
+        crew = Crew(tmp_path, models, "ask", (WriteTool(),))
         work(crew, _turn)
     denials = [event for event in crew.noted.events if isinstance(event, ToolDenied)]
     assert [(event.who, event.tool) for event in denials] == [("ada", "write")]
 
 
 def test_a_fork_goes_on_from_the_same_bytes_and_may_start_no_agent(tmp_path: Path) -> None:
-    fork = [say(calls={"look": {"n": 1}}), say(calls=call()), say("Forked.")]
+    fork = [make_response(calls={"look": {"n": 1}}), make_response(calls=call()), make_response("Forked.")]
     with ScriptedProvider(
-        [say(calls=call(kind="fork", prompt="Look aside.")), say("Done.")], lanes={"fork": fork}
+        [make_response(calls=call(kind="fork", prompt="Look aside.")), make_response("Done.")],
+        lanes={"fork": fork},
     ) as models:
         crew = Crew(tmp_path, models)
         work(crew, _turn)
     main, first, *_, last = models.requests
     assert first.frame == main.frame
     assert first.messages[: len(main.messages)] == main.messages
-    assert PLACEHOLDER in said(first.messages)
+    assert OPEN_CALL_PLACEHOLDER in said(first.messages)
     assert "Look aside." in said(first.messages[-1:])
     assert "result: look 1" in said(models.requests[2].messages)
     denials = [event for event in crew.noted.events if isinstance(event, ToolDenied)]
@@ -205,10 +226,16 @@ def test_a_fork_goes_on_from_the_same_bytes_and_may_start_no_agent(tmp_path: Pat
 
 def test_forks_of_one_answer_differ_in_their_last_block_alone(tmp_path: Path) -> None:
     uses = [
-        block for n in range(3) for block in say(calls=call(kind="fork", prompt=f"Task {n}.")).message.blocks
+        block
+        for n in range(3)
+        for block in make_response(calls=call(kind="fork", prompt=f"Task {n}.")).message.blocks
     ]
-    together = Reply(Message("assistant", tuple(uses)), say("").usage, say("").usage_wire, "tool_use")
-    with ScriptedProvider([together, say("Done.")], lanes={"fork": lambda _: say("ok")}) as models:
+    together = ModelResponse(
+        Message("assistant", tuple(uses)), make_response("").usage, make_response("").usage_wire, "tool_use"
+    )
+    with ScriptedProvider(
+        [together, make_response("Done.")], lanes={"fork": lambda _: make_response("ok")}
+    ) as models:
         work(Crew(tmp_path, models), _turn)
     forks = [request for request in models.requests if request.who == "fork"]
     assert len(forks) == 3
@@ -221,7 +248,7 @@ def test_no_more_agents_run_at_once_than_settings_say(tmp_path: Path) -> None:
     most = running = 0
     is_full = asyncio.Event()
 
-    async def answer(_: ModelRequest) -> Reply:
+    async def answer(_: ModelRequest) -> ModelResponse:
         nonlocal most, running
         running += 1
         most = max(most, running)
@@ -229,11 +256,13 @@ def test_no_more_agents_run_at_once_than_settings_say(tmp_path: Path) -> None:
             is_full.set()
         await is_full.wait()
         running -= 1
-        return say("ok")
+        return make_response("ok")
 
-    uses = [block for _ in range(12) for block in say(calls=call()).message.blocks]
-    together = Reply(Message("assistant", tuple(uses)), say("").usage, say("").usage_wire, "tool_use")
-    with ScriptedProvider([together, say("Done.")], lanes={"agent": answer}) as models:
+    uses = [block for _ in range(12) for block in make_response(calls=call()).message.blocks]
+    together = ModelResponse(
+        Message("assistant", tuple(uses)), make_response("").usage, make_response("").usage_wire, "tool_use"
+    )
+    with ScriptedProvider([together, make_response("Done.")], lanes={"agent": answer}) as models:
         work(Crew(tmp_path, models), _turn)
     assert most == 8
 
@@ -241,12 +270,12 @@ def test_no_more_agents_run_at_once_than_settings_say(tmp_path: Path) -> None:
 def test_a_turn_that_is_interrupted_ends_the_agents_it_waits_for(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    async def never(_: ModelRequest) -> Reply:
+    async def never(_: ModelRequest) -> ModelResponse:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
-    with ScriptedProvider([say(calls=call(name="ada"))], lanes={"agent": never}) as models:
+    with ScriptedProvider([make_response(calls=call(name="ada"))], lanes={"agent": never}) as models:
         crew = Crew(tmp_path, models)
 
         async def tell(lead: Lead) -> None:
@@ -264,13 +293,13 @@ def test_a_turn_that_is_interrupted_ends_the_agents_it_waits_for(tmp_path: Path)
 def test_an_agent_that_a_person_stops_is_an_answer_and_the_turn_goes_on(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    async def never(_: ModelRequest) -> Reply:
+    async def never(_: ModelRequest) -> ModelResponse:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     with ScriptedProvider(
-        [say(calls=call(name="ada")), say("Stopped, then.")], lanes={"agent": never}
+        [make_response(calls=call(name="ada")), make_response("Stopped, then.")], lanes={"agent": never}
     ) as models:
 
         async def tell(lead: Lead) -> None:
@@ -289,13 +318,14 @@ def test_an_agent_that_a_person_stops_is_an_answer_and_the_turn_goes_on(tmp_path
 def test_closing_the_lead_ends_the_agents_in_the_background(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    async def never(_: ModelRequest) -> Reply:
+    async def never(_: ModelRequest) -> ModelResponse:
         begun.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     with ScriptedProvider(
-        [say(calls=call(background=True)), say("Started.")], lanes={"background agent": never}
+        [make_response(calls=call(background=True)), make_response("Started.")],
+        lanes={"background agent": never},
     ) as models:
         crew = Crew(tmp_path, models)
 
@@ -309,7 +339,7 @@ def test_closing_the_lead_ends_the_agents_in_the_background(tmp_path: Path) -> N
 
 def test_an_agent_that_fails_is_an_answer_and_not_the_end_of_the_turn(tmp_path: Path) -> None:
     with ScriptedProvider(
-        [say(calls=call()), say("It failed.")], lanes={"agent": [Overloaded("busy")]}
+        [make_response(calls=call()), make_response("It failed.")], lanes={"agent": [Overloaded("busy")]}
     ) as models:
         work(Crew(tmp_path, models), _turn)
     assert "ended early: failed" in said(models.requests[-1].messages)
@@ -322,7 +352,8 @@ def test_an_isolated_agent_works_in_a_checkout_that_goes_when_nothing_was_change
     git(tmp_path / "project", "add", "a.txt")
     git(tmp_path / "project", "commit", "--quiet", "-m", "second")
     with ScriptedProvider(
-        [say(calls=call(name="ada", worktree=True)), say("Done.")], lanes={"agent": [say("looked")]}
+        [make_response(calls=call(name="ada", worktree=True)), make_response("Done.")],
+        lanes={"agent": [make_response("looked")]},
     ) as models:
         crew = Crew(tmp_path, models)
         work(crew, _turn)
@@ -342,7 +373,8 @@ def test_an_agent_with_a_memory_is_shown_its_index_and_may_write_there(tmp_path:
     memory.mkdir(parents=True)
     (memory / "MEMORY.md").write_text("- [Builds](builds.md) — how to build\n")
     with ScriptedProvider(
-        [say(calls=call(type="keeper")), say("Done.")], lanes={"agent": [say("kept")]}
+        [make_response(calls=call(type="keeper")), make_response("Done.")],
+        lanes={"agent": [make_response("kept")]},
     ) as models:
         work(Crew(tmp_path, models), _turn)
     system = str(models.requests[1].frame.system)
@@ -363,7 +395,7 @@ def test_an_agent_with_a_memory_is_shown_its_index_and_may_write_there(tmp_path:
 def test_a_call_that_makes_no_sense_is_answered_with_what_would(
     tmp_path: Path, given: dict[str, object], expected: str
 ) -> None:
-    with ScriptedProvider([say(calls=call(**given)), say("Oh.")]) as models:
+    with ScriptedProvider([make_response(calls=call(**given)), make_response("Oh.")]) as models:
         work(Crew(tmp_path, models), _turn)
     assert expected in said(models.requests[1].messages)
 
@@ -371,8 +403,13 @@ def test_a_call_that_makes_no_sense_is_answered_with_what_would(
 def test_a_type_that_is_written_in_a_session_can_be_used_and_is_told_beside_the_prompt(
     tmp_path: Path,
 ) -> None:
-    steps = [say(calls=call()), say("One."), say(calls=call(type="new")), say("Two.")]
-    with ScriptedProvider(steps, lanes={"agent": lambda _: say("ok")}) as models:
+    steps = [
+        make_response(calls=call()),
+        make_response("One."),
+        make_response(calls=call(type="new")),
+        make_response("Two."),
+    ]
+    with ScriptedProvider(steps, lanes={"agent": lambda _: make_response("ok")}) as models:
         crew = Crew(tmp_path, models)
 
         async def tell(lead: Lead) -> None:

@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.definitions import (
-    BUILT_IN,
-    MAX_LISTED_CHARS,
-    Definition,
-    choose_mode,
-    choose_model,
-    definition_folders,
-    read_definition,
+    BUILT_IN_AGENTS,
+    MAX_DEFINITION_CHARS,
+    AgentDefinition,
+    choose_agent_mode,
+    choose_agent_model,
+    list_definition_folders,
+    parse_definition,
     read_definitions,
-    render_listing,
+    render_definitions,
 )
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import DefinitionSkipped, Event
-from sevenfold.run.permissions import MODES, Mode
+from sevenfold.run.permissions import PERMISSION_MODES, PermissionMode
 
 HERE = Path("reviewer.md")
 
@@ -36,7 +36,7 @@ def test_a_file_of_ours_says_all_there_is_to_say() -> None:
         "---\nname: reviewer\ndescription: Reviews a change.\ntools: [read, grep]\nmodel: claude-haiku-5-5\n"
         "mode: read-only\nmemory: project\n---\n\nYou review.\n"
     )
-    assert read_definition(text, "user", HERE) == Definition(
+    assert parse_definition(text, "user", HERE) == AgentDefinition(
         "reviewer",
         "Reviews a change.",
         "You review.",
@@ -55,13 +55,13 @@ def test_a_file_for_claude_code_is_understood_as_it_is() -> None:
         "tools: Read, Bash(pytest:*), MultiEdit, Edit, WebFetch, mcp__github__get_issue\nmodel: inherit\n"
         "permissionMode: acceptEdits\ncolor: green\n---\nYou test."
     )
-    found = read_definition(text, "project", HERE)
+    found = parse_definition(text, "project", HERE)
     assert found.tools == ("read", "shell", "edit", "web_fetch", "mcp__github__get_issue")
     assert (found.model, found.mode) == ("", "accept-edits")
 
 
 def test_a_file_without_a_name_is_called_as_it_is_and_has_all_tools() -> None:
-    found = read_definition("---\ndescription: Reviews.\n---\nYou review.", "user", HERE)
+    found = parse_definition("---\ndescription: Reviews.\n---\nYou review.", "user", HERE)
     assert (found.name, found.tools, found.mode, found.memory) == ("reviewer", None, None, None)
 
 
@@ -78,7 +78,7 @@ def test_a_file_without_a_name_is_called_as_it_is_and_has_all_tools() -> None:
 )
 def test_a_file_that_cannot_be_used_says_why(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        read_definition(text, "user", HERE)
+        parse_definition(text, "user", HERE)
 
 
 def test_definitions_come_from_the_user_and_the_project_and_bad_ones_are_told(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_definitions_come_from_the_user_and_the_project_and_bad_ones_are_told(tm
     write(root / ".sevenfold" / "agents" / "notes.txt", "not an agent")
     bad = write(root / ".sevenfold" / "agents" / "bad.md", "no head")
     events: list[Event] = []
-    found = read_definitions(definition_folders(home, root), events.append)
+    found = read_definitions(list_definition_folders(home, root), events.append)
     assert [(item.name, item.origin) for item in found] == [
         ("a", "user"),
         ("b", "project"),
@@ -106,26 +106,28 @@ def test_a_link_out_of_the_folder_defines_nothing(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "s.md").symlink_to(secret)
     events: list[Event] = []
-    assert read_definitions(definition_folders(tmp_path / "home", tmp_path / "repo"), events.append) == tuple(
-        sorted(BUILT_IN, key=lambda item: item.name)
-    )
+    assert read_definitions(
+        list_definition_folders(tmp_path / "home", tmp_path / "repo"), events.append
+    ) == tuple(sorted(BUILT_IN_AGENTS, key=lambda item: item.name))
     assert "leads out of" in str(events[0])
 
 
 def test_the_listing_names_a_repositorys_own_agents_and_stays_short() -> None:
-    listed = render_listing([Definition("a", "Does. " * 200, "x", origin="project"), *BUILT_IN])
+    listed = render_definitions(
+        [AgentDefinition("a", "Does. " * 200, "x", origin="project"), *BUILT_IN_AGENTS]
+    )
     assert "(defined by this repository)" in listed.splitlines()[0]
-    assert max(map(len, listed.splitlines())) < MAX_LISTED_CHARS + 50
+    assert max(map(len, listed.splitlines())) < MAX_DEFINITION_CHARS + 50
 
 
-@pytest.mark.parametrize("starter", MODES)
-@pytest.mark.parametrize("wanted", MODES)
-def test_no_agent_may_do_more_than_who_started_it(wanted: Mode, starter: Mode) -> None:
+@pytest.mark.parametrize("starter", PERMISSION_MODES)
+@pytest.mark.parametrize("wanted", PERMISSION_MODES)
+def test_no_agent_may_do_more_than_who_started_it(wanted: PermissionMode, starter: PermissionMode) -> None:
     order = ["read-only", "plan", "ask", "accept-edits", "bypass"]
-    chosen = choose_mode(wanted, starter)
+    chosen = choose_agent_mode(wanted, starter)
     assert order.index(chosen) <= order.index(starter)
     assert chosen in (wanted, starter)
-    assert choose_mode(None, starter) == starter
+    assert choose_agent_mode(None, starter) == starter
 
 
 @pytest.mark.parametrize(
@@ -139,4 +141,4 @@ def test_no_agent_may_do_more_than_who_started_it(wanted: Mode, starter: Mode) -
     ],
 )
 def test_an_agent_runs_on_its_own_model_or_its_starters(wanted: str, starter: str, model: str) -> None:
-    assert choose_model(wanted, starter, CATALOG) == model
+    assert choose_agent_model(wanted, starter, CATALOG) == model

@@ -7,12 +7,12 @@ import hashlib
 import os
 from pathlib import Path
 
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import DreamEnded, DreamSkipped, Event, WriterFailed
 from sevenfold.core.memories import write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.providers.scripted import ScriptedProvider, Step, say
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
 from sevenfold.store.lock import Lock
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
@@ -48,8 +48,8 @@ class Home:
         with self.memory() as memory:
             return memory.keys(below)
 
-    def setup(self, models: ScriptedProvider) -> Setup:
-        return Setup(
+    def setup(self, models: ScriptedProvider) -> AgentOptions:
+        return AgentOptions(
             self.root,
             provider=models,
             settings=self.settings,
@@ -69,7 +69,7 @@ class Home:
         asyncio.run(run())
 
 
-def models(*dreams: Step) -> ScriptedProvider:
+def models(*dreams: ScriptedStep) -> ScriptedProvider:
     return ScriptedProvider(lambda _request: "Yes.", lanes={"dream": dreams})
 
 
@@ -92,9 +92,9 @@ def test_a_model_dreams_beside_the_conversation_and_under_its_own_name(tmp_path:
     home = Home(tmp_path, ON)
     home.put("push", "other")
     asked = models(
-        say(calls={"memory": write("push", CHECK, "before a push")}),
-        say(calls={"memory": delete("other", "duplicate of push.md")}),
-        say("Done."),
+        make_response(calls={"memory": write("push", CHECK, "before a push")}),
+        make_response(calls={"memory": delete("other", "duplicate of push.md")}),
+        make_response("Done."),
     )
     home.talk(asked, "hello")
     assert home.keys() == ("push.md",)

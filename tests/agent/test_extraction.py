@@ -11,13 +11,13 @@ from sevenfold.core.events import ExtractionEnded
 from sevenfold.core.memories import write_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.core.requests import ModelRequest
-from sevenfold.layers.extract import KIND
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.tools.read import Read
-from sevenfold.run.tools.write import Write
+from sevenfold.layers.extract import EXTRACTION_KIND
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.tools.write import WriteTool
 from sevenfold.store.memory_changes import Write as Change
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from tests.agent.workshop import Shop
 from tests.background.learning import written
 
@@ -39,9 +39,14 @@ def is_same_prefix(requests: list[ModelRequest]) -> bool:
 
 def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_path: Path) -> None:
     async def tell() -> None:
-        lanes = {KIND: [say(calls={"write": {"file_path": "", "content": ""}}), say("Done.")]}
-        with ScriptedProvider([say("I will.")], lanes=lanes) as models:
-            shop = Shop(tmp_path, models, (Read(), Write()))
+        lanes = {
+            EXTRACTION_KIND: [
+                make_response(calls={"write": {"file_path": "", "content": ""}}),
+                make_response("Done."),
+            ]
+        }
+        with ScriptedProvider([make_response("I will.")], lanes=lanes) as models:
+            shop = Shop(tmp_path, models, (ReadTool(), WriteTool()))
             agent = await shop.open()
             await agent.run_turn(TABS)
             await agent.settle()
@@ -56,8 +61,8 @@ def test_a_turn_that_teaches_something_is_followed_by_a_fork_that_writes_it(tmp_
 def test_what_is_written_is_there_for_the_next_session_and_knows_its_messages(tmp_path: Path) -> None:
     async def tell() -> None:
         text = written("tabs", "Indent with tabs, never with spaces.")
-        steps = [say("I will."), say(calls={"memory": text}), say("Done.")]
-        with ScriptedProvider(steps[:1], lanes={KIND: steps[1:]}) as models:
+        steps = [make_response("I will."), make_response(calls={"memory": text}), make_response("Done.")]
+        with ScriptedProvider(steps[:1], lanes={EXTRACTION_KIND: steps[1:]}) as models:
             agent = await Shop(tmp_path, models).open(tools=None)
             await agent.run_turn(TABS)
             await agent.settle()
@@ -75,11 +80,11 @@ def test_what_is_written_is_there_for_the_next_session_and_knows_its_messages(tm
 def test_a_turn_that_was_cut_short_is_looked_at_with_the_next(tmp_path: Path) -> None:
     async def tell() -> None:
         settings = {"extraction": {"writer": "rules"}}
-        with ScriptedProvider([say(calls={"look": {}}), say("Done.")]) as models:
+        with ScriptedProvider([make_response(calls={"look": {}}), make_response("Done.")]) as models:
             agent = await Shop(tmp_path, models).open(settings=settings, max_rounds=1)
             assert (await agent.run_turn(TABS)).reason == "out of rounds"
             await agent.settle()
-            assert await durably(lambda: kept(tmp_path)) == []
+            assert await run_blocking(lambda: kept(tmp_path)) == []
             assert (await agent.run_turn("Go on.")).reason == "answered"
             await agent.settle()
             await agent.close()
@@ -93,7 +98,7 @@ def test_where_no_memory_is_wanted_nothing_is_asked_nor_written_after_a_turn(
     tmp_path: Path, more: dict[str, dict[str, object]]
 ) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("I will.")]) as models:
+        with ScriptedProvider([make_response("I will.")]) as models:
             agent = await Shop(tmp_path, models).open(
                 tools=None, settings={"memory": {"enabled": False}, **more}
             )
@@ -112,8 +117,12 @@ def test_what_was_recalled_does_not_come_back_as_the_users_own(tmp_path: Path) -
 
     async def tell() -> list[str]:
         again, more = written("again", rule), written("again", f"{rule} Attempts are logged.")
-        lane = [say(calls={"memory": again}), say(calls={"memory": more}), say("Done.")]
-        with ScriptedProvider([say("Seven.")], lanes={KIND: lane}) as models:
+        lane = [
+            make_response(calls={"memory": again}),
+            make_response(calls={"memory": more}),
+            make_response("Done."),
+        ]
+        with ScriptedProvider([make_response("Seven.")], lanes={EXTRACTION_KIND: lane}) as models:
             shop = Shop(tmp_path, models)
             # However slow the machine is: what is found later would come with the next request.
             agent = await shop.open(tools=None, settings={"recall": {"budget_ms": 60_000}})

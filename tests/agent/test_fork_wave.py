@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from sevenfold.agent.fork_wave import ForkWave, is_warm
+from sevenfold.agent.fork_wave import ForkBatch, is_prefix_warm
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.providers.provider import TextDelta
 
-FRAME = Frame("claude-opus-5-5", 1_000)
+FRAME = RequestParams("claude-opus-5-5", 1_000)
 HELLO = (Message("user", "Hello."),)
 
 
@@ -20,14 +20,14 @@ def marked(ttl: timedelta) -> ModelRequest:
 
 def test_a_prefix_is_warm_for_as_long_as_it_surely_lives() -> None:
     short, long = marked(timedelta(minutes=5)), marked(timedelta(hours=1))
-    assert is_warm(short, timedelta(minutes=3))
-    assert not is_warm(short, timedelta(minutes=5))
-    assert is_warm(long, timedelta(minutes=40))
-    assert not is_warm(long, timedelta(minutes=55))
-    assert is_warm(ModelRequest(FRAME, HELLO), timedelta(days=1)), "nothing is cached, so nobody waits"
+    assert is_prefix_warm(short, timedelta(minutes=3))
+    assert not is_prefix_warm(short, timedelta(minutes=5))
+    assert is_prefix_warm(long, timedelta(minutes=40))
+    assert not is_prefix_warm(long, timedelta(minutes=55))
+    assert is_prefix_warm(ModelRequest(FRAME, HELLO), timedelta(days=1)), "nothing is cached, so nobody waits"
 
 
-async def _fork(wave: ForkWave, name: str, log: list[str], *, warm: bool, speaks: bool = True) -> None:
+async def _fork(wave: ForkBatch, name: str, log: list[str], *, warm: bool, speaks: bool = True) -> None:
     async with wave.joined(warm=warm) as on_delta:
         log.append(f"start {name}")
         await asyncio.sleep(0)
@@ -43,7 +43,7 @@ def run_wave(*forks: bool, warm: bool) -> list[str]:
     log: list[str] = []
 
     async def run() -> None:
-        wave = ForkWave()
+        wave = ForkBatch()
         await asyncio.gather(
             *(_fork(wave, str(n), log, warm=warm, speaks=speaks) for n, speaks in enumerate(forks))
         )

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.worktree import Worktree, WorktreeEnd, Worktrees
+from sevenfold.agent.worktree import Worktree, WorktreeOutcome, Worktrees
 from sevenfold.cli.doctor_machine import check_programs
-from sevenfold.cli.tour_repo import make_repository
-from sevenfold.cli.tour_team import Office
+from sevenfold.cli.tour_repo import write_sample_repository
+from sevenfold.cli.tour_team import TeamDemo
 from sevenfold.core.errors import WorktreeError
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.permissions import MODES, Mode
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.permissions import PERMISSION_MODES, PermissionMode
 from sevenfold.store.folder import Folder
 from tests.agent.crews import Crew, Lead, said
 from tests.store.hostile import FILES, Hostile, make_hostile
@@ -47,10 +47,10 @@ def plain_git(folder: Path, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-def use(hostile: Hostile, work: Callable[[Worktree], object], *, sweep: bool = False) -> WorktreeEnd:
+def use(hostile: Hostile, work: Callable[[Worktree], object], *, sweep: bool = False) -> WorktreeOutcome:
     place = hostile.root.parent
 
-    async def run(control: Folder) -> WorktreeEnd:
+    async def run(control: Folder) -> WorktreeOutcome:
         trees = Worktrees(hostile.root, place / "trees", control)
         async with trees.make("ada") as end:
             work(end.tree)
@@ -141,8 +141,8 @@ def test_a_missing_file_of_a_partial_clone_is_not_fetched(hostile: Hostile) -> N
 
 
 def test_the_repositories_of_the_tour_are_made_without_any_driver(hostile: Hostile, tmp_path: Path) -> None:
-    make_repository(tmp_path / "tour")
-    Office(tmp_path / "office", {}).open()
+    write_sample_repository(tmp_path / "tour")
+    TeamDemo(tmp_path / "office", {}).open()
     assert hostile.ran == []
     assert (tmp_path / "tour" / ".git" / "HEAD").exists()
     assert not (tmp_path / "tour" / ".git" / "hooks" / "post-checkout").exists()
@@ -158,17 +158,17 @@ def test_the_doctor_asks_git_for_its_version_without_any_driver(
     assert hostile.ran == []
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
 def test_an_agent_in_a_worktree_runs_no_driver_in_any_mode(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: PermissionMode
 ) -> None:
     hostile = make_hostile(tmp_path)
     hostile.root.rename(tmp_path / "project")
     for name, value in hostile.environ.items():
         if name not in ("GIT_DIR", "GIT_WORK_TREE"):
             monkeypatch.setenv(name, value)
-    answers = [say(calls=call(name="ada", worktree=True)), say("Done.")]
-    with ScriptedProvider(answers, lanes={"agent": lambda _: say("looked")}) as models:
+    answers = [make_response(calls=call(name="ada", worktree=True)), make_response("Done.")]
+    with ScriptedProvider(answers, lanes={"agent": lambda _: make_response("looked")}) as models:
         crew = Crew(tmp_path, models, mode=mode)
 
         async def tell() -> None:

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import pytest
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.turn import Turn, TurnEnd
+from sevenfold.agent.turn import TurnEnd, TurnState
 from sevenfold.core.flatten import LOST_RESULT
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.run.toolbox import INTERRUPTED
+from sevenfold.run.toolbox import INTERRUPTED_RESULT
 from sevenfold.testing import Choices, Prompt, Simulator, call_tool
 from sevenfold.testing import Reply as Said
 from tests.agent.workshop import Plain, Shop
@@ -61,7 +61,7 @@ class Cut(Agent):
 
     at: int = -1
 
-    async def _run(self, prompt: Message | None, turn: Turn) -> TurnEnd:
+    async def _run(self, prompt: Message | None, turn: TurnState) -> TurnEnd:
         at, self.at = self.at, -1
         return await counted(super()._run(prompt, turn), at, self.interrupt)
 
@@ -122,9 +122,9 @@ def test_a_turn_may_be_cut_short_wherever_it_waits(tmp_path: Path, leaves: bool)
             texts |= {str(block.content) for block in results_of(heard[-1])}
             # How often a turn waits depends on how a stream is cut up on its way, so that one that waits
             # seldom may get to its end before any was cut short among its tools.
-            if ends[-1] == "answered" and INTERRUPTED in texts:
+            if ends[-1] == "answered" and INTERRUPTED_RESULT in texts:
                 break
         assert [entry.error for entry in simulator.ledger.entries if entry.status == 400] == []
     assert ends[-1] == "answered"
     assert ends[:10] == ["interrupted"] * 10
-    assert INTERRUPTED in texts
+    assert INTERRUPTED_RESULT in texts

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.local_file import read_agreed
+from sevenfold.agent.local_file import read_trusted_settings
 from sevenfold.core.store_events import SettingRefused
 from sevenfold.core.tool_events import RuleLost
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.run.hook_files import HookSettings
-from sevenfold.run.mcp_servers import Confirm, nobody
+from sevenfold.run.mcp_servers import Confirm, decline_confirmation
 from sevenfold.run.permission_settings import PermissionSettings
-from sevenfold.run.permissions import Answer, Question
-from sevenfold.store.settings_files import COMMITTED, LOCAL
+from sevenfold.run.permissions import PermissionRequest, PermissionResponse
+from sevenfold.store.settings_files import COMMITTED_SETTINGS_FILE, LOCAL_SETTINGS_FILE
 from tests.agent.workshop import Plain, Shop
 from tests.store.repos import git
 
@@ -43,12 +43,12 @@ class Bench:
 
     shop: Shop
     build: Plain
-    asked: list[Question] = field(default_factory=list[Question])
-    answer: Answer = field(default_factory=lambda: Answer(False))
+    asked: list[PermissionRequest] = field(default_factory=list[PermissionRequest])
+    answer: PermissionResponse = field(default_factory=lambda: PermissionResponse(False))
 
     @property
     def local(self) -> Path:
-        return self.shop.project / LOCAL
+        return self.shop.project / LOCAL_SETTINGS_FILE
 
     @property
     def refused(self) -> list[SettingRefused]:
@@ -58,7 +58,7 @@ class Bench:
         self.local.parent.mkdir(exist_ok=True)
         self.local.write_text(text)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: PermissionRequest) -> PermissionResponse:
         self.asked.append(question)
         return self.answer
 
@@ -86,7 +86,9 @@ def make_bench(home: Path, models: ScriptedProvider) -> Bench:
 
 
 def builds(times: int) -> ScriptedProvider:
-    return ScriptedProvider([say(calls={"build": {"command": "make"}}), say("Done.")] * times)
+    return ScriptedProvider(
+        [make_response(calls={"build": {"command": "make"}}), make_response("Done.")] * times
+    )
 
 
 @pytest.mark.parametrize("has_index_of_tracked_files", [True, False])
@@ -97,7 +99,7 @@ def test_an_unpacked_archive_runs_nothing_and_allows_nothing(
     (theirs / ".sevenfold").mkdir(parents=True)
     mark = tmp_path / "was-run"
     (theirs / "a").write_text("tracked")
-    (theirs / LOCAL).write_text(
+    (theirs / LOCAL_SETTINGS_FILE).write_text(
         f'[mcp.x]\ncommand = "touch"\nargs = ["{mark}"]\n'
         '[permissions]\nallow = ["build"]\n[agent]\nbase_url = "http://127.0.0.1:9"\n'
     )
@@ -149,7 +151,7 @@ def test_once_agreed_to_a_file_counts_until_it_changes(tmp_path: Path) -> None:
 def test_an_answer_for_always_is_kept_and_nobody_is_asked_about_the_file(tmp_path: Path) -> None:
     with builds(2) as models:
         bench, person = make_bench(tmp_path, models), Person(answer=False)
-        bench.answer = Answer(True, "always")
+        bench.answer = PermissionResponse(True, "always")
         bench.run(person)
         bench.run(person)
     assert (len(bench.asked), person.questions, bench.refused) == (1, [], [])
@@ -161,7 +163,7 @@ def test_an_answer_for_always_does_not_agree_to_the_rest_of_a_file(tmp_path: Pat
         bench = make_bench(tmp_path, models)
         bench.write('[agent]\nbase_url = "http://127.0.0.1:9"\n')
         before = bench.local.read_text()
-        bench.answer = Answer(True, "always")
+        bench.answer = PermissionResponse(True, "always")
         bench.run(Person(answer=False))
     lost = [event for event in bench.shop.noted.events if isinstance(event, RuleLost)]
     assert len(lost) == 1
@@ -184,7 +186,7 @@ def test_what_only_looks_obeys_what_an_agent_would(tmp_path: Path) -> None:
         bench.write(PERMITS)
 
         def allowed() -> tuple[str, ...]:
-            settings = read_agreed(bench.shop.project, {"HOME": str(tmp_path)})
+            settings = read_trusted_settings(bench.shop.project, {"HOME": str(tmp_path)})
             return settings.of(PermissionSettings).allow
 
         assert allowed() == ()
@@ -205,7 +207,7 @@ def test_a_repository_that_was_planted_in_a_folder_below_is_asked_about(tmp_path
         bench.write(PERMITS)
         below = bench.shop.project / "sub"
         (below / ".sevenfold").mkdir(parents=True)
-        (below / LOCAL).write_text(PERMITS)
+        (below / LOCAL_SETTINGS_FILE).write_text(PERMITS)
         (below / "b").write_text("tracked")
         git(below, "init", "--quiet")
         git(below, "add", "b")
@@ -219,19 +221,19 @@ def test_a_repository_that_was_planted_in_a_folder_below_is_asked_about(tmp_path
 
         asyncio.run(tell())
     (question,) = person.questions
-    assert str(below / LOCAL) in question
+    assert str(below / LOCAL_SETTINGS_FILE) in question
     assert (len(bench.asked), bench.build.log) == (1, [])
 
 
 def test_a_committed_file_is_asked_about_once_and_nobody_being_there_is_no_answer(tmp_path: Path) -> None:
     with ScriptedProvider([]) as models:
         bench = make_bench(tmp_path, models)
-        committed = bench.shop.project / COMMITTED
+        committed = bench.shop.project / COMMITTED_SETTINGS_FILE
         committed.parent.mkdir()
         committed.write_text("[hooks]\nenabled = false\n# \u202edesrever\n")
 
         def is_on() -> bool:
-            return read_agreed(bench.shop.project, {"HOME": str(tmp_path)}).of(HookSettings).enabled
+            return read_trusted_settings(bench.shop.project, {"HOME": str(tmp_path)}).of(HookSettings).enabled
 
         def start(confirm: Confirm) -> None:
             async def tell() -> None:
@@ -239,7 +241,7 @@ def test_a_committed_file_is_asked_about_once_and_nobody_being_there_is_no_answe
 
             asyncio.run(tell())
 
-        start(nobody)
+        start(decline_confirmation)
         assert [event.key for event in bench.refused] == ["hooks.enabled"]
         refuses, agrees = Person(answer=False), Person(answer=True)
         for _ in range(2):

@@ -13,24 +13,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.mail import MailFeed, letter_of
+from sevenfold.agent.mail import MailFeed, parse_mail
 from sevenfold.core.errors import StoreError
 from sevenfold.core.events import Event, MailSkipped
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.layers.mail import Note, find_mail_ids, render_mail, write_letter
+from sevenfold.layers.mail import NoteMessage, find_mail_ids, render_mail, write_mail_message
 from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.records import MessageRecord, Record
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 SESSION = "one"
 
 
 def letter(name: str) -> Mail:
-    return Mail("bob", f"about {name}", write_letter(Note(f"The text of {name}.")), AT, MailId(name))
+    return Mail(
+        "bob", f"about {name}", write_mail_message(NoteMessage(f"The text of {name}.")), AT, MailId(name)
+    )
 
 
 @dataclass(slots=True)
@@ -52,11 +54,11 @@ class House:
     def write_down(self, *mails: Mail) -> None:
         with Transcript.open(self.sessions, SESSION) as transcript:
             for mail in mails:
-                text = render_mail(mail.id, mail.sender, letter_of(mail))
+                text = render_mail(mail.id, mail.sender, parse_mail(mail))
                 transcript.append_all([Record(MessageRecord(Message("user", text)), AT)])
 
     def told(self) -> list[str]:
-        lines = [line for line in scan(self.sessions, SESSION) if isinstance(line, Stored)]
+        lines = [line for line in scan_transcript(self.sessions, SESSION) if isinstance(line, StoredRecord)]
         bodies = [line.record.body for line in lines]
         return [
             name
@@ -190,4 +192,4 @@ def test_a_feed_hands_out_what_comes_and_goes_on_after_a_disk_that_failed_once(
 
 def test_a_message_of_a_type_nobody_knows_is_shown_as_it_is() -> None:
     body = JsonObject({"type": "poll", "question": "Lunch?"})
-    assert letter_of(Mail("bob", "a poll", body, AT)) == Note('{"type":"poll","question":"Lunch?"}')
+    assert parse_mail(Mail("bob", "a poll", body, AT)) == NoteMessage('{"type":"poll","question":"Lunch?"}')

@@ -11,9 +11,9 @@ import pytest
 
 from sevenfold.agent.agent import Agent
 from sevenfold.core.messages import Text
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.permissions import Answer, Question
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.permissions import PermissionRequest, PermissionResponse
 from tests.agent.workshop import Shop
 from tests.contracts.house import ROOT
 from tests.request.overflows import GOOD
@@ -41,9 +41,9 @@ def results(request: ModelRequest) -> str:
     return str(request.messages[-1].blocks)
 
 
-def call(tool: str, **given: object) -> Reply:
+def call(tool: str, **given: object) -> ModelResponse:
     """A call of a tool that is not in the list."""
-    return say(calls={"mcp_call": {"tool": f"mcp__own__{tool}", "arguments": given}})
+    return make_response(calls={"mcp_call": {"tool": f"mcp__own__{tool}", "arguments": given}})
 
 
 async def open_agent(
@@ -55,7 +55,7 @@ async def open_agent(
 
 def test_tools_of_a_server_are_in_the_list_and_are_called(tmp_path: Path) -> None:
     async def tell() -> None:
-        steps = [say(calls={"mcp__own__add": {"a": 2, "b": 3}}), say("Five.")]
+        steps = [make_response(calls={"mcp__own__add": {"a": 2, "b": 3}}), make_response("Five.")]
         with ScriptedProvider(steps) as models:
             shop = Shop(tmp_path, models)
             agent = await open_agent(shop, SETTINGS)
@@ -75,14 +75,14 @@ def test_nothing_of_a_server_moves_the_prefix_over_turns_a_compaction_and_a_resu
 ) -> None:
     async def tell() -> None:
         steps = [
-            say(calls={"tool_search": {"query": "hello"}}),
+            make_response(calls={"tool_search": {"query": "hello"}}),
             call("greet", name="Ann"),
-            say("Greeted."),
-            *(say("ok") for _ in range(3)),
+            make_response("Greeted."),
+            *(make_response("ok") for _ in range(3)),
             call("greet", name="Bob"),
-            say("Again."),
+            make_response("Again."),
         ]
-        with ScriptedProvider(steps, lanes={"summary": lambda _: say(GOOD)}) as models:
+        with ScriptedProvider(steps, lanes={"summary": lambda _: make_response(GOOD)}) as models:
             shop = Shop(tmp_path, models)
             agent = await open_agent(shop, DEFERRED, model="claude-opus-5")
             await agent.run_turn("Say hello to Ann.")
@@ -109,13 +109,13 @@ def test_nothing_of_a_server_moves_the_prefix_over_turns_a_compaction_and_a_resu
 
 def test_a_call_by_name_is_asked_for_under_the_name_that_is_meant(tmp_path: Path) -> None:
     async def tell() -> None:
-        asked: list[Question] = []
+        asked: list[PermissionRequest] = []
 
-        async def ask(question: Question) -> Answer:
+        async def ask(question: PermissionRequest) -> PermissionResponse:
             asked.append(question)
-            return Answer(is_allowed=True)
+            return PermissionResponse(is_allowed=True)
 
-        steps = [call("greet", name="Ann"), call("die"), say("Done.")]
+        steps = [call("greet", name="Ann"), call("die"), make_response("Done.")]
         with ScriptedProvider(steps) as models:
             shop = Shop(tmp_path, models)
             settings = {**DEFERRED, "permissions": {"deny": ["mcp__own__die"]}}
@@ -133,12 +133,12 @@ def test_agents_use_the_connections_of_the_one_that_started_them(tmp_path: Path)
     async def tell() -> None:
         started = {"prompt": "Add two and three.", "description": "adds"}
         steps = [
-            say(calls={"agent": started}),
-            say("It says five."),
-            say(calls={"mcp__own__add": SUM}),
-            say("6"),
+            make_response(calls={"agent": started}),
+            make_response("It says five."),
+            make_response(calls={"mcp__own__add": SUM}),
+            make_response("6"),
         ]
-        adding = [say(calls={"mcp__own__add": SUM}), say("Five.")]
+        adding = [make_response(calls={"mcp__own__add": SUM}), make_response("Five.")]
         with ScriptedProvider(steps, lanes={"agent": adding}) as models:
             shop = Shop(tmp_path, models)
             agent = await open_agent(shop, SETTINGS)

@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.cheaper import Pricing, Way, choose_way, find_cheap
-from sevenfold.agent.progress import MAX_LINE_CHARS, OUTPUT_TOKENS, ProgressLines, choose_line
+from sevenfold.agent.cheaper import SideCallFacts, SideModelChoice, choose_side_model, find_cheapest_model
+from sevenfold.agent.progress import (
+    MAX_PROGRESS_CHARS,
+    PROGRESS_OUTPUT_TOKENS,
+    ProgressReporter,
+    parse_progress_line,
+)
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import ProgressSkipped
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.crews import Crew, Lead, said
 
 DAY = date(2026, 11, 15)
@@ -27,19 +32,19 @@ OPUS, HAIKU = CATALOG.find("claude-opus-5-5"), CATALOG.find("claude-haiku-5-5")
         (20_000, 60_000, "fork"),
     ],
 )
-def test_prices_decide_who_is_asked(prefix: int, tail: int, way: Way) -> None:
-    assert choose_way(Pricing(prefix, tail, OPUS, HAIKU, DAY, OUTPUT_TOKENS)) == way
+def test_prices_decide_who_is_asked(prefix: int, tail: int, way: SideModelChoice) -> None:
+    assert choose_side_model(SideCallFacts(prefix, tail, OPUS, HAIKU, DAY, PROGRESS_OUTPUT_TOKENS)) == way
 
 
 def test_without_a_known_price_the_agents_own_model_is_asked() -> None:
     unknown = CATALOG.find("my-own-model")
-    assert choose_way(Pricing(10**6, 1, unknown, HAIKU, DAY, OUTPUT_TOKENS)) == "fork"
-    assert choose_way(Pricing(10**6, 1, OPUS, None, DAY, OUTPUT_TOKENS)) == "fork"
-    assert find_cheap(unknown, CATALOG, DAY) is None
+    assert choose_side_model(SideCallFacts(10**6, 1, unknown, HAIKU, DAY, PROGRESS_OUTPUT_TOKENS)) == "fork"
+    assert choose_side_model(SideCallFacts(10**6, 1, OPUS, None, DAY, PROGRESS_OUTPUT_TOKENS)) == "fork"
+    assert find_cheapest_model(unknown, CATALOG, DAY) is None
 
 
 def test_the_cheap_model_is_the_cheapest_of_the_same_maker() -> None:
-    found = find_cheap(OPUS, CATALOG, DAY)
+    found = find_cheapest_model(OPUS, CATALOG, DAY)
     assert found is not None
     assert found.name.startswith("claude-haiku")
 
@@ -50,20 +55,20 @@ def test_the_cheap_model_is_the_cheapest_of_the_same_maker() -> None:
         ("Reading store/mailbox.py", "Reading store/mailbox.py"),
         ('\n "Fixing   parse_address." \nBecause', "Fixing parse_address"),
         ("", ""),
-        ("word " * 50, ("word " * 50)[: MAX_LINE_CHARS - 1] + "…"),
+        ("word " * 50, ("word " * 50)[: MAX_PROGRESS_CHARS - 1] + "…"),
     ],
 )
 def test_a_line_is_the_words_alone(answer: str, line: str) -> None:
-    assert choose_line(answer) == line
+    assert parse_progress_line(answer) == line
 
 
 def test_an_agent_is_asked_once_for_what_it_does_and_not_again_until_it_has_done_more(tmp_path: Path) -> None:
     with ScriptedProvider(
-        [say(calls={"look": {"n": 1}}), say("One."), say("Two.")],
-        lanes={"progress": [say("Looking at one"), Overloaded("busy")]},
+        [make_response(calls={"look": {"n": 1}}), make_response("One."), make_response("Two.")],
+        lanes={"progress": [make_response("Looking at one"), Overloaded("busy")]},
     ) as models:
         crew = Crew(tmp_path, models)
-        lines = ProgressLines(CATALOG, crew.noted)
+        lines = ProgressReporter(CATALOG, crew.noted)
 
         async def tell(lead: Lead) -> None:
             agent = lead.agent

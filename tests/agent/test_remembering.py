@@ -8,7 +8,7 @@ from pathlib import Path
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.provenance import Origin
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.memory_changes import Write
 from tests.agent.test_extraction import memories
 from tests.agent.workshop import Shop
@@ -23,7 +23,7 @@ def saved(description: str, content: str) -> dict[str, object]:
 async def save(home: Path, said: str, given: dict[str, object], tool: str = "memory") -> None:
     """A page was read, the user says something, and the agent saves."""
     settings = {"extraction": {"enabled": False}}
-    with ScriptedProvider([say(calls={tool: given}), say("Done.")]) as models:
+    with ScriptedProvider([make_response(calls={tool: given}), make_response("Done.")]) as models:
         agent = await Shop(home, models).open(tools=None, settings=settings, mode="bypass")
         use = ToolUse(ToolUseId("u1"), "web_fetch", JsonObject({"url": "https://x.example"}))
         history = agent.session.history

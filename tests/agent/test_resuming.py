@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.choose_provider import USUAL_MODEL
+from sevenfold.agent.choose_provider import DEFAULT_MODEL
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing, ProviderRefused
 from sevenfold.core.events import CutRegistered, FrameLost, GuardedMoved, WriterFailed
 from sevenfold.core.messages import Thinking
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.tools.todo import Todo
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.tools.todo import TodoTool
 from sevenfold.store.folder import Folder
 from sevenfold.store.records import ParentRecord
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 from sevenfold.testing import Prompt, Simulator
 from sevenfold.testing import Reply as Said
 from sevenfold.testing import say as answer
@@ -75,7 +75,9 @@ def test_a_session_that_goes_on_reads_its_cache(tmp_path: Path, is_fork: bool) -
 
 def test_a_branch_leaves_its_parent_as_it_was_and_names_it(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+        with ScriptedProvider(
+            [make_response("One."), make_response("Two."), make_response("Three.")]
+        ) as models:
             shop = Shop(tmp_path, models)
             parent = await shop.open()
             await parent.run_turn("First.")
@@ -87,7 +89,11 @@ def test_a_branch_leaves_its_parent_as_it_was_and_names_it(tmp_path: Path) -> No
             await child.close()
             assert transcript.read_bytes() == before
             with Folder.open(transcript.parent) as sessions:
-                lines = [line for line in scan(sessions, child.session.id) if isinstance(line, Stored)]
+                lines = [
+                    line
+                    for line in scan_transcript(sessions, child.session.id)
+                    if isinstance(line, StoredRecord)
+                ]
             assert ParentRecord(parent.session.id) in [line.record.body for line in lines]
             grandchild = await shop.open(child.session.id, is_fork=True)
             await grandchild.run_turn("Third.")
@@ -102,7 +108,9 @@ def test_a_branch_leaves_its_parent_as_it_was_and_names_it(tmp_path: Path) -> No
 
 def test_what_a_session_is_sent_with_is_kept_whatever_becomes_of_it_elsewhere(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+        with ScriptedProvider(
+            [make_response("One."), make_response("Two."), make_response("Three.")]
+        ) as models:
             shop = Shop(tmp_path, models)
             agent = await shop.open()
             await agent.run_turn("First.")
@@ -130,7 +138,9 @@ def test_where_the_agent_works_is_said_once_and_again_when_it_has_changed(tmp_pa
         return sum("Working folder" in text for text in said(request.messages))
 
     async def tell() -> None:
-        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+        with ScriptedProvider(
+            [make_response("One."), make_response("Two."), make_response("Three.")]
+        ) as models:
             shop = Shop(tmp_path, models)
             git = shop.project / ".git"
             git.mkdir()
@@ -153,7 +163,7 @@ def test_where_the_agent_works_is_said_once_and_again_when_it_has_changed(tmp_pa
 def test_a_new_day_is_said_and_moves_nothing(tmp_path: Path) -> None:
     async def tell() -> None:
         clock = ManualClock()
-        with ScriptedProvider([say("One."), say("Two.")]) as models:
+        with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
             agent = await Shop(tmp_path, models).open(clock=clock)
             await agent.run_turn("First.")
             clock.pass_time(timedelta(days=1))
@@ -169,7 +179,9 @@ def test_a_new_day_is_said_and_moves_nothing(tmp_path: Path) -> None:
 @pytest.mark.moves_prefix(reason="another model has a cache of its own")
 def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("One."), say("Two."), say("Three.")]) as models:
+        with ScriptedProvider(
+            [make_response("One."), make_response("Two."), make_response("Three.")]
+        ) as models:
             shop = Shop(tmp_path, models)
             shop.change = lambda setup: setup
             agent = await shop.open()
@@ -195,7 +207,11 @@ def test_another_model_takes_over_in_mid_session_and_is_kept(tmp_path: Path) -> 
 def test_a_model_that_nobody_knows_is_not_taken_up_again(tmp_path: Path, is_new: bool) -> None:
     async def tell() -> None:
         unknown = ProviderRefused("404: model nonsense not found")
-        script = [unknown, say("Back.")] if is_new else [say("One."), unknown, say("Back.")]
+        script = (
+            [unknown, make_response("Back.")]
+            if is_new
+            else [make_response("One."), unknown, make_response("Back.")]
+        )
         with ScriptedProvider(script) as models:
             shop = Shop(tmp_path, models)
             agent = await shop.open(model="nonsense" if is_new else "claude-sonnet-5-5")
@@ -207,14 +223,14 @@ def test_a_model_that_nobody_knows_is_not_taken_up_again(tmp_path: Path, is_new:
             again = await shop.open(agent.session.id, model="")
             assert (await again.run_turn("Third.")).text == "Back."
             await again.close()
-        assert models.requests[-1].frame.model == (USUAL_MODEL if is_new else "claude-sonnet-5-5")
+        assert models.requests[-1].frame.model == (DEFAULT_MODEL if is_new else "claude-sonnet-5-5")
 
     asyncio.run(tell())
 
 
 def test_a_disk_that_is_full_costs_no_answer(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("One."), say("Two.")]) as models:
+        with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
             shop = Shop(tmp_path, models)
             agent = await shop.open()
             folder = agent.place.session_folder
@@ -234,7 +250,7 @@ def test_a_disk_that_is_full_costs_no_answer(tmp_path: Path) -> None:
 
 def test_a_damaged_frame_is_told_and_the_session_goes_on(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("One."), say("Two.")]) as models:
+        with ScriptedProvider([make_response("One."), make_response("Two.")]) as models:
             shop = Shop(tmp_path, models)
             agent = await shop.open()
             await agent.run_turn("First.")
@@ -257,8 +273,10 @@ def live_and_die(home: Path) -> None:
 
     async def live() -> None:
         items = [{"content": "mend the parser", "status": "in_progress"}]
-        models = ScriptedProvider([say(calls={"todo": {"items": items}}), say("Listed."), summarise])
-        agent = await Shop(home, models, [Todo()]).open()
+        models = ScriptedProvider(
+            [make_response(calls={"todo": {"items": items}}), make_response("Listed."), summarise]
+        )
+        agent = await Shop(home, models, [TodoTool()]).open()
         await agent.run_turn("First. " + LONG)
         await agent.compact()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -275,8 +293,8 @@ def test_the_todo_list_outlives_compactions_and_a_killed_process(tmp_path: Path,
     assert process.exitcode == -signal.SIGKILL
 
     async def tell() -> list[bool]:
-        with ScriptedProvider([say("Two."), say("Three.")]) as models:  # the notes serve
-            agent = await Shop(tmp_path, models, [todo := Todo()]).open("latest", is_fork=is_fork)
+        with ScriptedProvider([make_response("Two."), make_response("Three.")]) as models:  # the notes serve
+            agent = await Shop(tmp_path, models, [todo := TodoTool()]).open("latest", is_fork=is_fork)
             assert todo.todos.render() == "[>] mend the parser"
             await agent.run_turn("Second. " + LONG)
             await agent.compact()
@@ -294,9 +312,9 @@ def hold_and_die(home: Path) -> None:
     async def live() -> None:
         makes = {"command": "mkdir .husky; touch made; sleep 60", "background": True}
         waits = {"command": "until test -e made; do :; done", "access": "read"}
-        script = [say(calls={"shell": makes}), say(calls={"shell": waits})]
+        script = [make_response(calls={"shell": makes}), make_response(calls={"shell": waits})]
 
-        def die(_request: ModelRequest) -> Reply:
+        def die(_request: ModelRequest) -> ModelResponse:
             # As if the command had only made it now: what was made before was moved aside already.
             (next(home.rglob(".husky.held-back-1"))).rename(home / "project" / ".husky")
             os.kill(os.getpid(), signal.SIGKILL)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.agent_memory import MAX_INDEX_LINES, MemoryPlaces, read_memory
-from sevenfold.agent.definitions import SCOPES, Scope
-from sevenfold.agent.roster import Listed, Roster
+from sevenfold.agent.agent_memory import MAX_INDEX_LINES, AgentMemoryPaths, read_agent_memory
+from sevenfold.agent.definitions import AGENT_MEMORY_SCOPES, AgentMemoryScope
+from sevenfold.agent.roster import Roster, RosterEntry
 from sevenfold.core.errors import KeyRefused, LockBusy
 from sevenfold.store.folder import Folder
 
-ADA = Listed("ada", "fresh", "agent-1", "general", "a task", "/p", "claude-opus-5-5")
+ADA = RosterEntry("ada", "fresh", "agent-1", "general", "a task", "/p", "claude-opus-5-5")
 
 
 def test_a_name_is_held_by_one_and_known_after_it(tmp_path: Path) -> None:
@@ -40,36 +40,38 @@ def test_an_entry_that_cannot_be_read_is_nobody(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> MemoryPlaces:
-    return MemoryPlaces(tmp_path / "home", tmp_path / "repo", tmp_path / "home" / "projects" / "p")
+def places(tmp_path: Path) -> AgentMemoryPaths:
+    return AgentMemoryPaths(tmp_path / "home", tmp_path / "repo", tmp_path / "home" / "projects" / "p")
 
 
-@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("scope", AGENT_MEMORY_SCOPES)
 def test_each_scope_has_a_folder_of_its_own_and_an_index_that_is_shown(
-    places: MemoryPlaces, scope: Scope
+    places: AgentMemoryPaths, scope: AgentMemoryScope
 ) -> None:
-    empty = read_memory(places, scope, "keeper")
+    empty = read_agent_memory(places, scope, "keeper")
     assert "It is empty so far." in empty.render()
     (empty.folder / "MEMORY.md").write_text("- [Builds](builds.md) — how to build\n")
-    assert "[Builds](builds.md)" in read_memory(places, scope, "keeper").render()
-    others = {read_memory(places, each, "keeper").folder for each in SCOPES}
-    assert len(others) == len(SCOPES)
+    assert "[Builds](builds.md)" in read_agent_memory(places, scope, "keeper").render()
+    others = {read_agent_memory(places, each, "keeper").folder for each in AGENT_MEMORY_SCOPES}
+    assert len(others) == len(AGENT_MEMORY_SCOPES)
 
 
-def test_a_long_index_is_cut_and_says_so(places: MemoryPlaces) -> None:
-    folder = read_memory(places, "user", "keeper").folder
+def test_a_long_index_is_cut_and_says_so(places: AgentMemoryPaths) -> None:
+    folder = read_agent_memory(places, "user", "keeper").folder
     (folder / "MEMORY.md").write_text("".join(f"- line {n}\n" for n in range(500)))
-    shown = read_memory(places, "user", "keeper").index
+    shown = read_agent_memory(places, "user", "keeper").index
     assert f"- line {MAX_INDEX_LINES - 1}\n" in shown
     assert f"- line {MAX_INDEX_LINES}\n" not in shown
     assert "shorten it" in shown
 
 
-def test_a_repository_cannot_show_an_agent_what_lies_outside_it(places: MemoryPlaces, tmp_path: Path) -> None:
+def test_a_repository_cannot_show_an_agent_what_lies_outside_it(
+    places: AgentMemoryPaths, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret"
     secret.mkdir()
     link = places.root / ".sevenfold" / "agent-memory" / "keeper"
     link.parent.mkdir(parents=True)
     os.symlink(secret, link)
     with pytest.raises(KeyRefused, match="leads out of"):
-        read_memory(places, "project", "keeper")
+        read_agent_memory(places, "project", "keeper")

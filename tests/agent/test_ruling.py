@@ -7,16 +7,16 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sevenfold.agent.seen import Noticed, Seen
+from sevenfold.agent.seen import NoticePosted, TurnEvent
 from sevenfold.core.memories import change_field, write_memory
-from sevenfold.core.memory_uses import USE_KINDS
+from sevenfold.core.memory_uses import MEMORY_USE_KINDS
 from sevenfold.core.messages import Message
 from sevenfold.core.provenance import Origin
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.event_log import read_events
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.project import Project
 from tests.agent.test_agent import said
 from tests.agent.workshop import Plain, Shop
@@ -40,9 +40,9 @@ def remember(shop: Shop, *applies_to: str, origin: Origin = BY_HAND, gate: str |
 
 def counts(shop: Shop) -> dict[str, int]:
     with project(shop) as found:
-        uses = UseBook(found.control).read()["release.md"]
+        uses = UseStore(found.control).read()["release.md"]
     # Recall counts its own.
-    return {kind: uses.count(kind) for kind in USE_KINDS if kind != "recalled" and uses.count(kind)}
+    return {kind: uses.count(kind) for kind in MEMORY_USE_KINDS if kind != "recalled" and uses.count(kind)}
 
 
 def open_shop(home: Path, models: ScriptedProvider) -> Shop:
@@ -55,7 +55,11 @@ def results(messages: Sequence[Message]) -> list[str]:
 
 def test_a_push_waits_for_the_rule_and_goes_through_when_it_is_called_again(tmp_path: Path) -> None:
     async def tell() -> None:
-        steps = [say("I push.", calls=PUSH), say("Tagged; now.", calls=PUSH), say("Done.")]
+        steps = [
+            make_response("I push.", calls=PUSH),
+            make_response("Tagged; now.", calls=PUSH),
+            make_response("Done."),
+        ]
         with ScriptedProvider(steps) as models:
             shop = open_shop(tmp_path, models)
             remember(shop, "command:git push")
@@ -79,12 +83,12 @@ def test_a_push_waits_for_the_rule_and_goes_through_when_it_is_called_again(tmp_
 def test_a_resumed_session_is_not_told_again_and_a_new_one_is(tmp_path: Path) -> None:
     async def tell() -> None:
         steps = [
-            say(calls=PUSH),
-            say("I stop."),
-            say(calls=PUSH),
-            say("Pushed."),
-            say(calls=PUSH),
-            say("Hm."),
+            make_response(calls=PUSH),
+            make_response("I stop."),
+            make_response(calls=PUSH),
+            make_response("Pushed."),
+            make_response(calls=PUSH),
+            make_response("Hm."),
         ]
         with ScriptedProvider(steps) as models:
             shop = open_shop(tmp_path, models)
@@ -107,10 +111,14 @@ def test_a_resumed_session_is_not_told_again_and_a_new_one_is(tmp_path: Path) ->
 
 def test_after_a_compaction_the_rule_is_put_before_the_action_again(tmp_path: Path) -> None:
     async def tell() -> None:
-        steps = [say(calls=PUSH), say(calls=PUSH), say("Pushed.")]
-        steps += [*(say("I see.") for _ in range(6)), say(calls=PUSH), say("Wait.")]
+        steps = [make_response(calls=PUSH), make_response(calls=PUSH), make_response("Pushed.")]
+        steps += [
+            *(make_response("I see.") for _ in range(6)),
+            make_response(calls=PUSH),
+            make_response("Wait."),
+        ]
         with ScriptedProvider(
-            steps, lanes={"summary": lambda _: say("<summary>pushed once</summary>")}
+            steps, lanes={"summary": lambda _: make_response("<summary>pushed once</summary>")}
         ) as models:
             shop = open_shop(tmp_path, models)
             remember(shop, "command:git push")
@@ -130,10 +138,10 @@ def test_after_a_compaction_the_rule_is_put_before_the_action_again(tmp_path: Pa
 def test_a_gate_hears_what_the_model_says_beside_its_call(tmp_path: Path) -> None:
     async def tell() -> None:
         steps = [
-            say("I push.", calls=PUSH),
-            say("Again.", calls=PUSH),
-            say("As release asks, v1 is tagged.", calls=PUSH),
-            say("Done."),
+            make_response("I push.", calls=PUSH),
+            make_response("Again.", calls=PUSH),
+            make_response("As release asks, v1 is tagged.", calls=PUSH),
+            make_response("Done."),
         ]
         with ScriptedProvider(steps) as models:
             shop = open_shop(tmp_path, models)
@@ -150,7 +158,7 @@ def test_a_gate_hears_what_the_model_says_beside_its_call(tmp_path: Path) -> Non
 
 def test_what_nobody_has_accepted_never_fires(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say(calls=PUSH), say("Done.")]) as models:
+        with ScriptedProvider([make_response(calls=PUSH), make_response("Done.")]) as models:
             shop = open_shop(tmp_path, models)
             remember(shop, "command:git push", origin=Origin("sync", "pulled", taint=frozenset(["team"])))
             agent = await shop.open(mode="bypass")
@@ -163,7 +171,9 @@ def test_what_nobody_has_accepted_never_fires(tmp_path: Path) -> None:
 
 def test_a_condition_that_cannot_be_read_is_told_once_and_the_others_fire(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say(calls=PUSH), say(calls=PUSH), say("Done.")]) as models:
+        with ScriptedProvider(
+            [make_response(calls=PUSH), make_response(calls=PUSH), make_response("Done.")]
+        ) as models:
             shop = open_shop(tmp_path, models)
             remember(shop, "when pushing", "command:git push")
             agent = await shop.open(mode="bypass")
@@ -177,7 +187,7 @@ def test_a_condition_that_cannot_be_read_is_told_once_and_the_others_fire(tmp_pa
 
 def test_settings_can_switch_rules_off(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say(calls=PUSH), say("Done.")]) as models:
+        with ScriptedProvider([make_response(calls=PUSH), make_response("Done.")]) as models:
             shop = open_shop(tmp_path, models)
             remember(shop, "command:git push")
             agent = await shop.open(mode="bypass", settings={"rules": {"enabled": False}})
@@ -190,16 +200,16 @@ def test_settings_can_switch_rules_off(tmp_path: Path) -> None:
 
 def test_a_person_is_told_at_the_start_what_waits_for_them(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say("Hello."), say("Again.")]) as models:
+        with ScriptedProvider([make_response("Hello."), make_response("Again.")]) as models:
             shop = open_shop(tmp_path, models)
             with project(shop) as found, MemoryDir(found) as memory:
                 memory.propose([Write("deploy.md", "Run curl.\n", None)], BY_HAND, "it came from a page")
             agent = await shop.open()
-            seen: list[Seen] = []
+            seen: list[TurnEvent] = []
             await agent.run_turn("Hello.", seen.append)
             await agent.run_turn("Hello again.", seen.append)
             await agent.close()
-        told = [one.text for one in seen if isinstance(one, Noticed)]
+        told = [one.text for one in seen if isinstance(one, NoticePosted)]
         assert len(told) == 1
         assert "deploy.md" in told[0]
         assert "Run curl" not in str(models.requests[-1].messages)

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.choose_provider import MOST_OUTPUT, choose_provider, fit_frame
-from sevenfold.agent.frame_file import NAME, StoredFrame, read_frame, write_frame
-from sevenfold.agent.seen import Seen, ToolEnded
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.choose_provider import MAX_REPLY_TOKENS, choose_provider, fit_request_params
+from sevenfold.agent.frame_file import PARAMS_FILE, StoredParams, read_stored_params, write_stored_params
+from sevenfold.agent.seen import ToolEnded, TurnEvent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, FrameLost
 from sevenfold.core.json import freeze_object
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.openai_chat import ChatProvider
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.store.folder import Folder
 from sevenfold.testing import API_KEY, Simulator
@@ -70,7 +70,7 @@ def test_the_environment_that_was_handed_in_counts_and_not_that_of_the_process(
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
 
     async def tell(environ: dict[str, str]) -> str:
-        agent = await open_agent(Setup(tmp_path, tools=[], environ=environ))
+        agent = await open_agent(AgentOptions(tmp_path, tools=[], environ=environ))
         end = await agent.run_turn("Hello?")
         await agent.close()
         return end.text
@@ -88,33 +88,33 @@ def test_without_any_the_error_says_what_was_looked_for_and_how_to_get_going() -
 
 
 def test_a_frame_asks_for_what_its_model_takes() -> None:
-    provider, frame = ScriptedProvider(), Frame("claude-opus-5-5", 0, "s")
-    fitted = fit_frame(frame, OPUS, provider, thinks=True)
-    assert fitted.max_tokens == MOST_OUTPUT
+    provider, frame = ScriptedProvider(), RequestParams("claude-opus-5-5", 0, "s")
+    fitted = fit_request_params(frame, OPUS, provider, thinks=True)
+    assert fitted.max_tokens == MAX_REPLY_TOKENS
     assert "thinking" in fitted.params
-    assert "thinking" not in fit_frame(frame, OPUS, provider, thinks=False).params
+    assert "thinking" not in fit_request_params(frame, OPUS, provider, thinks=False).params
     unknown = CATALOG.find("somebody-elses-model")
-    assert "thinking" not in fit_frame(frame, unknown, provider, thinks=True).params
+    assert "thinking" not in fit_request_params(frame, unknown, provider, thinks=True).params
 
 
 def test_a_frame_is_kept_to_the_byte_and_a_damaged_one_is_made_anew(tmp_path: Path) -> None:
     tool = freeze_object({"name": "look", "description": "Ä", "input_schema": {"type": "object"}})
-    frame = Frame(
+    frame = RequestParams(
         "m", 5, "You are\nhelpful.", (tool,), freeze_object({"thinking": {"type": "adaptive"}}), ("b",)
     )
     with Folder.open(tmp_path) as folder:
-        assert read_frame(folder) is None
-        write_frame(folder, StoredFrame(frame, "here"))
-        assert read_frame(folder) == StoredFrame(frame, "here")
+        assert read_stored_params(folder) is None
+        write_stored_params(folder, StoredParams(frame, "here"))
+        assert read_stored_params(folder) == StoredParams(frame, "here")
         told: list[Event] = []
-        whole = json.loads(folder.read(NAME, max_bytes=10_000))
+        whole = json.loads(folder.read(PARAMS_FILE, max_bytes=10_000))
         halves = [{key: value for key, value in whole.items() if key != gone} for gone in NEEDED]
         odd = [{**whole, key: value} for key in NEEDED for value in ODD[key]]
         for damaged in (b"{", b"[]", *(json.dumps(one).encode() for one in (*halves, *odd))):
-            folder.replace(NAME, damaged)
-            assert read_frame(folder, told.append) is None, damaged
+            folder.replace(PARAMS_FILE, damaged)
+            assert read_stored_params(folder, told.append) is None, damaged
     assert len(told) == 2 + len(halves) + len(odd)
-    assert all(isinstance(event, FrameLost) and event.path.endswith(NAME) for event in told)
+    assert all(isinstance(event, FrameLost) and event.path.endswith(PARAMS_FILE) for event in told)
     assert "helpful" not in str(told)
 
 
@@ -133,7 +133,7 @@ async def opened(home: Path, models: ScriptedProvider, **changes: object) -> Age
     project = home / "project"
     project.mkdir(exist_ok=True)
     environ = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
-    setup = Setup(project, model="claude-opus-5-5", provider=models, environ=environ)
+    setup = AgentOptions(project, model="claude-opus-5-5", provider=models, environ=environ)
     return await open_agent(replace(setup, **changes))
 
 
@@ -152,14 +152,14 @@ def test_the_usual_tools_are_there_in_an_order_that_does_not_change(tmp_path: Pa
 def test_real_tools_work_through_the_loop_and_what_needs_asking_is_denied_without_anybody(
     tmp_path: Path,
 ) -> None:
-    seen: list[Seen] = []
+    seen: list[TurnEvent] = []
 
     async def tell() -> None:
         calls: dict[str, dict[str, object]] = {
             "read": {"file_path": "a.txt"},
             "write": {"file_path": "b.txt", "content": "new\n"},
         }
-        with ScriptedProvider([say(calls=calls), say("Done.")]) as models:
+        with ScriptedProvider([make_response(calls=calls), make_response("Done.")]) as models:
             agent = await opened(tmp_path, models)
             (tmp_path / "project" / "a.txt").write_text("hello\n")
             end = await agent.run_turn("Go.", seen.append)
@@ -186,7 +186,9 @@ def test_the_mode_is_that_of_the_settings_and_may_be_changed(tmp_path: Path) -> 
 
 def test_an_agent_that_is_closed_or_busy_says_so(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say(calls={"look": {"waits": 50}}), say("Done.")]) as models:
+        with ScriptedProvider(
+            [make_response(calls={"look": {"waits": 50}}), make_response("Done.")]
+        ) as models:
             agent = await Shop(tmp_path, models).open()
             first = asyncio.create_task(agent.run_turn("Go."))
             await asyncio.sleep(0)
@@ -203,7 +205,9 @@ def test_an_agent_that_is_closed_or_busy_says_so(tmp_path: Path) -> None:
 
 def test_closing_in_mid_turn_leaves_a_session_that_goes_on(tmp_path: Path) -> None:
     async def tell() -> None:
-        with ScriptedProvider([say(calls={"look": {"waits": 100_000}}), say("On.")]) as models:
+        with ScriptedProvider(
+            [make_response(calls={"look": {"waits": 100_000}}), make_response("On.")]
+        ) as models:
             shop = Shop(tmp_path, models)
             agent = await shop.open()
             turn = asyncio.create_task(agent.run_turn("Go."))
@@ -223,9 +227,9 @@ def test_closing_in_mid_turn_leaves_a_session_that_goes_on(tmp_path: Path) -> No
 def test_an_agent_starts_another_with_tools_of_its_own_and_hears_its_answer(tmp_path: Path) -> None:
     async def tell() -> None:
         asked = {"description": "count", "prompt": "How many files are there?"}
-        steps = [say(calls={"agent": asked}), say("Three, it says.")]
+        steps = [make_response(calls={"agent": asked}), make_response("Three, it says.")]
         with ScriptedProvider(
-            steps, lanes={"agent": [say(calls={"glob": {"pattern": "*"}}), say("Three.")]}
+            steps, lanes={"agent": [make_response(calls={"glob": {"pattern": "*"}}), make_response("Three.")]}
         ) as models:
             agent = await opened(tmp_path, models, mode="bypass")
             end = await agent.run_turn("Have them counted.")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent import socket_mail
-from sevenfold.agent.socket_mail import MailSocket, choose_folder, send_over_socket
+from sevenfold.agent.socket_mail import MailSocket, choose_socket_folder, send_over_socket
 from sevenfold.core.errors import (
     AddressUnknown,
     InputError,
@@ -202,10 +202,10 @@ def test_a_file_in_the_place_of_a_socket_is_left_alone(path: Path) -> None:
 
 
 def test_sockets_lie_where_their_path_is_short_enough() -> None:
-    assert choose_folder(Path("/home/ada/.sevenfold"), {}) == Path("/home/ada/.sevenfold/run")
+    assert choose_socket_folder(Path("/home/ada/.sevenfold"), {}) == Path("/home/ada/.sevenfold/run")
     deep = Path("/home") / ("d" * 80)
-    assert choose_folder(deep, {"XDG_RUNTIME_DIR": "/run/user/7"}) == Path("/run/user/7/sevenfold")
-    assert choose_folder(deep, {}) == Path(f"/tmp/sevenfold-{os.getuid()}")
+    assert choose_socket_folder(deep, {"XDG_RUNTIME_DIR": "/run/user/7"}) == Path("/run/user/7/sevenfold")
+    assert choose_socket_folder(deep, {}) == Path(f"/tmp/sevenfold-{os.getuid()}")
     with pytest.raises(InputError, match="too long"):
         asyncio.run(MailSocket.listen(deep / "run" / "some-long-name.sock", Ear().take))
 

@@ -11,9 +11,9 @@ import pytest
 
 from sevenfold.core.events import AgentEnded, Event
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.layers.mail import LEAD, Named, Note, find_mail_ids, read_address
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.layers.mail import LEAD_NAME, AgentAddress, NoteMessage, find_mail_ids, parse_address
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.agent.crews import Crew, Lead, said
 
 Tell = Callable[[Lead], Awaitable[None]]
@@ -40,8 +40,10 @@ async def _turn(lead: Lead) -> None:
 
 
 def test_an_agent_writes_to_its_lead_while_it_works(tmp_path: Path) -> None:
-    its = [say(calls=message("lead", "Half of it is done.")), say("All done.")]
-    with ScriptedProvider([say(calls=call(name="ada")), say("I see.")], lanes={"agent": its}) as models:
+    its = [make_response(calls=message("lead", "Half of it is done.")), make_response("All done.")]
+    with ScriptedProvider(
+        [make_response(calls=call(name="ada")), make_response("I see.")], lanes={"agent": its}
+    ) as models:
         work(Crew(tmp_path, models), _turn)
     last = models.requests[-1]
     assert "A message from 'ada', another agent and not the user" in said(last.messages)
@@ -52,19 +54,19 @@ def test_an_agent_writes_to_its_lead_while_it_works(tmp_path: Path) -> None:
 def test_a_running_agent_hears_a_message_when_its_next_round_begins(tmp_path: Path) -> None:
     asked, told = asyncio.Event(), asyncio.Event()
 
-    async def first(_: ModelRequest) -> Reply:
+    async def first(_: ModelRequest) -> ModelResponse:
         asked.set()
         await told.wait()
-        return say(calls={"look": {"n": 1}})
+        return make_response(calls={"look": {"n": 1}})
 
-    steps = [say(calls=call(name="ada", background=True)), say("Started.")]
-    with ScriptedProvider(steps, lanes={"background agent": [first, say("Heard.")]}) as models:
+    steps = [make_response(calls=call(name="ada", background=True)), make_response("Started.")]
+    with ScriptedProvider(steps, lanes={"background agent": [first, make_response("Heard.")]}) as models:
         crew = Crew(tmp_path, models)
 
         async def tell(lead: Lead) -> None:
             await lead.agent.run_turn("Go.")
             await asked.wait()
-            answer = await lead.team.send(LEAD, Named("ada"), Note("Look left, too."), "")
+            answer = await lead.team.send(LEAD_NAME, AgentAddress("ada"), NoteMessage("Look left, too."), "")
             assert answer == "ada hears it when its next round begins"
             told.set()
             await lead.ended("ada")
@@ -76,12 +78,15 @@ def test_a_running_agent_hears_a_message_when_its_next_round_begins(tmp_path: Pa
 
 def test_a_message_takes_up_an_agent_that_has_ended_from_where_it_was(tmp_path: Path) -> None:
     steps = [
-        say(calls=call(name="ada")),
-        say(calls=message("ada", "And the tests?")),
-        say("I wait."),
-        say("Good."),
+        make_response(calls=call(name="ada")),
+        make_response(calls=message("ada", "And the tests?")),
+        make_response("I wait."),
+        make_response("Good."),
     ]
-    lanes = {"agent": [say("The code is fine.")], "background agent": [say("The tests are fine, too.")]}
+    lanes = {
+        "agent": [make_response("The code is fine.")],
+        "background agent": [make_response("The tests are fine, too.")],
+    }
     with ScriptedProvider(steps, lanes=lanes) as models:
         crew = Crew(tmp_path, models)
 
@@ -100,8 +105,8 @@ def test_a_message_takes_up_an_agent_that_has_ended_from_where_it_was(tmp_path: 
 
 
 def test_what_is_said_to_an_agent_while_it_ends_is_not_lost(tmp_path: Path) -> None:
-    steps = [say(calls=call(name="ada")), say("Ok.")]
-    lanes = {"agent": [say("Done.")], "background agent": [say("Heard, too.")]}
+    steps = [make_response(calls=call(name="ada")), make_response("Ok.")]
+    lanes = {"agent": [make_response("Done.")], "background agent": [make_response("Heard, too.")]}
     with ScriptedProvider(steps, lanes=lanes) as models:
         crew = Crew(tmp_path, models)
 
@@ -122,13 +127,17 @@ def test_what_is_said_to_an_agent_while_it_ends_is_not_lost(tmp_path: Path) -> N
 
 
 def test_an_agent_of_an_earlier_run_can_be_taken_up_by_name(tmp_path: Path) -> None:
-    with ScriptedProvider([say(calls=call(name="ada")), say("Ok.")], lanes={"agent": [say("7")]}) as models:
+    with ScriptedProvider(
+        [make_response(calls=call(name="ada")), make_response("Ok.")], lanes={"agent": [make_response("7")]}
+    ) as models:
         work(Crew(tmp_path, models), _turn)
-    with ScriptedProvider(lanes={"background agent": [say("Still 7.")]}) as models:
+    with ScriptedProvider(lanes={"background agent": [make_response("Still 7.")]}) as models:
         crew = Crew(tmp_path, models)
 
         async def tell(lead: Lead) -> None:
-            assert "goes on from where it was" in await lead.team.send(LEAD, Named("ada"), Note("Again?"), "")
+            assert "goes on from where it was" in await lead.team.send(
+                LEAD_NAME, AgentAddress("ada"), NoteMessage("Again?"), ""
+            )
             await lead.ended("ada")
 
         work(crew, tell)
@@ -138,28 +147,28 @@ def test_an_agent_of_an_earlier_run_can_be_taken_up_by_name(tmp_path: Path) -> N
 def test_everyone_who_runs_hears_a_message_to_everyone_and_the_sender_does_not(tmp_path: Path) -> None:
     gate, begun = asyncio.Event(), asyncio.Semaphore(0)
 
-    async def wait(_: ModelRequest) -> Reply:
+    async def wait(_: ModelRequest) -> ModelResponse:
         begun.release()
         await gate.wait()
-        return say(calls={"look": {"n": 1}})
+        return make_response(calls={"look": {"n": 1}})
 
     steps = [
-        Reply(
+        ModelResponse(
             Message(
                 "assistant",
                 tuple(
                     block
                     for name in ("ada", "bob")
-                    for block in say(calls=call(name=name, background=True)).message.blocks
+                    for block in make_response(calls=call(name=name, background=True)).message.blocks
                 ),
             ),
-            say("").usage,
-            say("").usage_wire,
+            make_response("").usage,
+            make_response("").usage_wire,
             "tool_use",
         ),
-        say("Started."),
+        make_response("Started."),
     ]
-    lanes = {"background agent": [wait, wait, say("One."), say("Two.")]}
+    lanes = {"background agent": [wait, wait, make_response("One."), make_response("Two.")]}
     with ScriptedProvider(steps, lanes=lanes) as models:
         crew = Crew(tmp_path, models)
 
@@ -167,7 +176,7 @@ def test_everyone_who_runs_hears_a_message_to_everyone_and_the_sender_does_not(t
             await lead.agent.run_turn("Go.")
             for _ in range(2):
                 await begun.acquire()
-            answer = await lead.team.send(LEAD, read_address("*"), Note("Hurry up."), "")
+            answer = await lead.team.send(LEAD_NAME, parse_address("*"), NoteMessage("Hurry up."), "")
             assert answer == "sent to ada, bob"
             gate.set()
             for name in ("ada", "bob"):
@@ -189,7 +198,7 @@ def test_everyone_who_runs_hears_a_message_to_everyone_and_the_sender_does_not(t
     ],
 )
 def test_a_message_to_nobody_says_why(tmp_path: Path, to: str, expected: str) -> None:
-    with ScriptedProvider([say(calls=message(to, "Hello?")), say("Oh.")]) as models:
+    with ScriptedProvider([make_response(calls=message(to, "Hello?")), make_response("Oh.")]) as models:
         work(Crew(tmp_path, models), _turn)
     assert expected in said(models.requests[-1].messages)
 
@@ -200,11 +209,11 @@ def test_an_approved_plan_lets_an_agent_go_on_in_its_leads_mode(tmp_path: Path) 
     (folder / "planner.md").write_text("---\ndescription: Plans.\nmode: plan\n---\nYou plan.")
     ask = {"type": "plan_approval_request", "request_id": "r1", "plan": "1. Mend it."}
     approve = {"type": "plan_approval_response", "request_id": "r1", "approve": True}
-    its = [say(calls=message("lead", ask)), say("I wait."), say("Mended.")]
+    its = [make_response(calls=message("lead", ask)), make_response("I wait."), make_response("Mended.")]
     steps = [
-        say(calls=call(name="ada", type="planner")),
-        say(calls=message("ada", approve)),
-        say("Approved."),
+        make_response(calls=call(name="ada", type="planner")),
+        make_response(calls=message("ada", approve)),
+        make_response("Approved."),
     ]
     lanes = {"agent": its[:2], "background agent": its[2:]}
     with ScriptedProvider(steps, lanes=lanes) as models:
@@ -225,16 +234,16 @@ def test_an_approved_plan_lets_an_agent_go_on_in_its_leads_mode(tmp_path: Path) 
 def test_an_answer_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
     begun, done = asyncio.Event(), asyncio.Event()
 
-    async def wait(_: ModelRequest) -> Reply:
+    async def wait(_: ModelRequest) -> ModelResponse:
         begun.set()
         await done.wait()
-        return say("Done.")
+        return make_response("Done.")
 
     approve = {"type": "plan_approval_response", "request_id": "r9", "approve": True}
     steps = [
-        say(calls=call(name="ada", background=True)),
-        say(calls=message("ada", approve)),
-        say("Oh."),
+        make_response(calls=call(name="ada", background=True)),
+        make_response(calls=message("ada", approve)),
+        make_response("Oh."),
     ]
     with ScriptedProvider(steps, lanes={"background agent": [wait]}) as models:
         crew = Crew(tmp_path, models)
@@ -251,7 +260,7 @@ def test_an_answer_that_nobody_asked_for_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_sessions_of_a_project_write_to_each_other_and_each_message_is_told_once(tmp_path: Path) -> None:
-    with ScriptedProvider(lambda _: say("Heard.")) as models:
+    with ScriptedProvider(lambda _: make_response("Heard.")) as models:
         crew = Crew(tmp_path, models)
 
         async def run() -> None:
@@ -259,12 +268,14 @@ def test_two_sessions_of_a_project_write_to_each_other_and_each_message_is_told_
                 one = await exits.enter_async_context(crew.lead())
                 two = await exits.enter_async_context(crew.lead())
                 other = two.team.mail.name
-                assert other in await one.team.send(LEAD, Named(other), Note("Hello, you."), "")
+                assert other in await one.team.send(
+                    LEAD_NAME, AgentAddress(other), NoteMessage("Hello, you."), ""
+                )
                 await two.agent.inbox.wait()
                 await two.agent.run_turn(None)
                 path = two.team.mail.socket
                 assert "has it" in await one.team.send(
-                    LEAD, read_address(f"uds:{path}"), Note("By socket."), ""
+                    LEAD_NAME, parse_address(f"uds:{path}"), NoteMessage("By socket."), ""
                 )
                 await two.agent.inbox.wait()
                 await two.agent.run_turn(None)

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.teammates import Charge, read_charge
+from sevenfold.agent.teammates import TeammateConfig, parse_teammate_config
 from sevenfold.core.errors import WireError
-from sevenfold.layers.mail import LEAD, Named, Note, ShutdownRequest
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.permissions import Answer as Permitted
-from sevenfold.run.permissions import Question
-from sevenfold.store.spend_book import Charge as Paid
-from sevenfold.store.spend_book import SpendBook
+from sevenfold.layers.mail import LEAD_NAME, AgentAddress, NoteMessage, ShutdownRequest
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.permissions import PermissionRequest
+from sevenfold.run.permissions import PermissionResponse as Permitted
+from sevenfold.store.spend_book import SpendCharge as Paid
+from sevenfold.store.spend_book import SpendStore
 from sevenfold.testing import Prompt, Reply, Simulator, call_tool
 from sevenfold.testing import say as answer
 from tests.agent.crews import Crew, Lead, said
@@ -76,13 +76,18 @@ def teammates_of(home: Path) -> list[int]:
 
 def charges_of(home: Path) -> list[Paid]:
     """What was written down as spent by background work."""
-    with closing(SpendBook.open(home / ".sevenfold")) as book:
+    with closing(SpendStore.open(home / ".sevenfold")) as book:
         today = datetime.now(UTC).date()
         return list(book.charges(today - timedelta(days=1), today))
 
 
 def test_a_teammate_works_answers_is_asked_and_ends_when_it_agrees_to(tmp_path: Path) -> None:
-    steps = [say(calls=call()), say("Started."), say("It counted."), say("At two, it says.")]
+    steps = [
+        make_response(calls=call()),
+        make_response("Started."),
+        make_response("It counted."),
+        make_response("At two, it says."),
+    ]
     with Simulator(mate) as sim, ScriptedProvider(steps) as models:
         crew = crew_on(sim, tmp_path, models)
 
@@ -91,11 +96,11 @@ def test_a_teammate_works_answers_is_asked_and_ends_when_it_agrees_to(tmp_path: 
             await lead.agent.inbox.wait()
             await lead.agent.run_turn(None)
             assert "in the mailbox of ada" in await lead.team.send(
-                LEAD, Named("ada"), Note("How far are you?"), ""
+                LEAD_NAME, AgentAddress("ada"), NoteMessage("How far are you?"), ""
             )
             await lead.agent.inbox.wait()
             await lead.agent.run_turn(None)
-            await lead.team.send(LEAD, Named("ada"), ShutdownRequest("r1", "work is done"), "")
+            await lead.team.send(LEAD_NAME, AgentAddress("ada"), ShutdownRequest("r1", "work is done"), "")
             await lead.ended("ada")
             assert teammates_of(tmp_path) == []
 
@@ -110,9 +115,9 @@ def test_a_teammate_works_answers_is_asked_and_ends_when_it_agrees_to(tmp_path: 
 def test_what_a_teammate_may_do_is_asked_of_the_leads_person_and_what_it_pays_is_in_the_leads_bill(
     tmp_path: Path,
 ) -> None:
-    asked: list[Question] = []
+    asked: list[PermissionRequest] = []
 
-    async def ask(question: Question) -> Permitted:
+    async def ask(question: PermissionRequest) -> Permitted:
         asked.append(question)
         return Permitted(question.use.input.get("content") == "good", words="said by the person")
 
@@ -124,7 +129,10 @@ def test_what_a_teammate_may_do_is_asked_of_the_leads_person_and_what_it_pays_is
             return Reply(tuple(calls))
         return answer("Written.")
 
-    with Simulator(writes) as sim, ScriptedProvider([say(calls=call()), say("Started.")]) as models:
+    with (
+        Simulator(writes) as sim,
+        ScriptedProvider([make_response(calls=call()), make_response("Started.")]) as models,
+    ):
         crew = crew_on(sim, tmp_path, models)
         crew.mode, crew.ask = "ask", ask
 
@@ -141,7 +149,10 @@ def test_what_a_teammate_may_do_is_asked_of_the_leads_person_and_what_it_pays_is
 
 
 def test_a_teammate_goes_with_its_lead(tmp_path: Path) -> None:
-    with Simulator(mate) as sim, ScriptedProvider([say(calls=call()), say("Started.")]) as models:
+    with (
+        Simulator(mate) as sim,
+        ScriptedProvider([make_response(calls=call()), make_response("Started.")]) as models,
+    ):
         crew = crew_on(sim, tmp_path, models)
 
         async def tell(lead: Lead) -> None:
@@ -155,7 +166,9 @@ def test_a_teammate_goes_with_its_lead(tmp_path: Path) -> None:
 
 def test_a_detached_teammate_lives_on_and_can_be_asked_to_end(tmp_path: Path) -> None:
     with Simulator(mate) as sim:
-        with ScriptedProvider([say(calls=call(detached=True)), say("Started.")]) as models:
+        with ScriptedProvider(
+            [make_response(calls=call(detached=True)), make_response("Started.")]
+        ) as models:
 
             async def begin(lead: Lead) -> None:
                 await lead.agent.run_turn("Go.")
@@ -167,7 +180,7 @@ def test_a_detached_teammate_lives_on_and_can_be_asked_to_end(tmp_path: Path) ->
         with ScriptedProvider() as models:
 
             async def go_on(lead: Lead) -> None:
-                await lead.team.send(LEAD, Named("ada"), ShutdownRequest("r1"), "")
+                await lead.team.send(LEAD_NAME, AgentAddress("ada"), ShutdownRequest("r1"), "")
                 await _readable(gone)
 
             work(crew_on(sim, tmp_path, models), go_on)
@@ -177,7 +190,7 @@ def test_a_detached_teammate_lives_on_and_can_be_asked_to_end(tmp_path: Path) ->
 
 def test_a_stopped_teammate_is_taken_up_again_from_its_transcript_by_a_message(tmp_path: Path) -> None:
     with Simulator(mate) as sim:
-        with ScriptedProvider([say(calls=call()), say("Started.")]) as models:
+        with ScriptedProvider([make_response(calls=call()), make_response("Started.")]) as models:
 
             async def begin(lead: Lead) -> None:
                 await lead.agent.run_turn("Go.")
@@ -187,7 +200,9 @@ def test_a_stopped_teammate_is_taken_up_again_from_its_transcript_by_a_message(t
         with ScriptedProvider() as models:
 
             async def go_on(lead: Lead) -> None:
-                told = await lead.team.send(LEAD, Named("ada"), Note("How far are you?"), "")
+                told = await lead.team.send(
+                    LEAD_NAME, AgentAddress("ada"), NoteMessage("How far are you?"), ""
+                )
                 assert "goes on from where it was" in told
                 await lead.agent.inbox.wait()
                 assert "At two." in said(lead.agent.inbox.take_all())
@@ -196,7 +211,9 @@ def test_a_stopped_teammate_is_taken_up_again_from_its_transcript_by_a_message(t
 
 
 def test_a_teammate_that_cannot_work_is_told_with_the_reason(tmp_path: Path) -> None:
-    with ScriptedProvider([say(calls=call()), say("Started."), say("Oh.")]) as models:
+    with ScriptedProvider(
+        [make_response(calls=call()), make_response("Started."), make_response("Oh.")]
+    ) as models:
         crew = Crew(tmp_path, models)
 
         async def tell(lead: Lead) -> None:
@@ -258,9 +275,11 @@ async def _readable(fd: int) -> None:
 
 
 def test_a_charge_reads_back_and_nonsense_is_refused() -> None:
-    charge = Charge("ada", "main-1", "/p", "agent-1", "m", "ask", "plan", "You.", "Do.", tools=("read",))
-    assert read_charge(charge.write()) == charge
+    charge = TeammateConfig(
+        "ada", "main-1", "/p", "agent-1", "m", "ask", "plan", "You.", "Do.", tools=("read",)
+    )
+    assert parse_teammate_config(charge.write()) == charge
     with pytest.raises(WireError, match="mode is 'root'"):
-        read_charge(charge.write().replace(b'"ask"', b'"root"'))
+        parse_teammate_config(charge.write().replace(b'"ask"', b'"root"'))
     with pytest.raises(WireError, match="cannot be started with this"):
-        read_charge(b'{"mode": "ask", "lead_mode": "ask"}')
+        parse_teammate_config(b'{"mode": "ask", "lead_mode": "ask"}')

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.worktree import Worktree, WorktreeEnd, Worktrees
+from sevenfold.agent.worktree import Worktree, WorktreeOutcome, Worktrees
 from sevenfold.core.errors import InputError, WorktreeError
 from sevenfold.core.events import Event, WorktreeKept
 from sevenfold.store.folder import Folder
-from sevenfold.store.git_root import find_root
+from sevenfold.store.git_root import find_project_root
 from sevenfold.store.linked_worktree import add_record
 from tests.store.repos import git, make_repo
 
@@ -36,8 +36,8 @@ class Yard:
         self.events: list[Event] = []
         self.trees = Worktrees(self.root, self.folder, control, emit=self.events.append)
 
-    def use(self, name: str, work: Callable[[Worktree], object]) -> WorktreeEnd:
-        async def run() -> WorktreeEnd:
+    def use(self, name: str, work: Callable[[Worktree], object]) -> WorktreeOutcome:
+        async def run() -> WorktreeOutcome:
             async with self.trees.make(name) as end:
                 work(end.tree)
             return end
@@ -72,7 +72,9 @@ def test_a_worktree_in_which_nothing_was_changed_leaves_nothing(yard: Yard) -> N
 def test_a_worktree_shows_what_is_checked_in_and_belongs_to_the_same_project(yard: Yard) -> None:
     (yard.root / "a.txt").write_text("not checked in\n")
     seen: list[object] = []
-    yard.use("ada", lambda tree: seen.extend([(tree.path / "a.txt").read_text(), find_root(tree.path)]))
+    yard.use(
+        "ada", lambda tree: seen.extend([(tree.path / "a.txt").read_text(), find_project_root(tree.path)])
+    )
     assert seen == ["one\n", yard.root]
     assert (yard.root / "a.txt").read_text() == "not checked in\n"
 
@@ -238,7 +240,7 @@ def test_a_worktree_is_made_of_other_kinds_of_repositories(tmp_path: Path, optio
     git(root, "commit", "--quiet", "-m", "second")
     seen: list[str] = []
 
-    async def run(control: Folder) -> WorktreeEnd:
+    async def run(control: Folder) -> WorktreeOutcome:
         async with Worktrees(root, tmp_path / "trees", control).make("ada") as end:
             seen.append((end.tree.path / "a.txt").read_text() + git(end.tree.path, "status", "--porcelain"))
         return end

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.setup import Setup
+from sevenfold.agent.setup import AgentOptions
 from sevenfold.agent.writers import add_doc_writer
 from sevenfold.core.events import DocUpdated, NotesUpdated, ToolDenied
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.layers.living_docs import DocSettings
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.permissions import Mode
-from sevenfold.run.tools.edit import Edit
-from sevenfold.run.tools.read import Read
-from sevenfold.run.tools.write import Write
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.permissions import PermissionMode
+from sevenfold.run.tools.edit import EditTool
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.tools.write import WriteTool
 from tests.agent.workshop import Plain, Shop
 
-TOOLS = (Read(), Write(), Edit(), Plain("shell", kind="run"))
+TOOLS = (ReadTool(), WriteTool(), EditTool(), Plain("shell", kind="run"))
 CHEAPEST = "claude-haiku-5-5"
 """Of the models of that maker: it is asked for itself, since nobody else costs less."""
 DOC = "# MAGIC DOC: Parser\n\nIt reads the old format.\n"
@@ -49,7 +49,7 @@ def notes_of(agent: Agent) -> Path:
     return folder / "notes.md"
 
 
-def with_model_notes(setup: Setup) -> Setup:
+def with_model_notes(setup: AgentOptions) -> AgentOptions:
     return replace(setup, settings={"notes": {"writer": "model", "first_update_tokens": 0}})
 
 
@@ -58,7 +58,7 @@ def test_the_notes_are_written_by_a_fork_that_may_edit_them_and_nothing_else(tmp
         other = tmp_path / "project" / "other.md"
         seen: list[str] = []
 
-        def write_notes(request: ModelRequest) -> Reply:
+        def write_notes(request: ModelRequest) -> ModelResponse:
             directive = str(request.messages[-1].blocks[-1])
             path = directive.partition("The file is ")[2].partition(". You may use")[0]
             seen.append(path)
@@ -68,15 +68,15 @@ def test_the_notes_are_written_by_a_fork_that_may_edit_them_and_nothing_else(tmp
                 "new_string": "# Current state\nBy a model.",
             }
             calls = denied_calls(other, path)
-            mine = say(calls={"edit": old})
+            mine = make_response(calls={"edit": old})
             return replace(
                 mine,
                 message=replace(
-                    mine.message, content=(*say(calls=calls).message.blocks, *mine.message.blocks)
+                    mine.message, content=(*make_response(calls=calls).message.blocks, *mine.message.blocks)
                 ),
             )
 
-        with ScriptedProvider([say("Fine.")], lanes={"notes": write_notes}) as models:
+        with ScriptedProvider([make_response("Fine.")], lanes={"notes": write_notes}) as models:
             shop = Shop(tmp_path, models, TOOLS, change=with_model_notes)
             other.parent.mkdir()
             other.write_text("a", encoding="utf-8")
@@ -99,17 +99,26 @@ def test_the_notes_are_written_by_a_fork_that_may_edit_them_and_nothing_else(tmp
     asyncio.run(tell())
 
 
-def doc_turn(path: Path) -> list[Reply]:
-    return [say(calls={"read": {"file_path": str(path)}}), say("It reads both formats now.")]
+def doc_turn(path: Path) -> list[ModelResponse]:
+    return [
+        make_response(calls={"read": {"file_path": str(path)}}),
+        make_response("It reads both formats now."),
+    ]
 
 
 @pytest.mark.parametrize("mode", ["ask", "accept-edits", "bypass"])
-def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(tmp_path: Path, mode: Mode) -> None:
+def test_a_living_document_is_edited_by_a_fork_that_may_do_nothing_else(
+    tmp_path: Path, mode: PermissionMode
+) -> None:
     async def tell() -> None:
         doc = tmp_path / "project" / "parser.md"
         other = tmp_path / "project" / "other.md"
         own = {"file_path": str(doc), "old_string": "the old format", "new_string": "both formats"}
-        lane = [say(calls=denied_calls(other, str(doc))), say(calls={"edit": own}), say("Done.")]
+        lane = [
+            make_response(calls=denied_calls(other, str(doc))),
+            make_response(calls={"edit": own}),
+            make_response("Done."),
+        ]
         with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
             shop = Shop(tmp_path, models, TOOLS)
             doc.parent.mkdir()
@@ -133,7 +142,11 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
     async def tell() -> None:
         doc, other = tmp_path / "project" / "parser.md", tmp_path / "project" / "other.md"
         own = {"file_path": str(doc), "old_string": "the old format", "new_string": "both formats"}
-        lane = [say(calls=denied_calls(other, str(doc))), say(calls={"edit": own}), say("Done.")]
+        lane = [
+            make_response(calls=denied_calls(other, str(doc))),
+            make_response(calls={"edit": own}),
+            make_response("Done."),
+        ]
         with ScriptedProvider(doc_turn(doc), lanes={"living doc": lane}) as models:
             shop = Shop(tmp_path, models, TOOLS)
             doc.parent.mkdir()
@@ -155,7 +168,7 @@ def test_a_cheap_model_edits_a_document_where_that_costs_less_and_may_do_as_litt
 
 
 @pytest.mark.parametrize("mode", ["plan", "read-only"])
-def test_no_document_is_touched_in_a_mode_that_changes_nothing(tmp_path: Path, mode: Mode) -> None:
+def test_no_document_is_touched_in_a_mode_that_changes_nothing(tmp_path: Path, mode: PermissionMode) -> None:
     async def tell() -> None:
         doc = tmp_path / "project" / "parser.md"
         with ScriptedProvider(doc_turn(doc)) as models:
@@ -175,7 +188,7 @@ def test_no_document_is_touched_in_a_mode_that_changes_nothing(tmp_path: Path, m
 def test_an_agent_without_an_edit_tool_keeps_no_documents(tmp_path: Path) -> None:
     async def tell() -> None:
         with ScriptedProvider() as models:
-            agent = await Shop(tmp_path, models, (Read(),)).open()
+            agent = await Shop(tmp_path, models, (ReadTool(),)).open()
             assert add_doc_writer(agent, DocSettings()) is None
             await agent.close()
 

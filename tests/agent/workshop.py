@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.providers.provider import Provider
-from sevenfold.run.tool import Need, OnProgress, Tool, ToolOutput, ToolSpec
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tool import AccessRequest, OnProgress, Tool, ToolOutput, ToolSpec
+from sevenfold.run.workplace import ToolContext
 
 ANY = freeze_object({"type": "object"})
 
@@ -49,14 +49,16 @@ class Plain:
     def spec(self) -> ToolSpec:
         return ToolSpec(self.name, f"{self.name}s.", ANY, self.is_parallel)
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         if given.get("is_bad"):
             raise InputError("is_bad is true; expected nothing of the kind")
         if self.kind == "run":
-            return Need("run", command=str(given.get("command", "")), said=f"{self.name} {dict(given)}")
-        return Need("nothing", said=f"{self.name} {dict(given)}")
+            return AccessRequest(
+                "run", command=str(given.get("command", "")), said=f"{self.name} {dict(given)}"
+            )
+        return AccessRequest("nothing", said=f"{self.name} {dict(given)}")
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         self._running += 1
         self.most_at_once = max(self.most_at_once, self._running)
         self.log.append(f"start {given.get('n', '')}")
@@ -85,7 +87,7 @@ class Shop:
     provider: Provider
     tools: Sequence[Tool] = field(default_factory=lambda: [Plain()])
     noted: Noted = field(default_factory=Noted)
-    change: Callable[[Setup], Setup] = lambda setup: setup
+    change: Callable[[AgentOptions], AgentOptions] = lambda setup: setup
 
     @property
     def project(self) -> Path:
@@ -94,7 +96,7 @@ class Shop:
         return folder
 
     async def open(self, session: str | None = None, **changes: object) -> Agent:
-        setup = Setup(
+        setup = AgentOptions(
             self.project,
             model="claude-opus-5-5",
             session=session,

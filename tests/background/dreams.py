@@ -8,26 +8,26 @@ from datetime import timedelta
 from pathlib import Path
 
 from sevenfold.background.dream_fork import DreamModel
-from sevenfold.background.dreaming import Dreamer, Dreamt
+from sevenfold.background.dreaming import Dreamer, DreamResult
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event
 from sevenfold.core.memories import write_memory
 from sevenfold.core.messages import Message
 from sevenfold.core.provenance import Origin
-from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.layers.dream import KIND, DreamSettings
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.layers.dream import DREAM_KIND, DreamSettings
 from sevenfold.layers.forks import ForkBrief
-from sevenfold.providers.scripted import ScriptedProvider, Step
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.permissions import Guard
-from sevenfold.run.rules import Rules
-from sevenfold.run.toolbox import Toolbox
-from sevenfold.run.tools.glob import Glob
-from sevenfold.run.tools.grep import Grep
-from sevenfold.run.tools.memory import SPEC
-from sevenfold.run.tools.read import Read
-from sevenfold.run.tools.write import Write as WriteFile
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.rules import PermissionRules
+from sevenfold.run.toolbox import ToolExecutor
+from sevenfold.run.tools.glob import GlobTool
+from sevenfold.run.tools.grep import GrepTool
+from sevenfold.run.tools.memory import MEMORY_TOOL_SPEC
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.tools.write import WriteTool as WriteFile
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
@@ -89,7 +89,7 @@ class Bedroom:
     def body(self, name: str) -> str:
         return self.memory.read(f"{name}.md").memory.body.strip()
 
-    def dream(self, model: DreamModel | None = None, *, is_dry: bool = False) -> Dreamt:
+    def dream(self, model: DreamModel | None = None, *, is_dry: bool = False) -> DreamResult:
         return asyncio.run(self.dreamer.dream(model, is_dry=is_dry))
 
     def told(self, *kinds: type[Event]) -> list[Event]:
@@ -99,19 +99,19 @@ class Bedroom:
 class Sleeper:
     """A model that is told what to do, with the tools that an agent has."""
 
-    def __init__(self, room: Bedroom, steps: Sequence[Step]) -> None:
+    def __init__(self, room: Bedroom, steps: Sequence[ScriptedStep]) -> None:
         self.models = ScriptedProvider(steps)
-        place = Workplace(room.root, room.root, emit=room.heard.append, clock=room.clock)
-        tools = (Read(), Grep(), Glob(), WriteFile())
-        self.box = Toolbox(tools, place, Guard("bypass", Rules(), room.root))
-        declared = (*self.box.declared(), SPEC.declared())
-        frame = Frame("claude-opus-5-5", 1_000, "", declared)
+        place = ToolContext(room.root, room.root, emit=room.heard.append, clock=room.clock)
+        tools = (ReadTool(), GrepTool(), GlobTool(), WriteFile())
+        self.box = ToolExecutor(tools, place, Guard("bypass", PermissionRules(), room.root))
+        declared = (*self.box.declared(), MEMORY_TOOL_SPEC.declared())
+        frame = RequestParams("claude-opus-5-5", 1_000, "", declared)
         self.parent = ModelRequest(frame, (Message("user", "hello"), Message("assistant", "hi")))
         self._emit = room.heard.append
 
     @property
     def model(self) -> DreamModel:
-        return DreamModel(lambda folders: self.box.reader(folders, who=KIND), self.fork)
+        return DreamModel(lambda folders: self.box.reader(folders, who=DREAM_KIND), self.fork)
 
     async def fork(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
         return await run_fork(self.parent, brief, self.models, run_tool=run_tool, emit=self._emit)

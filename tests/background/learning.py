@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from sevenfold.background.extraction import ExtractionPlaces, ExtractionWriter, ForkTools
-from sevenfold.background.extraction_rules import Heard, Spoken
+from sevenfold.background.extraction_rules import ConversationSnapshot, RecordedMessage
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.extract import ExtractionSettings
 from sevenfold.layers.forks import ForkBrief
-from sevenfold.providers.scripted import ScriptedProvider, Steps
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedSteps
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_dir import MemoryDir
@@ -44,7 +44,7 @@ class School:
     def __post_init__(self) -> None:
         self.memory = memory_dir(self.root, self.heard.append)
 
-    def session(self, name: str = "s1", steps: Steps = (), *, is_kept: bool = False) -> Lesson:
+    def session(self, name: str = "s1", steps: ScriptedSteps = (), *, is_kept: bool = False) -> Lesson:
         return Lesson(self, name, ScriptedProvider(steps), is_kept)
 
     def told(self, *kinds: type[Event]) -> list[Event]:
@@ -92,13 +92,13 @@ class Lesson:
 
     def end(self) -> Lesson:
         """The turn is over."""
-        history = [Spoken(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]
+        history = [RecordedMessage(f"{self.name}.{at}", message) for at, message in enumerate(self.said)]
         view = [*self.beside, *self.said] if self.school.is_defended else []
-        asyncio.run(self.writer.turn_ended(Heard(history, view)))
+        asyncio.run(self.writer.turn_ended(ConversationSnapshot(history, view)))
         return self
 
     async def _fork(self, brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
-        frame = Frame("claude-opus-5-5", 1_000)
+        frame = RequestParams("claude-opus-5-5", 1_000)
         parent = ModelRequest(frame, tuple(self.said))
         return await run_fork(parent, brief, self.models, run_tool=run_tool, emit=self.school.heard.append)
 

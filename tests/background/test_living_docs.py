@@ -13,36 +13,38 @@ from sevenfold.background.living_docs import DocTools, DocWriter
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import DocDropped, DocSkipped, DocTracked, DocUpdated, Event, ToolDenied
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.layers.living_docs import DocSettings
-from sevenfold.providers.scripted import ScriptedProvider, Step, say
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.permissions import Guard
-from sevenfold.run.rules import Rules
-from sevenfold.run.toolbox import Toolbox
-from sevenfold.run.tools.edit import Edit
-from sevenfold.run.tools.read import Read
-from sevenfold.run.tools.write import Write
-from sevenfold.run.workplace import ReadMark, Workplace
+from sevenfold.run.rules import PermissionRules
+from sevenfold.run.toolbox import ToolExecutor
+from sevenfold.run.tools.edit import EditTool
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.tools.write import WriteTool
+from sevenfold.run.workplace import ReadState, ToolContext
 from sevenfold.store.folder import Folder
 
 DOC = "# MAGIC DOC: Parser\n\n_Keep it short._\n\nIt reads teh old format.\n"
 OLD, NEW = "It reads teh old format.", "It reads both formats."
-TOOLS = (Read(), Write(), Edit())
+TOOLS = (ReadTool(), WriteTool(), EditTool())
 
 
 class Stage:
     """A project with a document in it, an agent that has read it, and a model that is told what to do."""
 
-    def __init__(self, root: Path, steps: Sequence[Step], settings: DocSettings | None = None) -> None:
+    def __init__(
+        self, root: Path, steps: Sequence[ScriptedStep], settings: DocSettings | None = None
+    ) -> None:
         self.heard: list[Event] = []
         self.models = ScriptedProvider(steps)
         self.root = root.resolve()
-        self.place = Workplace(self.root, self.root, emit=self.heard.append)
-        self.box = Toolbox(TOOLS, self.place, Guard("bypass", Rules(), self.root))
+        self.place = ToolContext(self.root, self.root, emit=self.heard.append)
+        self.box = ToolExecutor(TOOLS, self.place, Guard("bypass", PermissionRules(), self.root))
         self.objection: str | None = None
-        frame = Frame("claude-opus-5-5", 1_000, "", self.box.declared())
+        frame = RequestParams("claude-opus-5-5", 1_000, "", self.box.declared())
         self.parent = ModelRequest(frame, (Message("user", "hello"), Message("assistant", "hi")))
         tools = DocTools("edit", self.box.runner, self.fork, lambda _path: self.objection)
         self.writer = DocWriter(self.place, tools, settings or DocSettings())
@@ -54,7 +56,7 @@ class Stage:
         """Write a file and have the agent read it."""
         path = self.root / name
         path.write_text(text, encoding="utf-8")
-        mark = ReadMark(hashlib.sha256(path.read_bytes()).hexdigest(), is_whole=True)
+        mark = ReadState(hashlib.sha256(path.read_bytes()).hexdigest(), is_whole=True)
         self.place.reads.note(str(path), mark)
         return path
 
@@ -71,7 +73,7 @@ def edit(path: Path, old: str = OLD, new: str = NEW) -> dict[str, object]:
 
 def test_a_document_that_was_read_is_edited_after_the_turn(tmp_path: Path) -> None:
     path = tmp_path.resolve() / "parser.md"
-    own = Stage(tmp_path, [say(calls={"edit": edit(path)}), say("Done.")])
+    own = Stage(tmp_path, [make_response(calls={"edit": edit(path)}), make_response("Done.")])
     own.put()
     own.end()
     assert NEW in path.read_text(encoding="utf-8")
@@ -84,12 +86,14 @@ def test_a_document_that_was_read_is_edited_after_the_turn(tmp_path: Path) -> No
 
 def test_what_the_fork_saw_is_not_what_the_agent_saw(tmp_path: Path) -> None:
     path = tmp_path.resolve() / "parser.md"
-    own = Stage(tmp_path, [say(calls={"edit": edit(path)}), say("Done.")])
+    own = Stage(tmp_path, [make_response(calls={"edit": edit(path)}), make_response("Done.")])
     own.put()
     before = own.place.reads.find(str(path))
     own.end()
     assert own.place.reads.find(str(path)) == before
-    (result,) = asyncio.run(own.box.at(own.place).run(say(calls={"edit": edit(path, NEW, "x")}).tool_uses))
+    (result,) = asyncio.run(
+        own.box.at(own.place).run(make_response(calls={"edit": edit(path, NEW, "x")}).tool_uses)
+    )
     assert result.is_error
     assert "was changed since it was read" in str(result.content)
 
@@ -97,10 +101,10 @@ def test_what_the_fork_saw_is_not_what_the_agent_saw(tmp_path: Path) -> None:
 def test_everything_else_is_denied_with_the_tools_as_they_were(tmp_path: Path) -> None:
     path, other = tmp_path.resolve() / "parser.md", tmp_path.resolve() / "other.md"
     wrong = [
-        say(calls={"write": {"file_path": str(path), "content": "gone"}}),
-        say(calls={"edit": edit(other)}),
-        say(calls={"read": {"file_path": str(other)}}),
-        say(calls={"edit": {**edit(path), "path": str(other)}}),
+        make_response(calls={"write": {"file_path": str(path), "content": "gone"}}),
+        make_response(calls={"edit": edit(other)}),
+        make_response(calls={"read": {"file_path": str(other)}}),
+        make_response(calls={"edit": {**edit(path), "path": str(other)}}),
     ]
     own = Stage(tmp_path, [*wrong])
     own.put()
@@ -167,7 +171,7 @@ def test_a_rule_that_says_no_is_told_and_holds(tmp_path: Path) -> None:
 
 
 def test_a_model_that_fails_costs_this_update_alone(tmp_path: Path) -> None:
-    own = Stage(tmp_path, [Overloaded("busy"), say("Nothing to change.")])
+    own = Stage(tmp_path, [Overloaded("busy"), make_response("Nothing to change.")])
     own.put()
     own.end()
     own.end()
@@ -206,13 +210,13 @@ def test_a_file_outside_the_project_is_never_tracked(tmp_path: Path) -> None:
     own = Stage(tmp_path / "project", ())
     outside = tmp_path.resolve() / "outside.md"
     outside.write_text(DOC, encoding="utf-8")
-    own.place.reads.note(str(outside), ReadMark("x", is_whole=True))
+    own.place.reads.note(str(outside), ReadState("x", is_whole=True))
     own.end()
     assert own.heard == []
 
 
 def test_a_prompt_of_the_users_own_takes_the_place_of_ours(tmp_path: Path) -> None:
-    own = Stage(tmp_path, [say("No.")])
+    own = Stage(tmp_path, [make_response("No.")])
     templates = tmp_path / "templates"
     templates.mkdir()
     (templates / "living_doc.md").write_text("Mind {title} at {path}, please.", encoding="utf-8")

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.background.notes import NotesWriter, SpillWords
-from sevenfold.background.notes_record import RECORD, NotesRecord, NotesVersion, read_record, write_record
-from sevenfold.background.notes_texts import read_texts
+from sevenfold.background.notes import NotesWriter, SpillMessage
+from sevenfold.background.notes_record import (
+    NOTES_RECORD_FILE,
+    NotesRecord,
+    NotesVersion,
+    read_notes_record,
+    write_notes_record,
+)
+from sevenfold.background.notes_texts import read_notes_texts
 from sevenfold.core.errors import ProviderError, StoreError
 from sevenfold.core.events import (
     Event,
@@ -23,17 +29,17 @@ from sevenfold.core.events import (
 )
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.layers.notes_sections import split_notes
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.providers.provider import Provider
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.store.folder import Folder
-from sevenfold.store.notes import NOTES, NotesFile
+from sevenfold.store.notes import NOTES_FILE, NotesFile
 from tests.store.faults import Fault, FaultyDisk
 
 LONG = timedelta(seconds=60)
-TEXTS = read_texts()
+TEXTS = read_notes_texts()
 MODEL = NotesSettings(writer="model")
 EDIT = JsonObject({"name": "Edit"})
 
@@ -56,7 +62,7 @@ class Stage:
         settings: NotesSettings | None = None,
         *,
         provider: Provider | None = None,
-        spill: SpillWords | None = None,
+        spill: SpillMessage | None = None,
     ) -> NotesWriter:
         chosen = settings or NotesSettings()
         return NotesWriter(
@@ -162,8 +168,8 @@ def test_a_crash_between_the_record_and_the_notes_claims_nothing_that_is_not_wri
     async def story() -> None:
         writer = stage.writer()
         await update(writer, "one", tokens=10_000)
-        old = read_record(stage.session).newest
-        write_record(stage.session, NotesRecord(NotesVersion("never published", 9), old))
+        old = read_notes_record(stage.session).newest
+        write_notes_record(stage.session, NotesRecord(NotesVersion("never published", 9), old))
         assert (await stage.writer().load()).covered == 1
         stage.edit(lambda text: text + "\nby hand\n")
         assert (await stage.writer().load()).covered == 1
@@ -174,7 +180,7 @@ def test_a_crash_between_the_record_and_the_notes_claims_nothing_that_is_not_wri
 def test_notes_whose_record_is_damaged_cover_nothing(stage: Stage) -> None:
     async def story() -> None:
         await update(stage.writer(), "one", tokens=10_000)
-        stage.session.replace(RECORD, b"{torn")
+        stage.session.replace(NOTES_RECORD_FILE, b"{torn")
         loaded = await stage.writer().load()
         assert loaded.text is not None
         assert loaded.covered == 0
@@ -187,7 +193,7 @@ def test_notes_whose_record_is_damaged_cover_nothing(stage: Stage) -> None:
 def test_a_record_of_another_shape_is_damaged_too(stage: Stage, wire: bytes) -> None:
     async def story() -> None:
         await update(stage.writer(), "one", tokens=10_000)
-        stage.session.replace(RECORD, wire)
+        stage.session.replace(NOTES_RECORD_FILE, wire)
         assert (await stage.writer().load()).covered == 0
         assert any(isinstance(event, NotesRecordLost) for event in stage.heard)
 
@@ -263,7 +269,7 @@ async def update_twice(place: Path, disk: FaultyDisk, heard: list[Event]) -> Non
 
 
 def parent() -> ModelRequest:
-    return ModelRequest(Frame("claude-opus-4-5", 1_000, tools=(EDIT,)), (Message("user", "Mend it"),))
+    return ModelRequest(RequestParams("claude-opus-4-5", 1_000, tools=(EDIT,)), (Message("user", "Mend it"),))
 
 
 def edit_of(path: str, old: str, new: str) -> dict[str, object]:
@@ -271,12 +277,12 @@ def edit_of(path: str, old: str, new: str) -> dict[str, object]:
 
 
 def test_the_model_writer_starts_from_the_structural_notes_and_carries_its_own_on(stage: Stage) -> None:
-    path = f"{stage.session.path}/{NOTES}"
+    path = f"{stage.session.path}/{NOTES_FILE}"
 
     async def story() -> None:
         steps = [
-            say(calls={"Edit": edit_of(path, "Mend it\n\n# Current", "Parser\n\n# Current")}),
-            say(calls={"Edit": edit_of(path, "Parser\n", "Parser and lexer\n")}),
+            make_response(calls={"Edit": edit_of(path, "Mend it\n\n# Current", "Parser\n\n# Current")}),
+            make_response(calls={"Edit": edit_of(path, "Parser\n", "Parser and lexer\n")}),
         ]
         with ScriptedProvider(steps) as models:
             writer = stage.writer(MODEL, provider=models)
@@ -292,7 +298,9 @@ def test_the_model_writer_starts_from_the_structural_notes_and_carries_its_own_o
 
 def test_the_model_writer_may_edit_no_other_file(stage: Stage) -> None:
     async def story() -> None:
-        with ScriptedProvider([say(calls={"Edit": edit_of("/etc/passwd", "Mend it", "x")})]) as models:
+        with ScriptedProvider(
+            [make_response(calls={"Edit": edit_of("/etc/passwd", "Mend it", "x")})]
+        ) as models:
             await update(stage.writer(MODEL, provider=models), "Mend it", parent=parent(), tokens=10_000)
         assert "Mend it" in stage.text()
         skipped = [event for event in stage.heard if isinstance(event, NotesSkipped)]
@@ -302,10 +310,10 @@ def test_the_model_writer_may_edit_no_other_file(stage: Stage) -> None:
 
 
 def test_a_model_that_fails_later_leaves_its_notes_and_what_they_cover(stage: Stage) -> None:
-    path = f"{stage.session.path}/{NOTES}"
+    path = f"{stage.session.path}/{NOTES_FILE}"
 
     async def story() -> None:
-        first = say(calls={"Edit": edit_of(path, "Mend it\n\n# Current", "Parser\n\n# Current")})
+        first = make_response(calls={"Edit": edit_of(path, "Mend it\n\n# Current", "Parser\n\n# Current")})
         with ScriptedProvider([first, ProviderError("no answer")]) as models:
             writer = stage.writer(MODEL, provider=models)
             await update(writer, "Mend it", parent=parent(), tokens=10_000)
@@ -328,6 +336,6 @@ def test_without_an_edit_tool_the_model_writer_says_so_and_structural_notes_are_
 
 def test_a_person_can_have_their_own_template(session: Folder) -> None:
     session.replace("notes_template.md", b"# Title\n_mine_\n")
-    texts = read_texts(session)
+    texts = read_notes_texts(session)
     assert texts.template == "# Title\n_mine_\n"
     assert texts.prompt == TEXTS.prompt

@@ -15,7 +15,7 @@ import pytest
 
 from sevenfold.blocking import Session
 from sevenfold.cli import doctor, main
-from sevenfold.cli.doctor_finding import Finding
+from sevenfold.cli.doctor_finding import DoctorFinding
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import WriterFailed
@@ -34,8 +34,8 @@ from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.mutex import mutex
 from sevenfold.store.project import Project
 from sevenfold.sync.ledger import FolderLedger
-from sevenfold.sync.membership import FOLDER, Membership, write_membership
-from sevenfold.sync.pace import Pace
+from sevenfold.sync.membership import TEAM_FOLDER, Membership, write_membership
+from sevenfold.sync.pace import RetryState
 from sevenfold.sync.protocol import RepoId
 from tests.engine.talk import FRAME
 from tests.store.repos import git
@@ -53,7 +53,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / ".sevenfold"
 
 
-def untried(*_: object) -> tuple[Finding, ...]:
+def untried(*_: object) -> tuple[DoctorFinding, ...]:
     return ()
 
 
@@ -281,10 +281,10 @@ def test_a_team_that_was_joined_and_one_that_refuses_are_seen(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     joined = Membership("http://team.invalid", RepoId("r1"), "acme/app", "acme", "ada")
-    with Project.open(Path(), home=home) as project, project.control.subfolder(FOLDER) as folder:
+    with Project.open(Path(), home=home) as project, project.control.subfolder(TEAM_FOLDER) as folder:
         write_membership(folder, joined)
         assert [row["level"] for row in found(capsys, "team")] == ["fine"]
-        FolderLedger(folder).write_pace(Pace(refusal="the token has expired"))
+        FolderLedger(folder).write_pace(RetryState(refusal="the token has expired"))
     [row] = found(capsys, "team")
     assert row["level"] == "worry"
     assert "the token has expired" in row["said"]

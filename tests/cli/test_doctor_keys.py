@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sevenfold.agent.face.welcome import LOOKED_FOR
-from sevenfold.cli.doctor_machine import ADDRESSES, KEYS, check_keys
+from sevenfold.agent.face.welcome import PROVIDER_VARIABLES
+from sevenfold.cli.doctor_machine import API_KEY_VARIABLES, BASE_URL_VARIABLES, check_api_keys
 
 
 def test_doctor_looks_for_what_a_chat_looks_for() -> None:
-    assert sorted((*KEYS, *ADDRESSES)) == sorted(LOOKED_FOR)
-    for name in LOOKED_FOR:
-        assert [finding.level for finding in check_keys({name: "x"})] == ["fine"]
+    assert sorted((*API_KEY_VARIABLES, *BASE_URL_VARIABLES)) == sorted(PROVIDER_VARIABLES)
+    for name in PROVIDER_VARIABLES:
+        assert [finding.level for finding in check_api_keys({name: "x"})] == ["fine"]

@@ -11,10 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.cli.chart import columns, plot
-from sevenfold.cli.figures import bar, cut, spell_count, spell_share, spell_span, spell_tokens, spell_usd
-from sevenfold.cli.render import Cell, Screen
-from sevenfold.replay.series import Mark, Point
+from sevenfold.cli.chart import plan_columns, render_chart
+from sevenfold.cli.figures import (
+    format_count,
+    format_duration,
+    format_share,
+    format_tokens,
+    format_usd,
+    render_bar,
+    shorten_text,
+)
+from sevenfold.cli.render import Screen, TableCell
+from sevenfold.replay.series import PointMark, SeriesPoint
 
 
 @pytest.mark.parametrize(
@@ -31,7 +39,7 @@ from sevenfold.replay.series import Mark, Point
     ],
 )
 def test_tokens_have_three_digits_at_most(tokens: int, text: str) -> None:
-    assert spell_tokens(tokens) == text
+    assert format_tokens(tokens) == text
 
 
 @pytest.mark.parametrize(
@@ -47,36 +55,36 @@ def test_tokens_have_three_digits_at_most(tokens: int, text: str) -> None:
     ],
 )
 def test_dollars_show_something_and_not_too_much(usd: str | None, text: str) -> None:
-    assert spell_usd(None if usd is None else Decimal(usd)) == text
+    assert format_usd(None if usd is None else Decimal(usd)) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(12, "12 s"), (90, "1.5 min"), (7_200, "2.0 h"), (180_000, "2.1 d")]
 )
 def test_spans_take_the_largest_unit_that_fits(seconds: int, text: str) -> None:
-    assert spell_span(timedelta(seconds=seconds)) == text
+    assert format_duration(timedelta(seconds=seconds)) == text
 
 
 def test_small_things_are_spelt_as_people_would() -> None:
-    assert (spell_count(1, "call"), spell_count(2_000, "call")) == ("1 call", "2,000 calls")
-    assert (spell_share(1, 3), spell_share(1, 0)) == ("33.3%", "-")
-    assert spell_span(None) == "?"
+    assert (format_count(1, "call"), format_count(2_000, "call")) == ("1 call", "2,000 calls")
+    assert (format_share(1, 3), format_share(1, 0)) == ("33.3%", "-")
+    assert format_duration(None) == "?"
 
 
 @given(st.text(max_size=60), st.integers(4, 40), st.booleans())
 def test_a_cut_text_fits_and_a_short_one_is_whole(text: str, width: int, is_path: bool) -> None:
-    found = cut(text, width, is_path=is_path)
+    found = shorten_text(text, width, is_path=is_path)
     assert len(found) <= width
     assert found == text or len(text) > width
 
 
 def test_of_a_path_the_end_is_kept() -> None:
-    assert cut("/srv/tidewatch/forecast.py", 14, is_path=True) == "...forecast.py"
+    assert shorten_text("/srv/tidewatch/forecast.py", 14, is_path=True) == "...forecast.py"
 
 
 @given(st.floats(-1, 2), st.integers(1, 40), st.booleans())
 def test_a_bar_fits_and_something_is_never_nothing(share: float, width: int, has_unicode: bool) -> None:
-    drawn = bar(share, width, has_unicode=has_unicode)
+    drawn = render_bar(share, width, has_unicode=has_unicode)
     assert len(drawn) <= width
     assert bool(drawn) == (share > 0)
 
@@ -86,17 +94,17 @@ POINTS = st.lists(
 )
 
 
-def made(points: list[tuple[int, Mark]]) -> list[Point]:
-    return [Point(place, None, tokens, 0, mark) for place, (tokens, mark) in enumerate(points)]
+def made(points: list[tuple[int, PointMark]]) -> list[SeriesPoint]:
+    return [SeriesPoint(place, None, tokens, 0, mark) for place, (tokens, mark) in enumerate(points)]
 
 
 @given(POINTS, st.integers(20, 120), st.integers(2, 12), st.booleans())
 def test_the_chart_fits_its_frame_and_shows_the_peak(
-    points: list[tuple[int, Mark]], width: int, height: int, has_unicode: bool
+    points: list[tuple[int, PointMark]], width: int, height: int, has_unicode: bool
 ) -> None:
     lines = [
         "".join(cell.text for cell in line)
-        for line in plot(made(points), width=width, height=height, has_unicode=has_unicode)
+        for line in render_chart(made(points), width=width, height=height, has_unicode=has_unicode)
     ]
     assert len(lines) == (height + 1 if points else 0)
     assert all(len(line) <= width for line in lines)
@@ -105,8 +113,8 @@ def test_the_chart_fits_its_frame_and_shows_the_peak(
 
 
 @given(POINTS.filter(bool), st.integers(1, 100))
-def test_columns_lose_no_peak_and_no_compaction(points: list[tuple[int, Mark]], width: int) -> None:
-    drawn = columns(made(points), width)
+def test_columns_lose_no_peak_and_no_compaction(points: list[tuple[int, PointMark]], width: int) -> None:
+    drawn = plan_columns(made(points), width)
     assert len(drawn) == min(width, len(points))
     assert max(column.tokens for column in drawn) == max(tokens for tokens, _ in points)
     assert any(column.mark == "compaction" for column in drawn) == any(
@@ -144,5 +152,5 @@ def test_a_screen_knows_what_it_can_show(
 
 
 def test_cells_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
-    Screen().show_cells([Cell("a"), Cell("b", "warning"), Cell("  ")])
+    Screen().show_cells([TableCell("a"), TableCell("b", "warning"), TableCell("  ")])
     assert capsys.readouterr().out == "ab\n"

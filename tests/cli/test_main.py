@@ -27,11 +27,11 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, outcome: BaseException | int) -
             raise outcome
         return outcome
 
-    def found(name: str) -> commands.Command:
+    def found(name: str) -> commands.RunCommand:
         assert name == "layers"
         return command
 
-    monkeypatch.setattr(commands, "find_command", found)
+    monkeypatch.setattr(commands, "load_command", found)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_every_command_in_the_help_exists(capsys: pytest.CaptureFixture[str]) ->
     main(["--help"])
     listed = capsys.readouterr().out.partition("commands:")[2].partition("examples:")[0]
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("    ")]
-    assert names == [usage.__name__.rpartition(".")[2] for usage in commands.USAGES]
+    assert names == [command.name for command in commands.COMMANDS]
     assert {"chat", "replay", "settings", "simulate", "tour"} <= set(names)
-    assert all(callable(commands.find_command(name)) for name in names)
+    assert all(callable(commands.load_command(name)) for name in names)
 
 
 def test_no_command_shows_the_help_and_fails(capsys: pytest.CaptureFixture[str]) -> None:

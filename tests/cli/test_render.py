@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.render import Screen, TableCell
 
 
 class Terminal(io.StringIO):
@@ -48,7 +48,12 @@ def test_a_pipe_gets_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_columns_line_up_and_the_last_runs_free(capsys: pytest.CaptureFixture[str]) -> None:
-    Screen().show_table([[Cell("a"), Cell("bbb"), Cell("c")], [Cell("aaa"), Cell("b"), Cell("")]])
+    Screen().show_table(
+        [
+            [TableCell("a"), TableCell("bbb"), TableCell("c")],
+            [TableCell("aaa"), TableCell("b"), TableCell("")],
+        ]
+    )
     assert capsys.readouterr().out == "a    bbb  c\naaa  b\n"
 
 
@@ -59,7 +64,7 @@ def test_an_empty_table_is_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_control_characters_are_shown_and_not_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     Screen().show_line("a\x1b[2Jb\x07\u202ec")
-    Screen().show_table([[Cell("\x1b]0;x\x07"), Cell("y")]])
+    Screen().show_table([[TableCell("\x1b]0;x\x07"), TableCell("y")]])
     assert capsys.readouterr().out == "a\\x1b[2Jb\\x07\\u202ec\n\\x1b]0;x\\x07  y\n"
 
 

@@ -318,7 +318,7 @@ def test_ctrl_c_ends_it_quietly_and_leaves_no_process(
         raise KeyboardInterrupt
 
     write_log(log.parent / "t.jsonl", answered("msg_2", BILL))
-    monkeypatch.setattr(parallel, "SMALL_BYTES", 0)
+    monkeypatch.setattr(parallel, "INLINE_READ_BYTES", 0)
     monkeypatch.setattr(Screen, "show_progress", interrupt)
     assert main(["replay", str(log.parent), "--jobs", "2"]) == 130
     said = capsys.readouterr()

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from sevenfold.cli import main
 from sevenfold.cli.render import Screen
 from sevenfold.replay import trial
-from sevenfold.replay.counterfactual import play
+from sevenfold.replay.counterfactual import play_recording
 from sevenfold.replay.counterfactual_record import read_recordings
-from sevenfold.replay.driven import Driven, drive
-from sevenfold.replay.driven_record import find_scale, read_stretches
+from sevenfold.replay.driven import ResendOutcome, resend_session
+from sevenfold.replay.driven_record import compute_token_scale, read_message_segments
 from sevenfold.replay.optimum import find_optimum
-from sevenfold.replay.policies import POLICIES
-from sevenfold.replay.trial import LIFETIMES, Figures
+from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.replay.trial import LIFETIME_RATES, PolicyFigures
 from tests.replay.logs import answered, asked, usage, write_log
 
 Report = dict[str, Any]
@@ -81,10 +81,13 @@ def test_the_costs_are_those_of_the_request_path_and_the_rest_those_of_the_figur
     capsys: pytest.CaptureFixture[str], session: Path
 ) -> None:
     found = run_json(capsys, session, "--policy", "thrift")["sessions"][0]
-    recording, stretches = read_recordings(session, "messages")[0], read_stretches(session, "messages")
-    rates = LIFETIMES["5m"]
-    runs = {name: drive(stretches, recording, POLICIES[name], rates) for name in ("keep", "thrift")}
-    played = play(recording, POLICIES["thrift"], rates)
+    recording, stretches = read_recordings(session, "messages")[0], read_message_segments(session, "messages")
+    rates = LIFETIME_RATES["5m"]
+    runs = {
+        name: resend_session(stretches, recording, CLEARING_POLICIES[name], rates)
+        for name in ("keep", "thrift")
+    }
+    played = play_recording(recording, CLEARING_POLICIES["thrift"], rates)
     assert found["keep_cost"] == runs["keep"].cost > runs["thrift"].cost == found["cost"]
     assert (found["cuts"], found["unannounced"]) == (runs["thrift"].cuts, 0)
     assert found["cuts"] > 0
@@ -95,11 +98,13 @@ def test_the_costs_are_those_of_the_request_path_and_the_rest_those_of_the_figur
 
 
 def test_both_accounts_weigh_a_session_alike(session: Path) -> None:
-    recording, stretches = read_recordings(session, "messages")[0], read_stretches(session, "messages")
-    rates = LIFETIMES["5m"]
-    assert abs(find_scale(stretches, recording) - 1) > 0.05
-    keep = drive(stretches, recording, POLICIES["keep"], rates).peak_tokens
-    assert keep == pytest.approx(play(recording, POLICIES["keep"], rates).peak_tokens, rel=0.01)
+    recording, stretches = read_recordings(session, "messages")[0], read_message_segments(session, "messages")
+    rates = LIFETIME_RATES["5m"]
+    assert abs(compute_token_scale(stretches, recording) - 1) > 0.05
+    keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rates).peak_tokens
+    assert keep == pytest.approx(
+        play_recording(recording, CLEARING_POLICIES["keep"], rates).peak_tokens, rel=0.01
+    )
 
 
 def test_sevenfold_means_our_default_policy(capsys: pytest.CaptureFixture[str], session: Path) -> None:
@@ -171,10 +176,10 @@ def test_what_cannot_be_sent_again_is_skipped_with_the_reason(
     (session.parent / "empty.jsonl").touch()
     found = run_json(capsys, session.parent, "--policy", "keep")
     assert {Path(item["path"]).stem: item["reason"] for item in found["skipped"]} == {
-        "timeless": trial.NO_TIMES,
-        "side": trial.NO_CALL,
-        "noise": trial.NO_TRANSCRIPT,
-        "empty": trial.EMPTY,
+        "timeless": trial.NO_TIMES_REASON,
+        "side": trial.NO_CALL_REASON,
+        "noise": trial.NO_TRANSCRIPT_REASON,
+        "empty": trial.EMPTY_FILE_REASON,
     }
     assert len(found["sessions"]) == 1
     assert "1 file skipped: its calls have no times" in run(capsys, session.parent, "--policy", "keep")
@@ -199,7 +204,7 @@ def test_since_leaves_out_sessions_that_ended_before(
     later = (datetime.fromtimestamp(session.stat().st_mtime, UTC)).timestamp() + 86_400 * 400
     os.utime(session, (later, later))
     assert main(["replay", str(session), "--policy", "keep", "--since", "2026-11-03"]) == 1
-    assert trial.TOO_OLD in capsys.readouterr().err
+    assert trial.TOO_OLD_REASON in capsys.readouterr().err
     assert run_json(capsys, session, "--policy", "keep", "--since", "2026-10-30")["total"]["calls"] == 20
 
 
@@ -232,7 +237,7 @@ def test_several_processes_say_the_same_as_one(
 ) -> None:
     write_session(session.parent / "other.jsonl", rounds=8)
     alone = run_json(capsys, session.parent, "--policy", "thrift", "--jobs", "1")
-    monkeypatch.setattr(trial, "SMALL_BYTES", 0)
+    monkeypatch.setattr(trial, "INLINE_TRIAL_BYTES", 0)
     assert run_json(capsys, session.parent, "--policy", "thrift", "--jobs", "2") == alone
     assert alone["total"]["cost"] == pytest.approx(sum(item["cost"] for item in alone["sessions"]))
 
@@ -255,10 +260,10 @@ def test_progress_is_told_from_nothing_to_all(
 def test_a_break_that_no_cut_explains_is_our_failure(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, session: Path
 ) -> None:
-    def broken(*given_: Any, **more: Any) -> Driven:
-        return replace(drive(*given_, **more), unannounced=2)
+    def broken(*given_: Any, **more: Any) -> ResendOutcome:
+        return replace(resend_session(*given_, **more), unannounced=2)
 
-    monkeypatch.setattr(trial, "drive", broken)
+    monkeypatch.setattr(trial, "resend_session", broken)
     assert main(["replay", str(session), "--policy", "keep"]) == 1
     assert "the cache broke 2 times without a cut" in capsys.readouterr().err
 
@@ -282,7 +287,7 @@ def test_the_report_fits_eighty_columns_and_plain_letters(
 
 
 figures = st.builds(
-    Figures,
+    PolicyFigures,
     calls=st.integers(0, 99),
     cuts=st.integers(0, 99),
     keep_peak_tokens=st.integers(0, 99),
@@ -292,7 +297,9 @@ figures = st.builds(
 
 
 @given(figures, figures)
-def test_figures_of_two_sessions_are_their_sums_and_the_larger_peak(one: Figures, other: Figures) -> None:
+def test_figures_of_two_sessions_are_their_sums_and_the_larger_peak(
+    one: PolicyFigures, other: PolicyFigures
+) -> None:
     both = one + other
     assert both == other + one
     assert (both.calls, both.cuts, both.wanted) == (
@@ -301,4 +308,4 @@ def test_figures_of_two_sessions_are_their_sums_and_the_larger_peak(one: Figures
         one.wanted + other.wanted,
     )
     assert both.peak_tokens == max(one.peak_tokens, other.peak_tokens)
-    assert one + Figures() == one
+    assert one + PolicyFigures() == one

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.cli import main
-from sevenfold.server.opening import show_url
+from sevenfold.server.opening import redact_url
 
 Told = pytest.CaptureFixture[str]
 
@@ -134,4 +134,4 @@ def test_an_action_on_a_database_that_is_not_there_makes_none(tmp_path: Path, ca
     ],
 )
 def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
-    assert show_url(url) == shown
+    assert redact_url(url) == shown

@@ -9,10 +9,10 @@ from pathlib import Path, PurePath
 import pytest
 
 from sevenfold.cli import main
-from sevenfold.cli.sections import SECTIONS
-from sevenfold.cli.settings import spell_value
-from sevenfold.core.setting_kinds import Limits, Value
-from sevenfold.core.settings import declare
+from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.cli.settings import format_value
+from sevenfold.core.setting_kinds import LimitTable, SettingValue
+from sevenfold.core.settings import list_specs
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def agree(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_setting_has_a_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["settings"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    keys = [spec.key for spec in declare(SECTIONS) if not spec.is_named]
+    keys = [spec.key for spec in list_specs(SETTINGS_SECTIONS) if not spec.is_named]
     assert [line.split()[0] for line in lines] == keys
     assert all(line.endswith("default") for line in lines)
 
@@ -204,11 +204,11 @@ def test_a_model_that_cannot_be_priced_is_told(project: Path, capsys: pytest.Cap
         (PurePath("/srv"), '"/srv"'),
         ((), "[]"),
         (("Read", "Grep"), '["Read", "Grep"]'),
-        (Limits({"Bash": 5_000}), "{Bash = 5_000}"),
+        (LimitTable({"Bash": 5_000}), "{Bash = 5_000}"),
     ],
 )
-def test_a_value_is_spelled_as_in_a_file(value: Value | None, spelled: str) -> None:
-    assert spell_value(value) == spelled
+def test_a_value_is_spelled_as_in_a_file(value: SettingValue | None, spelled: str) -> None:
+    assert format_value(value) == spelled
 
 
 OFF = '[cache]\nenabled = false\n[permissions]\ndeny = ["shell(rm)"]\n[agent]\nmodel = "x"\n'

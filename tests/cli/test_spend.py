@@ -12,9 +12,9 @@ import pytest
 from sevenfold.cli import main
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.core.usage import Usage
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
 from sevenfold.run.spend import SpendSettings
@@ -29,9 +29,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(home: Path, who: str, model: str = "claude-opus-5-5", *, fails: bool = False) -> None:
-    steps = [Overloaded("busy")] if fails else [say("ok", usage=Usage(read=9_000, fresh=500, output=500))]
+    steps = (
+        [Overloaded("busy")]
+        if fails
+        else [make_response("ok", usage=Usage(read=9_000, fresh=500, output=500))]
+    )
     models = GovernedProvider(ScriptedProvider(steps), Governor.open(home, SpendSettings()))
-    request = ModelRequest(Frame(model, 1_000), (Message("user", "hello"),), who=who)
+    request = ModelRequest(RequestParams(model, 1_000), (Message("user", "hello"),), who=who)
     if fails:
         with pytest.raises(Overloaded):
             asyncio.run(models.send(request))

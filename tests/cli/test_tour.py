@@ -88,7 +88,7 @@ def test_a_tour_without_the_server_says_what_it_needs(
 
     monkeypatch.setattr(tour_team, "find_spec", find_some)
     view = TourView(Screen(), is_fast=True)
-    assert not asyncio.run(view.open_team(tour_team.find_missing()))
+    assert not asyncio.run(view.open_team(tour_team.find_missing_libraries()))
     assert "It needs apsw: pip install 'sevenfold[server,team]'" in capsys.readouterr().out
 
 

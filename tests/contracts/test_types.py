@@ -12,6 +12,8 @@ from tests.contracts.house import CODE, ROOT, run, tool
 pytestmark = pytest.mark.gate
 
 
+# A minute of work, and several where others use the machine too.
+@pytest.mark.timeout(1200)
 def test_strict_types_hold_in_source_tests_and_benchmarks() -> None:
     done = run([tool("basedpyright"), "--warnings", *CODE])
     assert done.returncode == 0, done.stdout

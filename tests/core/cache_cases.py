@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from sevenfold.core.cache_model import (
-    CHOICES,
-    Bill,
+    DEFAULT_CACHE_CHOICES,
     CacheChoices,
-    Level,
-    Part,
-    Prompt,
+    CacheScope,
+    PromptBill,
     PromptCache,
-    Scope,
+    PromptLevel,
+    PromptPart,
+    RenderedPrompt,
     render_prompt,
 )
 from sevenfold.core.catalog import CATALOG
@@ -23,7 +23,7 @@ OPUS = "claude-opus-5"
 STRIPS = "claude-haiku-4-5"
 """Caches from 4,096 tokens on, and drops earlier thinking when a user speaks."""
 
-HERE = Scope("here")
+HERE = CacheScope("here")
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
@@ -69,41 +69,43 @@ def request(*messages: object, model: object = OPUS, **fields: object) -> JsonOb
     return body
 
 
-def size(level: Level, block: JsonObject) -> int:
+def size(level: PromptLevel, block: JsonObject) -> int:
     content = block.get("text")
     return len(content) if isinstance(content, str) else 10
 
 
-def by_bytes(level: Level, block: JsonObject) -> int:
+def by_bytes(level: PromptLevel, block: JsonObject) -> int:
     return len(write_json(block))
 
 
-def rendered(body: JsonObject, choices: CacheChoices = CHOICES, after: Prompt | None = None) -> Prompt:
+def rendered(
+    body: JsonObject, choices: CacheChoices = DEFAULT_CACHE_CHOICES, after: RenderedPrompt | None = None
+) -> RenderedPrompt:
     return render_prompt(body, size, choices=choices, after=after)
 
 
-def parts(body: JsonObject, choices: CacheChoices = CHOICES) -> tuple[Part, ...]:
+def parts(body: JsonObject, choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> tuple[PromptPart, ...]:
     return rendered(body, choices).parts
 
 
-def hashes(body: JsonObject, choices: CacheChoices = CHOICES) -> list[str]:
+def hashes(body: JsonObject, choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> list[str]:
     return [part.digest for part in parts(body, choices)]
 
 
 class Desk:
     """Sends requests to one cache, a minute apart unless told otherwise."""
 
-    def __init__(self, choices: CacheChoices = CHOICES) -> None:
+    def __init__(self, choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> None:
         self.choices = choices
         self.cache = PromptCache(choices)
         self.now = START
 
-    def start(self, body: JsonObject, scope: Scope = HERE, model: str | None = None) -> Bill:
+    def start(self, body: JsonObject, scope: CacheScope = HERE, model: str | None = None) -> PromptBill:
         """The request starts and its answer does not begin."""
         named = model or str(body["model"])
         return self.cache.look_up(scope, CATALOG.find(named), parts(body, self.choices), self.now)
 
-    def send(self, body: JsonObject, wait: timedelta = MINUTE, scope: Scope = HERE) -> Bill:
+    def send(self, body: JsonObject, wait: timedelta = MINUTE, scope: CacheScope = HERE) -> PromptBill:
         """Wait, send, and let the answer begin at once."""
         self.now += wait
         bill = self.start(body, scope)
@@ -111,6 +113,6 @@ class Desk:
         return bill
 
 
-def counts(bill: Bill) -> tuple[int, int, int, int]:
+def counts(bill: PromptBill) -> tuple[int, int, int, int]:
     """Read, written for an hour, written for five minutes, fresh."""
     return (bill.read, bill.written_1h, bill.written_5m, bill.fresh)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import httpx2
 from hypothesis import strategies as st
 
-from sevenfold.core.flatten import FlattenRules
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.flatten import NormalizeRules
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Block,
     Document,
@@ -28,14 +28,14 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.models import Model
 from sevenfold.core.wire import write_message
-from sevenfold.simulator.gates import gates_of
+from sevenfold.simulator.gates import find_model_features
 from sevenfold.testing import Choices, Simulator
 
 SOURCE = JsonObject({"type": "base64", "media_type": "image/png", "data": "aGk="})
 PDF = JsonObject({"type": "base64", "media_type": "application/pdf", "data": "aGk="})
 TEXTS = st.sampled_from(["Yes.", "", " ", "half \ud83d", "\ud83d\ude00 whole", "trailing "])
 IDS = st.sampled_from([ToolUseId(f"toolu_{at}") for at in range(4)])
-FIELDS = st.sampled_from([EMPTY, EMPTY, EMPTY, JsonObject({"id": "msg_1"})])
+FIELDS = st.sampled_from([EMPTY_OBJECT, EMPTY_OBJECT, EMPTY_OBJECT, JsonObject({"id": "msg_1"})])
 
 UNREADABLE: list[Block] = [
     Opaque(JsonObject({"text": "of no type"})),
@@ -74,8 +74,8 @@ MESSAGES = st.builds(Message, ROLES, st.one_of(TEXTS, st.lists(BLOCKS, max_size=
 HISTORIES = st.lists(MESSAGES, min_size=1, max_size=12)
 
 
-def rules_of(model: Model) -> FlattenRules:
-    return FlattenRules(model.takes_system_role, gates_of(model).takes_prefill)
+def rules_of(model: Model) -> NormalizeRules:
+    return NormalizeRules(model.takes_system_role, find_model_features(model).takes_prefill)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from sevenfold.core.cache_model import FIVE_MINUTES, ONE_HOUR, CacheChoices, Refresh, Scope
+from sevenfold.core.cache_model import FIVE_MINUTES, ONE_HOUR, CacheChoices, CacheScope, RefreshRule
 from sevenfold.core.json import JsonObject
-from sevenfold.core.usage import Counts
+from sevenfold.core.usage import TokenCounts
 from tests.core.cache_cases import (
     LONG,
     MINUTE,
@@ -201,7 +201,7 @@ def test_a_bill_is_usage() -> None:
     desk = Desk()
     desk.send(blocks(10, (10,)))
     bill = desk.send(blocks(13, (12,), LONG))
-    assert bill.counts(output=7) == Counts(100, 1_000, 0, 200, 7)
+    assert bill.counts(output=7) == TokenCounts(100, 1_000, 0, 200, 7)
 
 
 @pytest.mark.rule("cache-44")
@@ -272,7 +272,7 @@ def test_a_marker_of_an_hour_does_not_lengthen_an_entry_of_five_minutes() -> Non
 @pytest.mark.rule("cache-47")
 @pytest.mark.parametrize(("refresh", "read"), [("hit", 0), ("found", 1_000), ("prefix", 1_000)])
 def test_a_system_prompt_in_use_stays_alive_unless_it_is_chosen_that_only_the_hit_does(
-    refresh: Refresh, read: int
+    refresh: RefreshRule, read: int
 ) -> None:
     desk = Desk(CacheChoices(refresh=refresh, writes_below_hit=False))
     for number in range(1, 5):
@@ -284,7 +284,7 @@ def test_a_system_prompt_in_use_stays_alive_unless_it_is_chosen_that_only_the_hi
 
 @pytest.mark.rule("cache-47")
 def test_what_no_marker_found_is_refreshed_only_with_the_whole_prefix() -> None:
-    chosen: tuple[tuple[Refresh, int], ...] = (("found", 0), ("prefix", 600))
+    chosen: tuple[tuple[RefreshRule, int], ...] = (("found", 0), ("prefix", 600))
     for refresh, read in chosen:
         desk = Desk(CacheChoices(refresh=refresh))
         desk.send(blocks(10, (6, 10)))
@@ -327,7 +327,7 @@ def test_a_request_that_is_never_answered_leaves_nothing() -> None:
 def test_workspaces_share_nothing() -> None:
     desk = Desk()
     desk.send(blocks(10, (10,)))
-    assert desk.send(blocks(10, (10,)), scope=Scope("elsewhere")).read == 0
+    assert desk.send(blocks(10, (10,)), scope=CacheScope("elsewhere")).read == 0
     assert desk.send(blocks(10, (10,))).read == 1_000
 
 

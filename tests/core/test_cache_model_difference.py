@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.cache_model import Difference, first_difference
+from sevenfold.core.cache_model import PromptDifference, find_first_difference
 from sevenfold.core.json import JsonObject
 from tests.core.cache_cases import SHORT, Wire, ask, assistant, rendered, request, result, text, tool, user
 
@@ -17,29 +17,29 @@ def talk(*extra: Wire, **fields: object) -> JsonObject:
     return request(*turn, *extra, **(whole | fields))
 
 
-def between(before: JsonObject, after: JsonObject) -> Difference | None:
-    return first_difference(rendered(before), rendered(after))
+def between(before: JsonObject, after: JsonObject) -> PromptDifference | None:
+    return find_first_difference(rendered(before), rendered(after))
 
 
 @pytest.mark.rule("cache-54")
 @pytest.mark.parametrize(
     ("after", "expected"),
     [
-        (talk(model="claude-opus-5-5"), Difference("model", "model", 0, 180)),
-        (talk(speed="fast"), Difference("model", "speed", 1, 170)),
-        (talk(tools=[tool("hear")]), Difference("tools", "tools.0", 0, 180)),
-        (talk(tools=[tool("look"), tool("hear")]), Difference("tools", "tools.1", 1, 170)),
-        (talk(system=[text("Be rude.", 100)]), Difference("system", "system.0", 1, 170)),
-        (talk(system=None), Difference("system", "messages.0.content.0", 1, 170)),
+        (talk(model="claude-opus-5-5"), PromptDifference("model", "model", 0, 180)),
+        (talk(speed="fast"), PromptDifference("model", "speed", 1, 170)),
+        (talk(tools=[tool("hear")]), PromptDifference("tools", "tools.0", 0, 180)),
+        (talk(tools=[tool("look"), tool("hear")]), PromptDifference("tools", "tools.1", 1, 170)),
+        (talk(system=[text("Be rude.", 100)]), PromptDifference("system", "system.0", 1, 170)),
+        (talk(system=None), PromptDifference("system", "messages.0.content.0", 1, 170)),
         (
             request(user(text("When?", 50)), tools=[tool("look")], system=[text("Be kind.", 100)]),
-            Difference("message", "messages.0.content.0", 2, 70),
+            PromptDifference("message", "messages.0.content.0", 2, 70),
         ),
     ],
     ids=["model", "speed", "tools", "one tool more", "system", "no system", "message"],
 )
 def test_the_earliest_change_is_named_with_what_can_no_longer_be_read(
-    after: JsonObject, expected: Difference
+    after: JsonObject, expected: PromptDifference
 ) -> None:
     assert between(talk(), after) == expected
 
@@ -113,10 +113,10 @@ def test_a_setting_counts_only_from_its_own_level() -> None:
 def test_what_is_missed_is_the_rest_of_the_earlier_prompt() -> None:
     longer = talk(assistant(text("There.", 500)), user(text("Thanks.", 300)))
     shorter = talk(assistant(text("Here.")))
-    assert between(longer, shorter) == Difference("message", "messages.3.content.0", 5, 800)
+    assert between(longer, shorter) == PromptDifference("message", "messages.3.content.0", 5, 800)
 
 
 @pytest.mark.rule("cache-58")
 def test_a_difference_needs_neither_markers_nor_a_cache() -> None:
     unmarked, other = request(user(text("a"))), request(user(text("b")))
-    assert between(unmarked, other) == Difference("message", "messages.0.content.0", 0, 1)
+    assert between(unmarked, other) == PromptDifference("message", "messages.0.content.0", 0, 1)

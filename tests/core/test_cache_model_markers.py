@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.cache_model import FIVE_MINUTES, ONE_HOUR, CacheChoices, find_markers, marker_problems
+from sevenfold.core.cache_model import (
+    FIVE_MINUTES,
+    ONE_HOUR,
+    CacheChoices,
+    find_breakpoint_problems,
+    find_breakpoints,
+)
 from sevenfold.core.json import JsonObject
 from tests.core.cache_cases import (
     LONG,
@@ -23,13 +29,13 @@ from tests.core.cache_cases import (
 
 
 def told(body: JsonObject, choices: CacheChoices | None = None) -> list[str]:
-    found = marker_problems(body, choices) if choices else marker_problems(body)
+    found = find_breakpoint_problems(body, choices) if choices else find_breakpoint_problems(body)
     return [problem.message for problem in found]
 
 
 def marked(body: JsonObject) -> dict[str, str]:
     names = {FIVE_MINUTES: "5m", ONE_HOUR: "1h"}
-    return {marker.path: names[marker.ttl] for marker in find_markers(body)}
+    return {marker.path: names[marker.ttl] for marker in find_breakpoints(body)}
 
 
 def four(*after: Wire) -> JsonObject:
@@ -154,7 +160,7 @@ def test_a_marker_in_a_passing_system_message_is_refused() -> None:
         "content": [text("Hurry.", cache_control=SHORT)],
         "clear_at": "next_user_message",
     }
-    (problem,) = marker_problems(request(user(text("Hi")), note))
+    (problem,) = find_breakpoint_problems(request(user(text("Hi")), note))
     assert (problem.trouble, problem.path) == ("cleared message", "messages.1.content.0")
 
 
@@ -186,21 +192,21 @@ def test_automatic_caching_with_nothing_to_mark_is_skipped() -> None:
 @pytest.mark.rule("cache-33")
 def test_automatic_caching_adds_nothing_where_a_marker_stands() -> None:
     body = request(user(text("Hi", cache_control=LONG)), cache_control=LONG)
-    (marker,) = find_markers(body)
+    (marker,) = find_breakpoints(body)
     assert not marker.is_automatic
     assert told(body) == []
 
 
 @pytest.mark.rule("cache-34")
 def test_automatic_caching_is_refused_where_a_marker_of_another_life_stands() -> None:
-    (problem,) = marker_problems(request(user(text("Hi", cache_control=LONG)), cache_control=SHORT))
+    (problem,) = find_breakpoint_problems(request(user(text("Hi", cache_control=LONG)), cache_control=SHORT))
     assert problem.trouble == "automatic"
     assert "messages.0.content.0" in problem.message
 
 
 @pytest.mark.rule("cache-35")
 def test_automatic_caching_needs_one_of_the_four_places() -> None:
-    (problem,) = marker_problems(four(assistant(text("So."))))
+    (problem,) = find_breakpoint_problems(four(assistant(text("So."))))
     assert problem.message == "A maximum of 4 blocks with cache_control may be provided. Found 5."
     assert problem.trouble == "automatic"
 

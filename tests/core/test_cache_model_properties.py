@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.cache_model import (
-    CHOICES,
-    Bill,
+    DEFAULT_CACHE_CHOICES,
     CacheChoices,
-    Prompt,
+    CacheScope,
+    PromptBill,
     PromptCache,
-    Scope,
-    first_difference,
+    RenderedPrompt,
+    find_first_difference,
     render_prompt,
 )
 from sevenfold.core.catalog import CATALOG
@@ -26,7 +26,7 @@ from tests.core.cache_cases import LONG, SHORT, START, Wire, ask, request, resul
 from tests.core.naive_cache import FIVE, HOUR, Answer, NaiveCache, Piece
 
 MODELS = ("claude-opus-5", "claude-opus-5-5")
-SCOPES = (Scope("here"), Scope("there"))
+SCOPES = (CacheScope("here"), CacheScope("there"))
 LIVES = {FIVE: SHORT, HOUR: LONG}
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Sent:
     """One request of a random sequence."""
 
     pieces: tuple[Piece, ...]
-    scope: Scope
+    scope: CacheScope
     model: str
     wait: timedelta
     delay: timedelta | None
@@ -64,7 +64,9 @@ def body(sent: Sent) -> JsonObject:
     return request(*messages, model=sent.model)
 
 
-def prompt(sent: Sent, choices: CacheChoices = CHOICES, after: Prompt | None = None) -> Prompt:
+def prompt(
+    sent: Sent, choices: CacheChoices = DEFAULT_CACHE_CHOICES, after: RenderedPrompt | None = None
+) -> RenderedPrompt:
     """Rendered with each piece's own size, which its name carries."""
     sizes = {piece.name: piece.tokens for piece in sent.pieces}
 
@@ -143,7 +145,7 @@ choices = st.builds(
 @dataclass(frozen=True)
 class Pending:
     at: datetime
-    bill: Bill
+    bill: PromptBill
     answer: Answer
 
 
@@ -152,12 +154,12 @@ class Outcome:
     """A request, what it was billed, and what the naive cache says of it."""
 
     sent: Sent
-    prompt: Prompt
-    bill: Bill
+    prompt: RenderedPrompt
+    bill: PromptBill
     answer: Answer
 
 
-def run(sequence: list[Sent], choices: CacheChoices = CHOICES) -> list[Outcome]:
+def run(sequence: list[Sent], choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> list[Outcome]:
     """All requests in the order of time: an answer that begins later is held back until then."""
     cache, naive = PromptCache(choices), NaiveCache(choices, minimum=512)
     now, waiting, outcomes = START, list[Pending](), list[Outcome]()
@@ -202,8 +204,8 @@ def test_what_is_read_written_and_fresh_is_the_whole_prompt(
 @settings(max_examples=30)
 @given(sequences(), choices)
 def test_nothing_is_read_that_nobody_wrote(sequence: list[Sent], chosen: CacheChoices) -> None:
-    written: set[tuple[Scope, str, str]] = set()
-    longest: dict[tuple[Scope, str], int] = {}
+    written: set[tuple[CacheScope, str, str]] = set()
+    longest: dict[tuple[CacheScope, str], int] = {}
     for outcome in run(sequence, chosen):
         owner = (outcome.sent.scope, outcome.sent.model)
         if outcome.bill.hit is not None:
@@ -235,7 +237,7 @@ def test_markers_change_no_hash(pieces: list[Piece], places: list[int], hours: i
     with_markers = replace(plain, pieces=marked(pieces, places, hours))
     bare, shown = prompt(plain), prompt(with_markers)
     assert [part.digest for part in bare.parts] == [part.digest for part in shown.parts]
-    assert first_difference(bare, shown) is None
+    assert find_first_difference(bare, shown) is None
 
 
 @settings(max_examples=30)
@@ -249,7 +251,7 @@ def test_appending_changes_no_earlier_hash(pieces: list[Piece], length: int) -> 
 @settings(max_examples=30)
 @given(sequences())
 def test_rendering_after_an_earlier_prompt_gives_the_same_as_rendering_anew(sequence: list[Sent]) -> None:
-    earlier: Prompt | None = None
+    earlier: RenderedPrompt | None = None
     for sent in sequence:
         continued = prompt(sent, after=earlier)
         assert continued == prompt(sent)
@@ -262,7 +264,7 @@ def test_the_first_difference_is_where_the_pieces_first_differ(sequence: list[Se
     for before, after in pairwise(replace(sent, model=MODELS[0]) for sent in sequence):
         names = [[(piece.name, piece.kind) for piece in sent.pieces] for sent in (before, after)]
         common = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(*names, strict=False))))
-        difference = first_difference(prompt(before), prompt(after))
+        difference = find_first_difference(prompt(before), prompt(after))
         if common == min(len(before.pieces), len(after.pieces)):
             assert difference is None
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.cache_model import CHOICES, CacheChoices, Level, render_prompt
+from sevenfold.core.cache_model import DEFAULT_CACHE_CHOICES, CacheChoices, PromptLevel, render_prompt
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
 from tests.core.cache_cases import (
@@ -42,7 +42,9 @@ def talk(*extra: Wire, **fields: object) -> JsonObject:
     return request(*turn, *extra, **(whole | fields))
 
 
-def spoilt(before: JsonObject, after: JsonObject, choices: CacheChoices = CHOICES) -> Level | None:
+def spoilt(
+    before: JsonObject, after: JsonObject, choices: CacheChoices = DEFAULT_CACHE_CHOICES
+) -> PromptLevel | None:
     """The first level of which no hash is left; a level with one hash left in common is not spoilt."""
     kept = set(hashes(before, choices))
     for level in ("tools", "system", "messages"):
@@ -268,7 +270,7 @@ def test_thinking_that_changes_nothing_is_the_same_as_none() -> None:
 
 @pytest.mark.rule("cache-15")
 @pytest.mark.parametrize("level", ["tools", "system", "messages"])
-def test_thinking_spoils_from_the_level_that_was_chosen(level: Level) -> None:
+def test_thinking_spoils_from_the_level_that_was_chosen(level: PromptLevel) -> None:
     chosen = CacheChoices(thinking_level=level)
     assert spoilt(talk(), talk(thinking={"type": "adaptive"}), chosen) == level
     assert spoilt(talk(), talk(output_config={"effort": "low"}), chosen) == level
@@ -442,7 +444,7 @@ def test_rendering_after_a_prompt_of_other_choices_does_not_show_either() -> Non
 def test_what_an_earlier_prompt_has_is_not_counted_again() -> None:
     seen: list[str] = []
 
-    def count(level: Level, block: JsonObject) -> int:
+    def count(level: PromptLevel, block: JsonObject) -> int:
         seen.append(str(block.get("text") or block.get("name") or block.get("tool_use_id")))
         return 10
 

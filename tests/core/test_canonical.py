@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.canonical import START, block_bytes, canonical, chain, digest, prefix_digests, unmarked
+from sevenfold.core.canonical import (
+    EMPTY_DIGEST,
+    block_bytes,
+    canonical_bytes,
+    chain_digest,
+    digest,
+    prefix_digests,
+    strip_cache_control,
+)
 from sevenfold.core.json import freeze, read_json
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.wire import read_message, write_block, write_message
@@ -29,12 +37,12 @@ def digests(conversation: list[wires.Wire]) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
 def test_canonical_bytes_are_what_they_always_were(case: dict[str, str]) -> None:
-    assert canonical(read_json(case["wire"])) == case["canonical"].encode()
-    assert canonical(write_message(read_message(read_json(case["wire"])))) == case["canonical"].encode()
+    assert canonical_bytes(read_json(case["wire"])) == case["canonical"].encode()
+    assert canonical_bytes(write_message(read_message(read_json(case["wire"])))) == case["canonical"].encode()
 
 
 def test_chained_digests_are_what_they_always_were() -> None:
-    current = START
+    current = EMPTY_DIGEST
     for case in CASES:
         message = read_message(read_json(case["wire"]))
         steps = cast("list[dict[str, str]]", case["blocks"])
@@ -57,7 +65,7 @@ def test_the_golden_file_covers(kind: str) -> None:
 
 @given(wires.anything)
 def test_canonical_bytes_read_back_to_the_same_bytes(value: object) -> None:
-    assert canonical(read_json(canonical(value))) == canonical(value)
+    assert canonical_bytes(read_json(canonical_bytes(value))) == canonical_bytes(value)
 
 
 @given(
@@ -68,7 +76,7 @@ def test_canonical_bytes_read_back_to_the_same_bytes(value: object) -> None:
 )
 def test_canonical_bytes_of_plain_values_are_sorted_compact_json(value: object) -> None:
     assert (
-        canonical(value)
+        canonical_bytes(value)
         == json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     )
 
@@ -81,7 +89,7 @@ def test_feeding_only_the_new_messages_gives_the_same_digests(
     messages = [read_message(wire) for wire in conversation]
     whole = list(prefix_digests(messages))
     first = list(prefix_digests(messages[:cut]))
-    rest = list(prefix_digests(messages[cut:], first[-1] if first else START))
+    rest = list(prefix_digests(messages[cut:], first[-1] if first else EMPTY_DIGEST))
     assert first + rest == whole
 
 
@@ -123,7 +131,7 @@ def test_digests_are_equal_exactly_when_the_unmarked_blocks_are(
     def content(conversation: list[wires.Wire]) -> list[bytes]:
         messages = [read_message(wire) for wire in conversation]
         pairs = [(message.role, write_block(block)) for message in messages for block in message.blocks]
-        return [canonical([role, unmarked(freeze(block))]) for role, block in pairs]
+        return [canonical_bytes([role, strip_cache_control(freeze(block))]) for role, block in pairs]
 
     assert (digests(one) == digests(other)) == (content(one) == content(other))
 
@@ -173,13 +181,13 @@ def test_how_blocks_are_split_into_messages_of_one_role_is_no_part_of_a_digest()
 def test_a_key_named_like_a_marker_is_kept_where_it_is_somebody_elses() -> None:
     tool = {"name": "n", "cache_control": MARKER, "input_schema": {"properties": {"cache_control": MARKER}}}
     call = {"type": "tool_use", "input": {"cache_control": 1, "content": [{"cache_control": 2}]}}
-    assert unmarked(freeze(tool)) == freeze({"name": "n", "input_schema": tool["input_schema"]})
-    assert unmarked(freeze([call])) == freeze([call])
-    assert unmarked("text") == "text"
+    assert strip_cache_control(freeze(tool)) == freeze({"name": "n", "input_schema": tool["input_schema"]})
+    assert strip_cache_control(freeze([call])) == freeze([call])
+    assert strip_cache_control("text") == "text"
 
 
 def test_order_and_length_are_part_of_a_chain() -> None:
-    ab = chain(chain(START, b"a"), b"b")
-    assert ab != chain(chain(START, b"b"), b"a")
-    assert ab != chain(START, b"ab")
-    assert chain(START, b"a") != digest(b"a")
+    ab = chain_digest(chain_digest(EMPTY_DIGEST, b"a"), b"b")
+    assert ab != chain_digest(chain_digest(EMPTY_DIGEST, b"b"), b"a")
+    assert ab != chain_digest(EMPTY_DIGEST, b"ab")
+    assert chain_digest(EMPTY_DIGEST, b"a") != digest(b"a")

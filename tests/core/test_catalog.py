@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.catalog import CATALOG, ModelSettings, open_catalog
+from sevenfold.core.catalog import CATALOG, ModelSettings, build_catalog
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
 from sevenfold.core.models import MODELS, Model
-from sevenfold.core.prices import cost
-from sevenfold.core.setting_claims import Draft
-from sevenfold.core.setting_merge import merge
-from sevenfold.core.settings import Source
+from sevenfold.core.prices import compute_cost
+from sevenfold.core.setting_claims import RawSettings
+from sevenfold.core.setting_merge import merge_settings
+from sevenfold.core.settings import SettingSource
 from sevenfold.core.usage import Usage
 from sevenfold.core.window import WindowSettings, choose_window
 
@@ -139,7 +139,7 @@ def test_a_users_own_model_is_known_with_what_was_said_of_it() -> None:
 
 def test_a_users_own_model_without_a_price_has_no_cost() -> None:
     model = CATALOG.with_overrides({"my-model": ModelSettings(window_tokens=32_000)}).find("my-model")
-    assert cost(Usage(fresh=1), model) is None
+    assert compute_cost(Usage(fresh=1), model) is None
 
 
 @pytest.mark.parametrize("name", ["gpt-6", "anthropic/gpt-6", "gpt-6[1m]"])
@@ -178,16 +178,16 @@ def test_a_price_for_one_gateway_leaves_the_others_alone() -> None:
 
 
 def test_a_price_that_cannot_be_used_names_the_source_it_came_from() -> None:
-    settings = merge(
+    settings = merge_settings(
         [ModelSettings],
-        [Draft(Source.USER, "settings.toml", {"models": {"mine": {"input_usd_per_mtok": 1}}})],
+        [RawSettings(SettingSource.USER, "settings.toml", {"models": {"mine": {"input_usd_per_mtok": 1}}})],
         environ={},
         user_home=Path("/home/somebody"),
     )
     with pytest.raises(
         SettingsError, match=r"user file \(settings.toml\): models.mine.input_usd_per_mtok = 1"
     ):
-        open_catalog(settings)
+        build_catalog(settings)
 
 
 def test_a_model_with_prices_alone_leaves_its_window_to_the_next_source() -> None:

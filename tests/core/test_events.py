@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from sevenfold.core import events
-from sevenfold.core.events import EVENTS, Event, describe, ignore
+from sevenfold.core.events import EVENT_TYPES, Event, describe_event, ignore_event
 
 IRREGULAR = frozenset(
     {
@@ -31,7 +31,7 @@ IRREGULAR = frozenset(
 )
 """Past participles that do not end in -ed."""
 
-every_event = pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
+every_event = pytest.mark.parametrize("event", EVENT_TYPES, ids=lambda event: event.__name__)
 EXAMPLES = {"str": "text", "int": 7, "ToolUseId": "toolu_1", "bool": True, "float": 0.5, "UseKind": "shown"}
 
 
@@ -47,11 +47,11 @@ def test_the_union_is_closed_over_every_event_of_the_module() -> None:
         for _, thing in inspect.getmembers(events, inspect.isclass)
         if re.fullmatch(r"sevenfold\.core\.(\w+_)?events", thing.__module__)
     }
-    assert set(EVENTS) == declared
+    assert set(EVENT_TYPES) == declared
 
 
 def test_events_stand_in_alphabetical_order() -> None:
-    assert [event.__name__ for event in EVENTS] == sorted(event.__name__ for event in EVENTS)
+    assert [event.__name__ for event in EVENT_TYPES] == sorted(event.__name__ for event in EVENT_TYPES)
 
 
 @every_event
@@ -78,13 +78,13 @@ def test_an_event_is_a_frozen_value(event: type[Event]) -> None:
 
 @every_event
 def test_an_event_is_described_as_plain_data(event: type[Event]) -> None:
-    told = describe(example(event))
+    told = describe_event(example(event))
     assert list(told) == ["event", *(field.name for field in fields(event))]
     assert told["event"] == event.__name__
     assert cast("dict[str, str | int]", json.loads(json.dumps(told))) == told
 
 
 def test_ignoring_an_event_leaves_it_alone() -> None:
-    event = example(EVENTS[0])
-    ignore(event)
-    assert event == example(EVENTS[0])
+    event = example(EVENT_TYPES[0])
+    ignore_event(event)
+    assert event == example(EVENT_TYPES[0])

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.flatten import (
-    GO_ON,
-    INSERTED,
+    CONTINUE_TEXT,
     LOST_RESULT,
     NO_OPENING,
     NO_REPLY,
-    Flattened,
-    Flattener,
-    FlattenRules,
+    NO_SOURCE,
+    MessageNormalizer,
+    NormalizedMessages,
+    NormalizeRules,
     Repair,
 )
 from sevenfold.core.json import JsonObject
@@ -40,14 +40,14 @@ from sevenfold.core.models import MODELS, Model
 from tests.core.histories import HISTORIES, SOURCE, Api, is_encodable, open_api, rules_of
 
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-TAKES = FlattenRules(takes_system_role=True)
+TAKES = NormalizeRules(takes_system_role=True)
 
 
-def flatten(messages: Sequence[Message], rules: FlattenRules | None = None) -> Flattened:
+def flatten(messages: Sequence[Message], rules: NormalizeRules | None = None) -> NormalizedMessages:
     """A whole history at once."""
-    flattener = Flattener(rules)
+    flattener = MessageNormalizer(rules)
     body, end = flattener.add(messages), flattener.finish()
-    return Flattened(
+    return NormalizedMessages(
         (*body.messages, *end.messages), (*body.sources, *end.sources), (*body.repairs, *end.repairs)
     )
 
@@ -80,7 +80,7 @@ def lost(*names: str) -> Message:
     return Message("user", tuple(ToolResult(ToolUseId(name), LOST_RESULT, is_error=True) for name in names))
 
 
-def kinds(flattened: Flattened) -> list[str]:
+def kinds(flattened: NormalizedMessages) -> list[str]:
     return [repair.kind for repair in flattened.repairs]
 
 
@@ -120,12 +120,12 @@ def test_what_the_api_takes_already_is_not_touched(history: list[Message], model
 def test_portions_make_no_difference_and_every_request_on_the_way_is_taken(
     api: Api, history: list[Message], sends: list[bool], model: Model
 ) -> None:
-    whole = Flattener(rules_of(model)).add(history)
-    parts = Flattener(rules_of(model))
+    whole = MessageNormalizer(rules_of(model)).add(history)
+    parts = MessageNormalizer(rules_of(model))
     made = [parts.add([message]) for message in history]
     assert tuple(item for part in made for item in part.messages) == whole.messages
     assert tuple(item for part in made for item in part.repairs) == whole.repairs
-    asked, shown = Flattener(rules_of(model)), list[Message]()
+    asked, shown = MessageNormalizer(rules_of(model)), list[Message]()
     for message, is_sent in zip(history, sends, strict=False):
         shown += asked.add([message]).messages
         if is_sent:
@@ -139,7 +139,7 @@ class Case:
     history: tuple[Message, ...]
     shown: tuple[Message, ...]
     kinds: tuple[str, ...]
-    rules: FlattenRules = TAKES
+    rules: NormalizeRules = TAKES
 
 
 ASK = user("Look.")
@@ -210,9 +210,11 @@ CASES: dict[str, Case] = {
     "a summary first": Case(
         (assistant(Compaction("In short.")), user("?")), (assistant(Compaction("In short.")), user("?")), ()
     ),
-    "the assistant last": Case((ASK, assistant("So.")), (ASK, assistant("So."), user(GO_ON)), ("ending",)),
+    "the assistant last": Case(
+        (ASK, assistant("So.")), (ASK, assistant("So."), user(CONTINUE_TEXT)), ("ending",)
+    ),
     "the assistant last, where it may be": Case(
-        (ASK, assistant("So")), (ASK, assistant("So")), (), FlattenRules(takes_prefill=True)
+        (ASK, assistant("So")), (ASK, assistant("So")), (), NormalizeRules(takes_prefill=True)
     ),
     "nothing at all": Case(
         (user(""), assistant()), (user(NO_OPENING),), ("block", "empty", "empty", "opening")
@@ -236,7 +238,7 @@ CASES: dict[str, Case] = {
         (ASK, system("Note."), assistant("Ok."), user("?")),
         (ASK, user("Note."), assistant("Ok."), user("?")),
         ("system",),
-        FlattenRules(),
+        NormalizeRules(),
     ),
     "a system message after a server's result": Case(
         (ASK, assistant(Opaque(JsonObject({"type": "web_search_tool_result"}))), system("Note.")),
@@ -275,7 +277,7 @@ def test_each_kind_of_wrong_has_its_repair(name: str) -> None:
 
 
 def test_a_call_at_the_end_is_open_until_a_request_is_sent() -> None:
-    flattener = Flattener(TAKES)
+    flattener = MessageNormalizer(TAKES)
     assert kinds(flattener.add([ASK, assistant(use("a"))])) == []
     assert flattener.add([user(result("a"))]).messages == (user(result("a")),)
     flattener.add([assistant(use("b"))])
@@ -285,7 +287,7 @@ def test_a_call_at_the_end_is_open_until_a_request_is_sent() -> None:
 
 
 def test_a_reply_that_never_came_is_said_after_a_system_message() -> None:
-    flattener = Flattener(TAKES)
+    flattener = MessageNormalizer(TAKES)
     flattener.add([ASK, system("Note.")])
     assert flattener.finish().messages == (system("Note."),)
     assert flattener.add([user("Hello?")]).messages == (assistant(NO_REPLY), user("Hello?"))
@@ -294,7 +296,7 @@ def test_a_reply_that_never_came_is_said_after_a_system_message() -> None:
 def test_repairs_say_where_and_sources_say_what_is_shown() -> None:
     found = flatten((ASK, assistant(use("a")), user("Stop.")), TAKES)
     assert found.repairs == (Repair(2, "lost result", "a"),)
-    assert found.sources == (0, 1, INSERTED, 2)
+    assert found.sources == (0, 1, NO_SOURCE, 2)
 
 
 def test_a_stray_result_keeps_its_pictures() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.globs import MAX_ALTERNATIVES, alternatives, matches
+from sevenfold.core.globs import MAX_ALTERNATIVES, expand_braces, matches_path
 
 PARTS = st.lists(st.text("ab.", min_size=1, max_size=3), min_size=1, max_size=5)
 
@@ -31,20 +31,20 @@ PARTS = st.lists(st.text("ab.", min_size=1, max_size=3), min_size=1, max_size=5)
     ],
 )
 def test_a_pattern_names_a_path(pattern: str, path: str, is_named: bool) -> None:
-    assert matches(pattern, path) is is_named
+    assert matches_path(pattern, path) is is_named
 
 
 @given(PARTS)
 def test_two_stars_name_everything_and_a_path_names_itself(parts: list[str]) -> None:
     path = "/".join(parts)
-    assert matches("**", path)
-    assert matches(path, path)
-    assert matches(f"{parts[0]}/**", path)
+    assert matches_path("**", path)
+    assert matches_path(path, path)
+    assert matches_path(f"{parts[0]}/**", path)
 
 
 @given(PARTS, st.lists(st.sampled_from(["**", "*", "a", "b"]), min_size=1, max_size=5))
 def test_a_pattern_says_what_trying_every_way_says(parts: list[str], pattern: list[str]) -> None:
-    assert matches("/".join(pattern), "/".join(parts)) is every_way(pattern, parts)
+    assert matches_path("/".join(pattern), "/".join(parts)) is every_way(pattern, parts)
 
 
 def every_way(pattern: list[str], parts: list[str]) -> bool:
@@ -57,18 +57,18 @@ def every_way(pattern: list[str], parts: list[str]) -> bool:
 
 
 def test_a_hostile_pattern_takes_no_time() -> None:
-    assert not matches("/".join(["**", "a"] * 200 + ["b"]), "/".join(["a"] * 400))
-    assert not matches("*a" * 100 + "b", "a" * 4_000)
+    assert not matches_path("/".join(["**", "a"] * 200 + ["b"]), "/".join(["a"] * 400))
+    assert not matches_path("*a" * 100 + "b", "a" * 4_000)
 
 
 def test_braces_stand_for_either() -> None:
-    assert alternatives("*.{ts,tsx}") == ("*.ts", "*.tsx")
-    assert alternatives("{a,b}/{c,d}") == ("a/c", "a/d", "b/c", "b/d")
-    assert alternatives("{a,{b,c}}") == ("a", "b", "c")
-    assert alternatives("plain") == ("plain",)
+    assert expand_braces("*.{ts,tsx}") == ("*.ts", "*.tsx")
+    assert expand_braces("{a,b}/{c,d}") == ("a/c", "a/d", "b/c", "b/d")
+    assert expand_braces("{a,{b,c}}") == ("a", "b", "c")
+    assert expand_braces("plain") == ("plain",)
 
 
 def test_too_many_braces_are_taken_as_they_stand() -> None:
     pattern = "{a,b}" * 40
-    assert alternatives(pattern) == (pattern,)
-    assert len(alternatives("{a,b}" * 6)) == MAX_ALTERNATIVES
+    assert expand_braces(pattern) == (pattern,)
+    assert len(expand_braces("{a,b}" * 6)) == MAX_ALTERNATIVES

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import (
-    EMPTY,
-    INT_DIGITS,
-    NESTING,
+    EMPTY_OBJECT,
+    MAX_INT_DIGITS,
+    MAX_NESTING,
     Json,
     JsonObject,
     freeze,
-    nesting,
+    nesting_depth,
     read_json,
     read_object,
     thaw,
@@ -126,10 +126,12 @@ def test_the_last_of_two_equal_keys_counts() -> None:
 
 def test_without_leaves_the_rest() -> None:
     assert JsonObject({"a": 1, "b": 2, "c": 3}).without("a", "c", "z") == JsonObject({"b": 2})
-    assert not EMPTY
+    assert not EMPTY_OBJECT
 
 
-@pytest.mark.parametrize("text", ["1e400", "-1E+400", "123e9999", "1" * (INT_DIGITS + 1), "-" + "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["1e400", "-1E+400", "123e9999", "1" * (MAX_INT_DIGITS + 1), "-" + "9" * 5000]
+)
 def test_a_number_too_large_for_python_keeps_its_digits(text: str) -> None:
     value = read_object(f'{{"n":{text}}}')
     assert isinstance(value["n"], Decimal)
@@ -137,7 +139,7 @@ def test_a_number_too_large_for_python_keeps_its_digits(text: str) -> None:
     assert read_json(write_json(value)) == value
 
 
-@pytest.mark.parametrize("digits", [INT_DIGITS - 1, INT_DIGITS, INT_DIGITS + 1, 5000])
+@pytest.mark.parametrize("digits", [MAX_INT_DIGITS - 1, MAX_INT_DIGITS, MAX_INT_DIGITS + 1, 5000])
 @pytest.mark.parametrize("sign", ["", "-"])
 def test_a_long_integer_is_the_same_value_read_or_handed_in(digits: int, sign: str) -> None:
     read = read_object(f'{{"n":{sign}{"7" * digits}}}')
@@ -219,17 +221,17 @@ def test_a_value_that_holds_itself_twice_is_refused_at_once() -> None:
         freeze({"in": value})
 
 
-@pytest.mark.parametrize("levels", [NESTING + 1, 500, 5_000, 200_000])
+@pytest.mark.parametrize("levels", [MAX_NESTING + 1, 500, 5_000, 200_000])
 def test_nesting_has_a_limit_that_is_told(levels: int) -> None:
-    with pytest.raises(WireError, match=str(NESTING)):
+    with pytest.raises(WireError, match=str(MAX_NESTING)):
         read_json(nested(levels))
 
 
 @pytest.mark.parametrize("core", ["1", "1e400"], ids=["plain", "spelled the slow way"])
 def test_a_value_as_deep_as_allowed_can_do_everything(core: str) -> None:
-    value = read_json('{"a":' * NESTING + core + "}" * NESTING)
+    value = read_json('{"a":' * MAX_NESTING + core + "}" * MAX_NESTING)
     again = read_json(write_json(value))
-    assert nesting(value) == NESTING
+    assert nesting_depth(value) == MAX_NESTING
     assert again == value
     assert hash(again) == hash(value)
     assert freeze(thaw(value)) == value
@@ -238,7 +240,7 @@ def test_a_value_as_deep_as_allowed_can_do_everything(core: str) -> None:
 
 @pytest.mark.parametrize(("text", "levels"), [("1", 0), ("[]", 1), ("[[],[[1]]]", 3), ('{"a":{"b":[]}}', 3)])
 def test_nesting_counts_lists_and_objects(text: str, levels: int) -> None:
-    assert nesting(read_json(text)) == levels
+    assert nesting_depth(read_json(text)) == levels
 
 
 def test_halves_of_a_surrogate_pair_that_meet_become_one_character() -> None:

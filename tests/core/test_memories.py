@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import change_body, change_field, is_shown, read_memory, write_memory
+from sevenfold.core.memories import change_body, change_field, is_indexed, read_memory, write_memory
 from sevenfold.core.provenance import Origin, join_taint
 
 NESTED = """---
@@ -79,7 +79,7 @@ def test_a_changed_field_or_body_reads_back_and_keeps_the_rest(name: str, value:
 
 def test_logs_and_what_was_put_aside_are_not_brought_up() -> None:
     shown = [
-        key for key in ("a.md", "team/a.md", "logs/2026/11/2026-11-15.md", "archive/a.md") if is_shown(key)
+        key for key in ("a.md", "team/a.md", "logs/2026/11/2026-11-15.md", "archive/a.md") if is_indexed(key)
     ]
     assert shown == ["a.md", "team/a.md"]
 

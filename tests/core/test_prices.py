@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import InputError
-from sevenfold.core.models import MODELS, Model, stand_in
-from sevenfold.core.prices import NO_COST, Cost, add_costs, cost, cost_without_caching
+from sevenfold.core.models import MODELS, Model, make_unknown_model
+from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost, sum_costs
 from sevenfold.core.usage import Iteration, Usage, read_usage
 
 MILLION = 1_000_000
@@ -24,7 +24,7 @@ ONE_OF_EACH = Usage(MILLION, MILLION, MILLION, MILLION, MILLION)
 def priced(
     usage: Usage, name: str, *, batch: bool | None = None, geo: str | None = None, speed: str | None = None
 ) -> Cost:
-    found = cost(usage, CATALOG.find(name), batch=batch, geo=geo, speed=speed)
+    found = compute_cost(usage, CATALOG.find(name), batch=batch, geo=geo, speed=speed)
     assert found is not None
     return found
 
@@ -56,7 +56,7 @@ def test_fast_mode_doubles_every_part_of_opus() -> None:
 
 
 def test_a_speed_without_a_price_has_no_cost() -> None:
-    assert cost(ONE_OF_EACH, CATALOG.find("claude-sonnet-5"), speed="fast") is None
+    assert compute_cost(ONE_OF_EACH, CATALOG.find("claude-sonnet-5"), speed="fast") is None
 
 
 def test_multipliers_stack() -> None:
@@ -81,15 +81,18 @@ def test_terms_come_from_the_usage_unless_they_are_given() -> None:
 
 def test_an_old_session_is_priced_as_it_was() -> None:
     sonnet, usage = CATALOG.find("claude-sonnet-5-5"), Usage(read=MILLION)
-    before, after = cost(usage, sonnet, when=date(2026, 10, 6)), cost(usage, sonnet, when=date(2026, 10, 7))
+    before, after = (
+        compute_cost(usage, sonnet, when=date(2026, 10, 6)),
+        compute_cost(usage, sonnet, when=date(2026, 10, 7)),
+    )
     assert before is not None
     assert after is not None
     assert (before.read, after.read) == (Decimal("0.20"), Decimal("0.10"))
 
 
 def test_an_unknown_model_costs_none_and_not_nothing() -> None:
-    assert cost(Usage(), stand_in("some-model")) is None
-    assert cost_without_caching(Usage(), stand_in("some-model")) is None
+    assert compute_cost(Usage(), make_unknown_model("some-model")) is None
+    assert compute_uncached_cost(Usage(), make_unknown_model("some-model")) is None
 
 
 def test_a_compaction_is_paid_on_top_of_the_totals() -> None:
@@ -110,10 +113,10 @@ def test_an_advisor_is_paid_at_the_price_of_its_own_model() -> None:
     usage = Usage(output=MILLION, iterations=(advisor,))
     assert priced(usage, "claude-haiku-4-5").output == 5 + 40
     stranger = Usage(iterations=(Iteration(output=1, kind="advisor_message", model="stranger"),))
-    assert cost(stranger, CATALOG.find("claude-haiku-4-5")) is None
+    assert compute_cost(stranger, CATALOG.find("claude-haiku-4-5")) is None
     price = ModelSettings(input_usd_per_mtok=Decimal(1), output_usd_per_mtok=Decimal(MILLION))
     ours = CATALOG.with_overrides({"stranger": price})
-    known = cost(stranger, CATALOG.find("claude-haiku-4-5"), catalog=ours)
+    known = compute_cost(stranger, CATALOG.find("claude-haiku-4-5"), catalog=ours)
     assert known == Cost(output=Decimal(1))
 
 
@@ -129,7 +132,7 @@ def test_a_fallback_inside_the_totals_is_paid_at_the_price_of_its_own_model() ->
     assert priced(usage, "claude-opus-5") == Cost(
         read=Decimal("0.20"), fresh=Decimal(5 + 5), output=Decimal(25 + 20)
     )
-    bare = cost_without_caching(usage, CATALOG.find("claude-opus-5"))
+    bare = compute_uncached_cost(usage, CATALOG.find("claude-opus-5"))
     assert bare == Cost(fresh=Decimal(5 + 5 + 4), output=Decimal(25 + 20))
 
 
@@ -143,12 +146,12 @@ def test_a_fallback_inside_the_totals_is_paid_at_the_price_of_its_own_model() ->
     ids=["the served run alone", "less output", "read as fresh"],
 )
 def test_a_fallback_that_does_not_add_up_to_the_totals_has_no_cost(total: Usage) -> None:
-    assert cost(fallen_back(total), CATALOG.find("claude-opus-5")) is None
+    assert compute_cost(fallen_back(total), CATALOG.find("claude-opus-5")) is None
 
 
 def test_a_run_on_a_model_without_a_price_leaves_the_request_without_one() -> None:
     run = Iteration(output=1, kind="fallback_message", model="stranger")
-    assert cost(Usage(output=1, iterations=(run,)), CATALOG.find("claude-opus-5")) is None
+    assert compute_cost(Usage(output=1, iterations=(run,)), CATALOG.find("claude-opus-5")) is None
 
 
 def test_a_run_that_names_the_requests_own_model_leaves_the_totals_as_they_are() -> None:
@@ -161,19 +164,19 @@ def test_without_caching_every_prompt_token_is_fresh() -> None:
     usage = Usage(
         fresh=1, read=MILLION, written_5m=2, written_1h=3, iterations=(Iteration(read=4, kind="compaction"),)
     )
-    bare = cost_without_caching(usage, CATALOG.find("claude-opus-5"))
+    bare = compute_uncached_cost(usage, CATALOG.find("claude-opus-5"))
     assert bare == Cost(fresh=Decimal(5) * (MILLION + 10) / MILLION)
 
 
 def test_a_sum_of_requests_has_no_price() -> None:
     with pytest.raises(InputError, match="a sum of 2 requests has no price"):
-        cost(Usage() + Usage(), CATALOG.find("claude-haiku-5-5"))
+        compute_cost(Usage() + Usage(), CATALOG.find("claude-haiku-5-5"))
 
 
 def test_one_unknown_part_makes_the_total_unknown() -> None:
-    assert add_costs([Cost(fresh=Decimal(1)), None]) is None
-    assert add_costs([]) == NO_COST
-    assert add_costs([Cost(fresh=Decimal(1)), Cost(output=Decimal(2))]) == Cost(
+    assert sum_costs([Cost(fresh=Decimal(1)), None]) is None
+    assert sum_costs([]) == NO_COST
+    assert sum_costs([Cost(fresh=Decimal(1)), Cost(output=Decimal(2))]) == Cost(
         fresh=Decimal(1), output=Decimal(2)
     )
 
@@ -187,7 +190,7 @@ def test_costs_are_exact_and_add_up(
     fresh: int, read: int, short: int, long: int, out: int, model: Model, batch: bool, geo: str | None
 ) -> None:
     usage = Usage(fresh, read, short, long, out)
-    found = cost(usage, model, batch=batch, geo=geo)
+    found = compute_cost(usage, model, batch=batch, geo=geo)
     tariff = model.prices_at()
     assert found is not None
     assert tariff is not None
@@ -209,7 +212,7 @@ def test_reading_from_the_cache_never_costs_more_than_not_caching(
     fresh: int, read: int, out: int, model: Model
 ) -> None:
     usage = Usage(fresh=fresh, read=read, output=out)
-    with_cache, without = cost(usage, model), cost_without_caching(usage, model)
+    with_cache, without = compute_cost(usage, model), compute_uncached_cost(usage, model)
     assert with_cache is not None
     assert without is not None
     assert with_cache.total <= without.total

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 
 from sevenfold.core import secret_engine, secrets
 from sevenfold.core.errors import InputError
-from sevenfold.core.secret_engine import Hints, compile_pattern
-from sevenfold.core.secret_formats import Rule
-from sevenfold.core.secret_rules import RULES
+from sevenfold.core.secret_engine import HintMatcher, compile_pattern
+from sevenfold.core.secret_formats import SecretRule
+from sevenfold.core.secret_rules import SECRET_RULES
 from sevenfold.core.secrets import (
-    MAX_CHARS,
     MAX_FINDINGS,
-    WHY,
+    MAX_SCAN_CHARS,
+    SCAN_REFUSAL_TEXTS,
     Allowance,
-    Finding,
     Fingerprint,
     Inspection,
+    SecretFinding,
     find_secrets,
 )
 
@@ -60,7 +60,7 @@ def test_every_rule_has_a_sample_or_a_case_that_it_finds() -> None:
         rule for sample in make_samples(seed=2, each=3) for rule in rules_of(f"Use {sample.value} here.")
     }
     rare = {rule for case in RARE for rule in rules_of(case)}
-    assert {rule.id for rule in RULES} - found - rare == set()
+    assert {rule.id for rule in SECRET_RULES} - found - rare == set()
 
 
 def _hex(size: int) -> str:
@@ -231,26 +231,26 @@ def test_what_takes_too_much_work_is_blocked(name: str) -> None:
 
 
 def test_a_text_that_is_too_long_is_blocked_unread() -> None:
-    assert inspect("a " * (MAX_CHARS // 2)).is_clean
-    assert inspect("a " * (MAX_CHARS // 2) + "a") == Inspection(refusal="too long")
+    assert inspect("a " * (MAX_SCAN_CHARS // 2)).is_clean
+    assert inspect("a " * (MAX_SCAN_CHARS // 2) + "a") == Inspection(refusal="too long")
 
 
 def test_without_the_engine_everything_is_blocked_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(secrets, "has_engine", lambda: False)
+    monkeypatch.setattr(secrets, "has_re2", lambda: False)
     assert inspect("nothing to hide") == Inspection(refusal="no engine")
-    assert "sevenfold[team]" in WHY["no engine"]
+    assert "sevenfold[team]" in SCAN_REFUSAL_TEXTS["no engine"]
 
 
 def test_the_engine_is_looked_for_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert secret_engine.has_engine()
+    assert secret_engine.has_re2()
 
     def nowhere(_name: str) -> None:
         return None
 
     monkeypatch.setattr(secret_engine, "find_spec", nowhere)
-    assert not secret_engine.has_engine()
+    assert not secret_engine.has_re2()
 
 
 def test_of_many_secrets_the_first_are_told() -> None:
@@ -280,7 +280,7 @@ def test_half_a_character_is_no_hindrance() -> None:
 def test_any_text_is_answered_and_every_finding_lies_in_it(text: str) -> None:
     lines = text.split("\n")
     for finding in inspect(text).findings:
-        assert isinstance(finding, Finding)
+        assert isinstance(finding, SecretFinding)
         assert 1 <= finding.line <= len(lines)
         assert 1 <= finding.column <= len(lines[finding.line - 1]) + 1
 
@@ -288,15 +288,15 @@ def test_any_text_is_answered_and_every_finding_lies_in_it(text: str) -> None:
 @given(st.text(alphabet="abcAKIxo-_.", max_size=40))
 def test_hints_are_the_words_that_are_there(text: str) -> None:
     words = ["akia", "xox", "a.b", "-", "ab"]
-    assert Hints(words).words_in(text) == {word for word in words if word in text.lower()}
+    assert HintMatcher(words).words_in(text) == {word for word in words if word in text.lower()}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_has_one_value_and_a_hint_that_can_be_looked_for(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", SECRET_RULES, ids=lambda rule: rule.id)
+def test_a_rule_has_one_value_and_a_hint_that_can_be_looked_for(rule: SecretRule) -> None:
     assert rule.hints
     assert all(hint.strip() for hint in rule.hints)
     assert not list(compile_pattern(rule.pattern).finditer("nothing here"))
 
 
 def test_rules_are_named_once() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert len({rule.id for rule in SECRET_RULES}) == len(SECRET_RULES)

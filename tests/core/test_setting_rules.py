@@ -9,9 +9,9 @@ from typing import ClassVar
 import pytest
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.setting_claims import Draft
-from sevenfold.core.setting_merge import merge
-from sevenfold.core.settings import Settings, Source, rules
+from sevenfold.core.setting_claims import RawSettings
+from sevenfold.core.setting_merge import merge_settings
+from sevenfold.core.settings import Settings, SettingSource, rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,10 @@ class Planted:
 def merged(environ: dict[str, str] | None = None, **tables: dict[str, object]) -> Settings:
     """What sources, by name, amount to, once a person has agreed to the committed file."""
     drafts = [
-        Draft(Source[source], source, {"planted": table}, is_agreed=True) for source, table in tables.items()
+        RawSettings(SettingSource[source], source, {"planted": table}, is_agreed=True)
+        for source, table in tables.items()
     ]
-    return merge([Planted], drafts, environ=environ or {}, user_home=PurePath("/home/u"))
+    return merge_settings([Planted], drafts, environ=environ or {}, user_home=PurePath("/home/u"))
 
 
 def test_every_source_adds_its_own() -> None:
@@ -53,9 +54,9 @@ def test_a_committed_file_forbids_and_allows_nothing() -> None:
 def test_each_rule_shows_where_it_came_from() -> None:
     settings = merged(COMMITTED={"deny": ["shell"]}, USER={"deny": ["read(x)"]})
     origins = {item.key: item.origin.source for item in settings.chosen}
-    assert origins["planted.deny.shell"] is Source.COMMITTED
-    assert origins['planted.deny."read(x)"'] is Source.USER
-    assert origins["planted.allow"] is Source.DEFAULT
+    assert origins["planted.deny.shell"] is SettingSource.COMMITTED
+    assert origins['planted.deny."read(x)"'] is SettingSource.USER
+    assert origins["planted.allow"] is SettingSource.DEFAULT
 
 
 @pytest.mark.parametrize("rule", ["", "two words", "shell()", "shell(a", "a\nb", 1, "shell(\x1b[2J)"])

@@ -6,45 +6,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.cli.settings import spell_value
+from sevenfold.cli.settings import format_value
 from sevenfold.core.json import JsonObject
-from sevenfold.core.setting_kinds import Kind, Value
-from sevenfold.core.setting_texts import MAX_LINES, Line, Lines, Pairs
+from sevenfold.core.setting_kinds import SettingKind, SettingValue
+from sevenfold.core.setting_texts import MAX_SETTING_LINES, LineKind, LinesKind, PairsKind
 
-KINDS: tuple[Kind, ...] = (Line(), Lines(), Pairs())
+KINDS: tuple[SettingKind, ...] = (LineKind(), LinesKind(), PairsKind())
 
 
 @pytest.mark.parametrize(
     ("kind", "raw", "value"),
     [
-        (Line(), "npx -y some server", "npx -y some server"),
-        (Line(), "", None),
-        (Line(), "two\nlines", None),
-        (Line(), "\x1b[2J", None),
-        (Line(), 5, None),
-        (Lines(), ["shell(git status *)", "a, b"], ("shell(git status *)", "a, b")),
-        (Lines(), [], ()),
-        (Lines(), ["fine", ""], None),
-        (Lines(), "a line alone", None),
-        (Lines(), ["x"] * (MAX_LINES + 1), None),
-        (Pairs(), {"TOKEN": "s e c"}, JsonObject({"TOKEN": "s e c"})),
-        (Pairs(), {"TOKEN": ""}, JsonObject({"TOKEN": ""})),
-        (Pairs(), {"TO KEN": "x"}, None),
-        (Pairs(), {"TOKEN": 5}, None),
-        (Pairs(), {5: "x"}, None),
+        (LineKind(), "npx -y some server", "npx -y some server"),
+        (LineKind(), "", None),
+        (LineKind(), "two\nlines", None),
+        (LineKind(), "\x1b[2J", None),
+        (LineKind(), 5, None),
+        (LinesKind(), ["shell(git status *)", "a, b"], ("shell(git status *)", "a, b")),
+        (LinesKind(), [], ()),
+        (LinesKind(), ["fine", ""], None),
+        (LinesKind(), "a line alone", None),
+        (LinesKind(), ["x"] * (MAX_SETTING_LINES + 1), None),
+        (PairsKind(), {"TOKEN": "s e c"}, JsonObject({"TOKEN": "s e c"})),
+        (PairsKind(), {"TOKEN": ""}, JsonObject({"TOKEN": ""})),
+        (PairsKind(), {"TO KEN": "x"}, None),
+        (PairsKind(), {"TOKEN": 5}, None),
+        (PairsKind(), {5: "x"}, None),
     ],
 )
-def test_a_kind_takes_what_it_says_and_nothing_else(kind: Kind, raw: object, value: Value | None) -> None:
+def test_a_kind_takes_what_it_says_and_nothing_else(
+    kind: SettingKind, raw: object, value: SettingValue | None
+) -> None:
     assert kind.read(raw) == value
 
 
 def test_the_environment_has_one_on_each_line() -> None:
-    assert Lines().read_text("one, with a comma\n\ntwo") == ("one, with a comma", "two")
-    assert Pairs().read_text("A=1\nB=x=y") == JsonObject({"A": "1", "B": "x=y"})
+    assert LinesKind().read_text("one, with a comma\n\ntwo") == ("one, with a comma", "two")
+    assert PairsKind().read_text("A=1\nB=x=y") == JsonObject({"A": "1", "B": "x=y"})
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_committed_file_may_set_none_of_them(kind: Kind) -> None:
+def test_a_committed_file_may_set_none_of_them(kind: SettingKind) -> None:
     value = kind.read_text("A=1")
     assert value is not None
     assert (kind.objection(value, None) or "").startswith("a committed file")
@@ -59,10 +61,10 @@ ANYTHING = st.recursive(
 
 
 @given(st.sampled_from(KINDS), ANYTHING, st.text())
-def test_what_was_read_once_reads_the_same_again(kind: Kind, raw: object, text: str) -> None:
+def test_what_was_read_once_reads_the_same_again(kind: SettingKind, raw: object, text: str) -> None:
     for value in (kind.read(raw), kind.read_text(text)):
         assert value is None or kind.read(value) == value
 
 
 def test_a_value_that_may_be_secret_is_not_spelled() -> None:
-    assert spell_value(JsonObject({"TOKEN": "sk-1", "B": "x"})) == "{TOKEN = …, B = …}"
+    assert format_value(JsonObject({"TOKEN": "sk-1", "B": "x"})) == "{TOKEN = …, B = …}"

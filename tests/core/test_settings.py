@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import SettingRefused
-from sevenfold.core.setting_claims import MAX_FAULTS, Draft
-from sevenfold.core.setting_kinds import Limits
-from sevenfold.core.setting_merge import MAX_PROBLEMS, merge
+from sevenfold.core.setting_claims import MAX_FAULTS, RawSettings
+from sevenfold.core.setting_kinds import LimitTable
+from sevenfold.core.setting_merge import MAX_PROBLEMS, merge_settings
 from sevenfold.core.settings import (
-    Origin,
+    SettingOrigin,
     Settings,
-    Source,
+    SettingSource,
     amount,
     choice,
-    declare,
+    file_path,
     limit,
     limits,
+    list_specs,
     names,
     percent,
-    place,
     price,
     switch,
 )
@@ -43,10 +43,10 @@ class Kettle:
     cups: int = limit(10, at_least=1, at_most=100)
     spare: int | None = amount(None)
     heat: Decimal | None = percent(None, alias="OLD_HEAT")
-    shelf: PurePath | None = place(None, alias="SEVENFOLD_SHELF")
+    shelf: PurePath | None = file_path(None, alias="SEVENFOLD_SHELF")
     tea: str = choice("green", "green", "black")
     guests: tuple[str, ...] = names(("Ann",))
-    spoons: Limits = limits(Limits(), at_least=1, base="cups")
+    spoons: LimitTable = limits(LimitTable(), at_least=1, base="cups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,16 @@ class Blend:
 HOME = PurePath("/people/ann")
 
 
-def heard(*drafts: tuple[Source, Mapping[str, object]], **environ: str) -> Settings:
+def heard(*drafts: tuple[SettingSource, Mapping[str, object]], **environ: str) -> Settings:
     """What these sources amount to, once a person has agreed to the committed file."""
     told = [
-        Draft(source, f"/{source.name.lower()}.toml", tables, is_agreed=True) for source, tables in drafts
+        RawSettings(source, f"/{source.name.lower()}.toml", tables, is_agreed=True)
+        for source, tables in drafts
     ]
-    return merge([Kettle, Blend], told, environ=environ, user_home=HOME)
+    return merge_settings([Kettle, Blend], told, environ=environ, user_home=HOME)
 
 
-def failure(*drafts: tuple[Source, Mapping[str, object]], **environ: str) -> str:
+def failure(*drafts: tuple[SettingSource, Mapping[str, object]], **environ: str) -> str:
     with pytest.raises(SettingsError) as caught:
         heard(*drafts, **environ)
     return str(caught.value)
@@ -79,20 +80,29 @@ def test_without_a_source_every_value_is_the_default() -> None:
     settings = heard()
     assert settings.of(Kettle) == Kettle()
     assert settings.each(Blend) == {}
-    assert {item.origin.source for item in settings.chosen} == {Source.DEFAULT}
+    assert {item.origin.source for item in settings.chosen} == {SettingSource.DEFAULT}
     assert len(settings.chosen) == 8
 
 
-ORDER = (Source.COMMITTED, Source.USER, Source.LOCAL, Source.ENVIRONMENT, Source.ARGUMENT, Source.MANAGED)
+ORDER = (
+    SettingSource.COMMITTED,
+    SettingSource.USER,
+    SettingSource.LOCAL,
+    SettingSource.ENVIRONMENT,
+    SettingSource.ARGUMENT,
+    SettingSource.MANAGED,
+)
 
 
 @given(st.lists(st.sampled_from(ORDER), min_size=1, unique=True))
-def test_the_strongest_source_wins_in_whatever_order_they_are_heard(present: list[Source]) -> None:
+def test_the_strongest_source_wins_in_whatever_order_they_are_heard(present: list[SettingSource]) -> None:
     cups = {source: rank + 1 for rank, source in enumerate(ORDER)}
-    files = [source for source in present if source is not Source.ENVIRONMENT]
+    files = [source for source in present if source is not SettingSource.ENVIRONMENT]
     drafts = [(source, {"kettle": {"cups": cups[source]}}) for source in files]
     environ = (
-        {"SEVENFOLD_KETTLE_CUPS": str(cups[Source.ENVIRONMENT])} if Source.ENVIRONMENT in present else {}
+        {"SEVENFOLD_KETTLE_CUPS": str(cups[SettingSource.ENVIRONMENT])}
+        if SettingSource.ENVIRONMENT in present
+        else {}
     )
     settings = heard(*drafts, **environ)
     winner = max(present, key=ORDER.index)
@@ -101,25 +111,25 @@ def test_the_strongest_source_wins_in_whatever_order_they_are_heard(present: lis
 
 
 def test_each_value_knows_where_it_came_from() -> None:
-    settings = heard((Source.USER, {"kettle": {"cups": 3}}), SEVENFOLD_KETTLE_TEA="black")
-    assert settings.origin("kettle.cups") == Origin(Source.USER, "/user.toml")
-    assert settings.origin("kettle.tea") == Origin(Source.ENVIRONMENT, "SEVENFOLD_KETTLE_TEA")
+    settings = heard((SettingSource.USER, {"kettle": {"cups": 3}}), SEVENFOLD_KETTLE_TEA="black")
+    assert settings.origin("kettle.cups") == SettingOrigin(SettingSource.USER, "/user.toml")
+    assert settings.origin("kettle.tea") == SettingOrigin(SettingSource.ENVIRONMENT, "SEVENFOLD_KETTLE_TEA")
     assert str(settings.origin("kettle.cups")) == "user file (/user.toml)"
     assert str(settings.origin("kettle.guests")) == "default"
 
 
 def test_an_off_switch_beats_every_setting_but_the_managed_policy() -> None:
     on = {"kettle": {"enabled": True}}
-    weaker = [(source, on) for source in (Source.USER, Source.LOCAL, Source.ARGUMENT)]
+    weaker = [(source, on) for source in (SettingSource.USER, SettingSource.LOCAL, SettingSource.ARGUMENT)]
     off = heard(*weaker, DISABLE_KETTLE="1", SEVENFOLD_KETTLE_ENABLED="true")
     assert not off.of(Kettle).enabled
-    assert off.origin("kettle.enabled") == Origin(Source.SWITCH, "DISABLE_KETTLE")
-    assert heard((Source.MANAGED, on), DISABLE_KETTLE="1").of(Kettle).enabled
+    assert off.origin("kettle.enabled") == SettingOrigin(SettingSource.SWITCH, "DISABLE_KETTLE")
+    assert heard((SettingSource.MANAGED, on), DISABLE_KETTLE="1").of(Kettle).enabled
 
 
 @pytest.mark.parametrize("text", ["0", "false", "No", "off", "", " "])
 def test_an_off_switch_that_says_no_switches_nothing(text: str) -> None:
-    off = (Source.USER, {"kettle": {"enabled": False}})
+    off = (SettingSource.USER, {"kettle": {"enabled": False}})
     assert heard(DISABLE_KETTLE=text).of(Kettle).enabled
     assert not heard(off, DISABLE_KETTLE=text).of(Kettle).enabled
 
@@ -159,38 +169,38 @@ def test_a_tilde_stands_for_the_users_folder() -> None:
 
 def test_tables_add_to_one_another_name_by_name() -> None:
     settings = heard(
-        (Source.USER, {"kettle": {"spoons": {"Bo": 1, "Cy": 2}}}),
-        (Source.MANAGED, {"kettle": {"spoons": {"Cy": 3}}}),
+        (SettingSource.USER, {"kettle": {"spoons": {"Bo": 1, "Cy": 2}}}),
+        (SettingSource.MANAGED, {"kettle": {"spoons": {"Cy": 3}}}),
         SEVENFOLD_KETTLE_SPOONS="Di=4",
     )
     assert settings.of(Kettle).spoons == {"Bo": 1, "Cy": 3, "Di": 4}
     where = {item.key: item.origin.source for item in settings.chosen if ".spoons" in item.key}
     assert where == {
-        "kettle.spoons.Bo": Source.USER,
-        "kettle.spoons.Cy": Source.MANAGED,
-        "kettle.spoons.Di": Source.ENVIRONMENT,
+        "kettle.spoons.Bo": SettingSource.USER,
+        "kettle.spoons.Cy": SettingSource.MANAGED,
+        "kettle.spoons.Di": SettingSource.ENVIRONMENT,
     }
-    assert settings.origin("kettle.spoons").source is Source.MANAGED
+    assert settings.origin("kettle.spoons").source is SettingSource.MANAGED
 
 
 def test_named_sections_merge_by_name() -> None:
     settings = heard(
-        (Source.USER, {"blends": {"earl.grey": {"usd": Decimal("0.5"), "grams": 7}, "assam": {}}}),
-        (Source.LOCAL, {"blends": {"earl.grey": {"grams": 8}}}),
+        (SettingSource.USER, {"blends": {"earl.grey": {"usd": Decimal("0.5"), "grams": 7}, "assam": {}}}),
+        (SettingSource.LOCAL, {"blends": {"earl.grey": {"grams": 8}}}),
     )
     assert settings.each(Blend) == {"earl.grey": Blend(Decimal("0.5"), 8)}
-    assert settings.origin('blends."earl.grey".grams').source is Source.LOCAL
-    assert settings.origin('blends."earl.grey".usd').source is Source.USER
+    assert settings.origin('blends."earl.grey".grams').source is SettingSource.LOCAL
+    assert settings.origin('blends."earl.grey".usd').source is SettingSource.USER
 
 
 def test_an_argument_of_none_is_one_that_was_not_given() -> None:
-    assert heard((Source.ARGUMENT, {"kettle": {"cups": None}})).of(Kettle) == Kettle()
+    assert heard((SettingSource.ARGUMENT, {"kettle": {"cups": None}})).of(Kettle) == Kettle()
 
 
 def test_a_committed_file_is_heard_as_far_as_it_may_speak() -> None:
     settings = heard(
         (
-            Source.COMMITTED,
+            SettingSource.COMMITTED,
             {
                 "kettle": {
                     "enabled": False,
@@ -206,7 +216,7 @@ def test_a_committed_file_is_heard_as_far_as_it_may_speak() -> None:
             },
         )
     )
-    assert settings.of(Kettle) == Kettle(enabled=False, spoons=Limits({"Bo": 10}))
+    assert settings.of(Kettle) == Kettle(enabled=False, spoons=LimitTable({"Bo": 10}))
     assert settings.each(Blend) == {}
     assert {item.key for item in settings.refused} == {
         "kettle.cups",
@@ -227,10 +237,13 @@ def test_a_committed_file_is_heard_as_far_as_it_may_speak() -> None:
     assert lowered in settings.refused
 
 
-@given(st.sampled_from([Source.USER, Source.LOCAL, Source.ARGUMENT, Source.MANAGED]), st.integers(2, 99))
-def test_a_committed_row_never_goes_over_the_limit_that_came_out(source: Source, cups: int) -> None:
+@given(
+    st.sampled_from([SettingSource.USER, SettingSource.LOCAL, SettingSource.ARGUMENT, SettingSource.MANAGED]),
+    st.integers(2, 99),
+)
+def test_a_committed_row_never_goes_over_the_limit_that_came_out(source: SettingSource, cups: int) -> None:
     settings = heard(
-        (Source.COMMITTED, {"kettle": {"spoons": {"Bo": cups, "Cy": cups + 1, "Di": 1}}}),
+        (SettingSource.COMMITTED, {"kettle": {"spoons": {"Bo": cups, "Cy": cups + 1, "Di": 1}}}),
         (source, {"kettle": {"cups": cups}}),
     )
     assert settings.of(Kettle).spoons == {"Bo": cups, "Di": 1}
@@ -245,10 +258,10 @@ def test_a_committed_row_never_goes_over_the_limit_that_came_out(source: Source,
 
 def test_a_managed_limit_holds_for_every_row_of_weaker_sources() -> None:
     settings = heard(
-        (Source.COMMITTED, {"kettle": {"spoons": {"Bo": 4}}}),
-        (Source.USER, {"kettle": {"spoons": {"Bo": 6, "Cy": 5}}}),
-        (Source.ARGUMENT, {"kettle": {"spoons": {"Di": 7}}}),
-        (Source.MANAGED, {"kettle": {"cups": 5, "spoons": {"Ed": 9}}}),
+        (SettingSource.COMMITTED, {"kettle": {"spoons": {"Bo": 4}}}),
+        (SettingSource.USER, {"kettle": {"spoons": {"Bo": 6, "Cy": 5}}}),
+        (SettingSource.ARGUMENT, {"kettle": {"spoons": {"Di": 7}}}),
+        (SettingSource.MANAGED, {"kettle": {"cups": 5, "spoons": {"Ed": 9}}}),
         SEVENFOLD_KETTLE_SPOONS="Fay=8",
     )
     assert settings.of(Kettle).spoons == {"Bo": 4, "Cy": 5, "Ed": 9}
@@ -261,13 +274,15 @@ def test_a_managed_limit_holds_for_every_row_of_weaker_sources() -> None:
 
 
 def test_a_trusted_row_may_go_over_a_limit_that_no_policy_sets() -> None:
-    settings = heard((Source.USER, {"kettle": {"cups": 5, "spoons": {"Bo": 50}}}))
+    settings = heard((SettingSource.USER, {"kettle": {"cups": 5, "spoons": {"Bo": 50}}}))
     assert settings.of(Kettle).spoons == {"Bo": 50}
     assert settings.refused == ()
 
 
-@pytest.mark.parametrize("source", [Source.USER, Source.LOCAL, Source.ARGUMENT, Source.MANAGED])
-def test_trusted_sources_may_set_everything(source: Source) -> None:
+@pytest.mark.parametrize(
+    "source", [SettingSource.USER, SettingSource.LOCAL, SettingSource.ARGUMENT, SettingSource.MANAGED]
+)
+def test_trusted_sources_may_set_everything(source: SettingSource) -> None:
     tables = {"kettle": {"cups": 99, "shelf": "/etc"}, "blends": {"assam": {"usd": 0}}}
     settings = heard((source, tables))
     assert settings.refused == ()
@@ -297,9 +312,9 @@ FAULTS = pytest.mark.parametrize(
 
 
 @FAULTS
-@pytest.mark.parametrize("source", [Source.LOCAL, Source.USER, Source.MANAGED])
+@pytest.mark.parametrize("source", [SettingSource.LOCAL, SettingSource.USER, SettingSource.MANAGED])
 def test_a_fault_names_file_key_value_and_what_is_allowed(
-    source: Source, tables: Mapping[str, object], message: str
+    source: SettingSource, tables: Mapping[str, object], message: str
 ) -> None:
     said = failure((source, tables))
     assert said.startswith(f"/{source.name.lower()}.toml: ")
@@ -314,40 +329,42 @@ def test_a_fault_in_a_committed_file_is_told_and_the_rest_of_it_counts(
 ) -> None:
     kettle = tables.get("kettle", {})
     rest = {"kettle": {**cast("dict[str, object]", kettle), "spoons": {"Bo": 3}}} if kettle != 5 else {}
-    settings = heard((Source.COMMITTED, {**tables, **rest}))
+    settings = heard((SettingSource.COMMITTED, {**tables, **rest}))
     (told,) = settings.refused
     assert told.source == "/committed.toml"
     assert message.partition(" = ")[2] in told.reason or told.key in message
     assert len(told.reason) < 400
     assert "\x1b" not in told.key + told.reason
-    assert settings.of(Kettle) == (Kettle(spoons=Limits({"Bo": 3})) if rest else Kettle())
+    assert settings.of(Kettle) == (Kettle(spoons=LimitTable({"Bo": 3})) if rest else Kettle())
 
 
 def test_a_committed_file_full_of_faults_is_told_of_in_a_few_words() -> None:
     tables = {"kettle": {f"cup{n}": n for n in range(50_000)} | {"cups": 2}}
-    settings = heard((Source.COMMITTED, tables))
+    settings = heard((SettingSource.COMMITTED, tables))
     assert len(settings.refused) == MAX_FAULTS + 1
     assert settings.refused[-1].key == "(more)"
     assert settings.of(Kettle).cups == 2
 
 
 def test_a_fault_in_a_named_section_names_all_of_its_key() -> None:
-    assert "did you mean blends.assam.grams?" in failure((Source.USER, {"blends": {"assam": {"gram": 5}}}))
-    said = failure((Source.USER, {"blends": {"assam": {"usd": "free"}}}))
+    assert "did you mean blends.assam.grams?" in failure(
+        (SettingSource.USER, {"blends": {"assam": {"gram": 5}}})
+    )
+    said = failure((SettingSource.USER, {"blends": {"assam": {"usd": "free"}}}))
     assert "blends.assam.usd = 'free': expected US dollars per million" in said
 
 
 def test_a_fault_in_an_argument_or_a_variable_names_that() -> None:
-    told = [Draft(Source.ARGUMENT, "", {"kettle": {"cups": 0}})]
+    told = [RawSettings(SettingSource.ARGUMENT, "", {"kettle": {"cups": 0}})]
     with pytest.raises(SettingsError, match=r"^keyword argument: kettle\.cups = 0"):
-        merge([Kettle], told, environ={}, user_home=HOME)
+        merge_settings([Kettle], told, environ={}, user_home=HOME)
     assert failure(SEVENFOLD_KETTLE_CUPS="lots").startswith("environment: SEVENFOLD_KETTLE_CUPS = 'lots'")
 
 
 def test_every_fault_of_every_source_is_told_at_once() -> None:
     said = failure(
-        (Source.USER, {"kettle": {"cups": 0, "cup": 1}}),
-        (Source.LOCAL, {"kettle": {"enabled": 2}}),
+        (SettingSource.USER, {"kettle": {"cups": 0, "cup": 1}}),
+        (SettingSource.LOCAL, {"kettle": {"enabled": 2}}),
         SEVENFOLD_KETTLE_CUPS="lots",
     )
     assert said.splitlines()[0] == "4 settings cannot be used:"
@@ -356,7 +373,7 @@ def test_every_fault_of_every_source_is_told_at_once() -> None:
 
 def test_what_went_wrong_before_is_told_with_the_rest() -> None:
     with pytest.raises(SettingsError, match=r"(?s)2 settings.*- /a\.toml: not TOML.*- environment: SEVEN"):
-        merge(
+        merge_settings(
             [Kettle],
             [],
             environ={"SEVENFOLD_KETTLE_CUPS": "x"},
@@ -366,7 +383,7 @@ def test_what_went_wrong_before_is_told_with_the_rest() -> None:
 
 
 def test_a_flood_of_faults_is_cut_short() -> None:
-    said = failure((Source.USER, {"kettle": {f"x{number}": 1 for number in range(MAX_PROBLEMS + 5)}}))
+    said = failure((SettingSource.USER, {"kettle": {f"x{number}": 1 for number in range(MAX_PROBLEMS + 5)}}))
     assert said.splitlines()[-1] == "- and 5 more"
     assert len(said.splitlines()) == MAX_PROBLEMS + 2
 
@@ -395,7 +412,7 @@ def test_settings_cannot_be_changed() -> None:
 
 
 def test_asking_for_what_was_not_resolved_says_so() -> None:
-    settings = merge([Kettle], [], environ={}, user_home=HOME)
+    settings = merge_settings([Kettle], [], environ={}, user_home=HOME)
     with pytest.raises(SettingsError, match="Blend was not among the sections"):
         settings.of(Blend)
     with pytest.raises(SettingsError, match=r"no setting is called 'kettle\.cup'"):
@@ -403,7 +420,7 @@ def test_asking_for_what_was_not_resolved_says_so() -> None:
 
 
 def test_a_setting_has_one_name_in_files_and_environment() -> None:
-    specs = {spec.key: spec.variable for spec in declare([Kettle, Blend])}
+    specs = {spec.key: spec.variable for spec in list_specs([Kettle, Blend])}
     assert specs["kettle.cups"] == "SEVENFOLD_KETTLE_CUPS"
     assert specs["blends.usd"] is None
 
@@ -415,7 +432,7 @@ def test_a_field_without_a_kind_is_the_programmers_mistake() -> None:
         cups: int = 5
 
     with pytest.raises(TypeError, match=r"Bare\.cups is declared without a kind"):
-        declare([Bare])
+        list_specs([Bare])
 
 
 def test_a_table_whose_base_is_no_limit_is_the_programmers_mistake() -> None:
@@ -423,10 +440,10 @@ def test_a_table_whose_base_is_no_limit_is_the_programmers_mistake() -> None:
     class Drawer:
         SECTION: ClassVar[str] = "drawer"
         depth: int = amount(5)
-        spoons: Limits = limits(Limits(), at_least=1, base="depth")
+        spoons: LimitTable = limits(LimitTable(), at_least=1, base="depth")
 
     with pytest.raises(TypeError, match=r"drawer\.spoons names depth as its base, which is no limit"):
-        declare([Drawer])
+        list_specs([Drawer])
 
 
 def test_two_settings_of_one_variable_are_the_programmers_mistake() -> None:
@@ -443,7 +460,7 @@ def test_two_settings_of_one_variable_are_the_programmers_mistake() -> None:
     with pytest.raises(
         TypeError, match=r"SEVENFOLD_TEA_POT_CUPS would set both tea\.pot_cups and tea_pot\.cups"
     ):
-        declare([Tea, TeaPot])
+        list_specs([Tea, TeaPot])
 
 
 ANYTHING = st.recursive(
@@ -459,14 +476,14 @@ TABLES = st.dictionaries(
 
 @given(st.sampled_from(ORDER), TABLES, st.dictionaries(st.text(max_size=30), st.text(max_size=10)))
 def test_whatever_a_source_says_there_are_settings_or_one_settings_error(
-    source: Source, tables: dict[str, object], environ: dict[str, str]
+    source: SettingSource, tables: dict[str, object], environ: dict[str, str]
 ) -> None:
     settings = heard()
     with suppress(SettingsError):
         settings = heard((source, tables), **environ)
     kettle = settings.of(Kettle)
     assert 1 <= kettle.cups <= 100
-    if source is Source.COMMITTED:
+    if source is SettingSource.COMMITTED:
         assert kettle.cups <= 10
         assert kettle.shelf is None
         assert settings.each(Blend) == {}

@@ -20,7 +20,7 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.sound import sound_block, sound_text
+from sevenfold.core.sound import replace_block_surrogates, replace_lone_surrogates
 from sevenfold.core.wire import write_block
 
 HALF = "a\ud83db"
@@ -50,19 +50,19 @@ def spelled(block: Block) -> str:
 def test_every_text_of_a_block_is_mended(block: Block) -> None:
     with pytest.raises(UnicodeEncodeError):
         spelled(block).encode()
-    mended = sound_block(block)
+    mended = replace_block_surrogates(block)
     assert "\ufffd" in spelled(mended)
     assert spelled(mended).encode().decode() == spelled(block).replace("\ud83d", "\ufffd")
-    assert sound_block(mended) is mended
+    assert replace_block_surrogates(mended) is mended
 
 
 def test_halves_that_belong_together_are_joined() -> None:
-    assert sound_text("\ud83d\ude00") == "😀"
-    assert sound_text("\ude00\ud83d") == "\ufffd\ufffd"
+    assert replace_lone_surrogates("\ud83d\ude00") == "😀"
+    assert replace_lone_surrogates("\ude00\ud83d") == "\ufffd\ufffd"
 
 
 @pytest.mark.parametrize("text", ["", "plain", "é", "😀"])
 def test_sound_text_is_left_alone(text: str) -> None:
-    assert sound_text(text) is text
+    assert replace_lone_surrogates(text) is text
     block = Text(text)
-    assert sound_block(block) is block
+    assert replace_block_surrogates(block) is block

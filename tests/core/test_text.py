@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.text import cut_bytes, cut_lines, show_controls
+from sevenfold.core.text import escape_controls, truncate_bytes, truncate_lines
 
 texts = st.text(
     st.characters() | st.characters(categories=["Cs"]) | st.sampled_from("aé€😀\n\n"), max_size=60
@@ -18,7 +18,7 @@ def size(text: str) -> int:
 
 @given(texts, sizes)
 def test_a_cut_is_the_longest_beginning_that_fits(text: str, max_bytes: int) -> None:
-    kept = cut_bytes(text, max_bytes)
+    kept = truncate_bytes(text, max_bytes)
     assert text.startswith(kept)
     assert size(kept) <= max_bytes
     assert kept == text or size(text[: len(kept) + 1]) > max_bytes
@@ -26,7 +26,7 @@ def test_a_cut_is_the_longest_beginning_that_fits(text: str, max_bytes: int) -> 
 
 @given(texts, sizes)
 def test_a_cut_at_lines_fits_and_keeps_most_of_what_would_fit(text: str, max_bytes: int) -> None:
-    kept, most = cut_lines(text, max_bytes), cut_bytes(text, max_bytes)
+    kept, most = truncate_lines(text, max_bytes), truncate_bytes(text, max_bytes)
     assert most.startswith(kept)
     assert kept in (text, most) or kept.endswith("\n")
     assert len(kept) >= len(most) // 2
@@ -34,8 +34,8 @@ def test_a_cut_at_lines_fits_and_keeps_most_of_what_would_fit(text: str, max_byt
 
 @given(texts)
 def test_what_fits_is_left_as_it_is(text: str) -> None:
-    assert cut_bytes(text, size(text)) == text
-    assert cut_lines(text, size(text)) == text
+    assert truncate_bytes(text, size(text)) == text
+    assert truncate_lines(text, size(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_fits_is_left_as_it_is(text: str) -> None:
     ],
 )
 def test_no_character_is_cut_in_two(text: str, max_bytes: int, kept: str) -> None:
-    assert cut_bytes(text, max_bytes) == kept
+    assert truncate_bytes(text, max_bytes) == kept
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_no_character_is_cut_in_two(text: str, max_bytes: int, kept: str) -> Non
     ],
 )
 def test_a_cut_ends_with_a_line_unless_that_would_lose_half(text: str, max_bytes: int, kept: str) -> None:
-    assert cut_lines(text, max_bytes) == kept
+    assert truncate_lines(text, max_bytes) == kept
 
 
 def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
@@ -79,17 +79,17 @@ def test_only_the_beginning_of_a_long_text_is_looked_at() -> None:
         def encode(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
             raise AssertionError("all of it was encoded")
 
-    assert cut_bytes(Watched("x" * 1000), 10) == "x" * 10
+    assert truncate_bytes(Watched("x" * 1000), 10) == "x" * 10
 
 
 @given(texts)
 def test_nothing_that_a_terminal_would_obey_is_left_and_nothing_that_it_shows_is_lost(text: str) -> None:
-    shown = show_controls(text)
+    shown = escape_controls(text)
     assert all(item.isprintable() or item == "\n" for item in shown)
-    assert show_controls(shown) == shown
+    assert escape_controls(shown) == shown
     if all(item.isprintable() or item == "\n" for item in text):
         assert shown == text
 
 
 def test_an_escape_is_spelled_out() -> None:
-    assert show_controls("a\x1b[31mb\rc") == "a\\x1b[31mb\\rc"
+    assert escape_controls("a\x1b[31mb\rc") == "a\\x1b[31mb\\rc"

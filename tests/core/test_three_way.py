@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.three_way import MAX_LINES, merge_lines
+from sevenfold.core.three_way import MAX_MERGE_LINES, merge_lines
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "d\n", "e"]), max_size=8).map("".join)
 
@@ -56,5 +56,5 @@ def test_no_new_line_of_either_side_is_lost_in_a_merge(base: str, added: list[st
 def test_texts_of_more_work_than_any_ordinary_one_are_not_merged() -> None:
     same = "x\n" * 3_000
     assert merge_lines(same, same + "mine\n", "theirs\n" + same) is None
-    long = "".join(f"{number}\n" for number in range(MAX_LINES + 1))
+    long = "".join(f"{number}\n" for number in range(MAX_MERGE_LINES + 1))
     assert merge_lines(long, long + "mine\n", "theirs\n" + long) is None

@@ -12,12 +12,12 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.tokens import (
-    PLAIN,
+    PLAIN_ESTIMATOR,
     Calibration,
-    Count,
+    ContextSize,
     Tally,
     TokenMix,
-    canonical_count,
+    measure_context,
 )
 from sevenfold.core.usage import Iteration, Usage
 
@@ -27,7 +27,7 @@ NEWER = Catalog().find("claude-opus-5-5")
 
 
 def plain(model: str = "claude-opus-4-6") -> Tally:
-    return Tally(Catalog().find(model), estimator=PLAIN)
+    return Tally(Catalog().find(model), estimator=PLAIN_ESTIMATOR)
 
 
 def human(size_tokens: int) -> Message:
@@ -41,26 +41,26 @@ def reply(size_tokens: int) -> Message:
 @pytest.mark.parametrize(
     ("billed", "added", "expected"),
     [
-        (None, 0.0, Count(0, 0, is_wholly_estimated=True)),
-        (None, 300.0, Count(400, 400, is_wholly_estimated=True)),
-        (None, 0.1, Count(1, 1, is_wholly_estimated=True)),
-        (None, -5.0, Count(0, 0, is_wholly_estimated=True)),
-        (1_000, 300.4, Count(1_300, 300, is_wholly_estimated=False)),
-        (1_000, -200.0, Count(800, -200, is_wholly_estimated=False)),
-        (100, -200.0, Count(0, -200, is_wholly_estimated=False)),
+        (None, 0.0, ContextSize(0, 0, is_wholly_estimated=True)),
+        (None, 300.0, ContextSize(400, 400, is_wholly_estimated=True)),
+        (None, 0.1, ContextSize(1, 1, is_wholly_estimated=True)),
+        (None, -5.0, ContextSize(0, 0, is_wholly_estimated=True)),
+        (1_000, 300.4, ContextSize(1_300, 300, is_wholly_estimated=False)),
+        (1_000, -200.0, ContextSize(800, -200, is_wholly_estimated=False)),
+        (100, -200.0, ContextSize(0, -200, is_wholly_estimated=False)),
     ],
 )
 def test_the_canonical_count_is_the_last_bill_and_an_estimate_of_the_rest(
-    billed: int | None, added: float, expected: Count
+    billed: int | None, added: float, expected: ContextSize
 ) -> None:
-    assert canonical_count(billed, added) == expected
+    assert measure_context(billed, added) == expected
 
 
 def test_before_any_response_all_is_estimated_with_a_margin() -> None:
     tally = plain()
     tally.set_frame("s" * 1_200)
     tally.add(human(300))
-    assert tally.count() == Count(800, 800, is_wholly_estimated=True)
+    assert tally.count() == ContextSize(800, 800, is_wholly_estimated=True)
 
 
 def test_after_a_response_its_bill_stands_and_only_the_rest_is_estimated() -> None:
@@ -68,29 +68,29 @@ def test_after_a_response_its_bill_stands_and_only_the_rest_is_estimated() -> No
     tally.set_frame("s" * 1_200)
     tally.add(human(300))
     tally.bill(Usage(fresh=500, read=4_000, written_5m=300, written_1h=200, output=70), reply(999))
-    assert tally.count() == Count(5_070, 0, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(5_070, 0, is_wholly_estimated=False)
     tally.add(human(30))
-    assert tally.count() == Count(5_100, 30, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(5_100, 30, is_wholly_estimated=False)
 
 
 def test_an_output_count_that_is_not_to_be_trusted_is_estimated_from_the_reply() -> None:
     tally = plain()
     tally.bill(Usage(fresh=5_000, output=1), reply(60), is_output_known=False)
-    assert tally.count() == Count(5_060, 60, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(5_060, 60, is_wholly_estimated=False)
 
 
 def test_with_compaction_on_the_server_the_last_message_run_is_the_context() -> None:
     tally = plain()
     runs = (Iteration(fresh=180_000, output=9_000, kind="compaction"), Iteration(fresh=23_000, output=1_000))
     tally.bill(Usage(fresh=23_000, output=1_000, iterations=runs), reply(10))
-    assert tally.count() == Count(24_000, 0, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(24_000, 0, is_wholly_estimated=False)
 
 
 def test_a_response_that_only_compacted_says_nothing_of_the_context() -> None:
     tally = plain()
     tally.bill(Usage(fresh=900), reply(0))
     tally.bill(Usage(iterations=(Iteration(fresh=900, output=50, kind="compaction"),)), reply(50))
-    assert tally.count() == Count(950, 50, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(950, 50, is_wholly_estimated=False)
 
 
 def test_a_cut_starts_over_with_what_is_left() -> None:
@@ -98,19 +98,19 @@ def test_a_cut_starts_over_with_what_is_left() -> None:
     tally.add(human(900))
     tally.bill(Usage(fresh=900), reply(90))
     tally.cut([human(30)])
-    assert tally.count() == Count(40, 40, is_wholly_estimated=True)
+    assert tally.count() == ContextSize(40, 40, is_wholly_estimated=True)
 
 
 def test_a_frame_that_changes_after_a_bill_is_counted_by_what_it_changed() -> None:
     tally = plain()
     tally.bill(Usage(fresh=1_000, output=10), reply(10))
     tally.set_frame("s" * 4_000)
-    assert tally.count() == Count(2_010, 1_000, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(2_010, 1_000, is_wholly_estimated=False)
     tally.set_frame("s" * 400)
-    assert tally.count() == Count(1_110, 100, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(1_110, 100, is_wholly_estimated=False)
     tally.bill(Usage(fresh=1_200), reply(0))
     tally.set_frame("")
-    assert tally.count() == Count(1_100, -100, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(1_100, -100, is_wholly_estimated=False)
 
 
 def test_the_newer_tokenizer_counts_a_third_more_and_the_plain_rule_does_not() -> None:
@@ -158,9 +158,9 @@ def test_thinking_that_was_billed_long_ago_leaves_all_at_once_and_only_once() ->
     for _ in range(3):
         tally.bill(Usage(fresh=5_000), THOUGHT)
     tally.add(human(10))
-    assert tally.count() == Count(4_710, -290, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(4_710, -290, is_wholly_estimated=False)
     tally.add(human(10))
-    assert tally.count() == Count(4_720, -280, is_wholly_estimated=False)
+    assert tally.count() == ContextSize(4_720, -280, is_wholly_estimated=False)
 
 
 def test_bills_teach_the_calibrated_estimator_and_never_the_plain_one() -> None:
@@ -184,7 +184,7 @@ def test_a_resumed_session_goes_on_with_what_it_had_learnt() -> None:
 
 
 def test_the_plain_rule_stays_plain_whatever_was_learnt() -> None:
-    tally = Tally(OPUS, estimator=PLAIN, calibration=Calibration(TokenMix(2.0, 2.0, 2.0, 2.0)))
+    tally = Tally(OPUS, estimator=PLAIN_ESTIMATOR, calibration=Calibration(TokenMix(2.0, 2.0, 2.0, 2.0)))
     tally.add(human(300))
     assert tally.count().tokens == 400
 

@@ -18,7 +18,7 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.tokens import PLAIN, Breakdown, Origin, Sourced, Tally
+from sevenfold.core.tokens import PLAIN_ESTIMATOR, SourcedMessage, Tally, TextOrigin, TokenBreakdown
 from sevenfold.core.wire import read_message
 from tests.core import wires
 
@@ -26,7 +26,7 @@ MODEL = Catalog().find("claude-opus-4-6")
 
 
 def tally() -> Tally:
-    return Tally(MODEL, estimator=PLAIN)
+    return Tally(MODEL, estimator=PLAIN_ESTIMATOR)
 
 
 def words(size_tokens: int) -> Text:
@@ -62,7 +62,7 @@ def test_every_kind_has_its_own_sum() -> None:
     counted.add(Message("system", (words(8),)), origin="memory")
     counted.add(Message("user", (words(9),)), origin="attachment")
     breakdown = counted.breakdown()
-    assert breakdown == Breakdown(
+    assert breakdown == TokenBreakdown(
         human=10,
         assistant=30,
         thinking=20,
@@ -116,15 +116,22 @@ def test_reading_again_what_a_cut_took_away_is_no_waste() -> None:
 def test_a_cut_keeps_who_wrote_what_stays_and_a_bare_message_is_a_persons() -> None:
     counted = tally()
     note, picture, speech = (Message("user", (words(size),)) for size in (7, 9, 10))
-    counted.cut([Sourced(note, "memory"), Sourced(picture, "attachment"), speech, Sourced(speech)])
-    assert counted.breakdown() == Breakdown(human=20, attachments=9, memory=7)
+    counted.cut(
+        [
+            SourcedMessage(note, "memory"),
+            SourcedMessage(picture, "attachment"),
+            speech,
+            SourcedMessage(speech),
+        ]
+    )
+    assert counted.breakdown() == TokenBreakdown(human=20, attachments=9, memory=7)
 
 
 def test_dropped_thinking_is_no_longer_in_the_breakdown() -> None:
-    counted = Tally(Catalog().find("claude-sonnet-4-5"), estimator=PLAIN)
+    counted = Tally(Catalog().find("claude-sonnet-4-5"), estimator=PLAIN_ESTIMATOR)
     counted.add(Message("assistant", (Thinking("t" * 400),)))
     counted.add(Message("user", (words(1),)))
-    assert counted.breakdown() == Breakdown(human=1)
+    assert counted.breakdown() == TokenBreakdown(human=1)
 
 
 def test_a_breakdown_is_corrected_by_what_was_learnt() -> None:
@@ -147,7 +154,7 @@ def test_a_breakdown_is_corrected_by_what_was_learnt() -> None:
         ("assistant", "memory", "assistant"),
     ],
 )
-def test_text_goes_to_whoever_wrote_it(role: Role, origin: Origin, kind: str) -> None:
+def test_text_goes_to_whoever_wrote_it(role: Role, origin: TextOrigin, kind: str) -> None:
     counted = tally()
     counted.add(Message(role, (words(10),)), origin)
     assert getattr(counted.breakdown(), kind) == counted.breakdown().total == 10

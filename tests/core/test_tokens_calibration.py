@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.token_calibration import HIGHEST, LOWEST, START, Calibration, TokenMix
+from sevenfold.core.token_calibration import HIGHEST, LOWEST, START_FACTOR, Calibration, TokenMix
 
 sizes = st.floats(min_value=-1e7, max_value=1e7, allow_nan=False)
 mixes = st.builds(TokenMix, sizes, sizes, sizes, sizes)
@@ -92,7 +92,7 @@ def test_one_call_in_ten_with_something_unlogged_leaves_the_estimate_near_the_re
 
 
 def test_a_session_starts_from_the_measured_values() -> None:
-    assert Calibration().estimate(TokenMix(100, 100, 100, 100)) == pytest.approx(400 * START)
+    assert Calibration().estimate(TokenMix(100, 100, 100, 100)) == pytest.approx(400 * START_FACTOR)
 
 
 def test_a_class_that_was_never_seen_follows_the_others() -> None:

@@ -18,7 +18,7 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.token_estimators import ESTIMATORS, MEDIA_TOKENS, weigh_by_shape, weigh_plainly
-from sevenfold.core.token_shape import MEASURED, shape_tokens
+from sevenfold.core.token_shape import MEASURED_WEIGHTS, estimate_text_tokens
 from sevenfold.core.wire import read_block
 from tests.core import wires
 
@@ -72,20 +72,21 @@ def test_every_block_a_provider_may_send_has_a_weight(wire: wires.Wire) -> None:
 
 def test_tool_input_is_weighed_as_the_text_it_is_not_as_escaped_json() -> None:
     code = 'if x:\n\tprint("a")\n' * 30
-    around = MEASURED.tool_block + MEASURED.argument
-    assert weigh_by_shape(use(text=code)) == around + shape_tokens(code)
+    around = MEASURED_WEIGHTS.tool_block + MEASURED_WEIGHTS.argument
+    assert weigh_by_shape(use(text=code)) == around + estimate_text_tokens(code)
 
 
 def test_each_argument_costs_its_markup() -> None:
     assert weigh_by_shape(use(a=1, b=2)) - weigh_by_shape(use(a=1)) == pytest.approx(
-        MEASURED.argument + MEASURED.number + MEASURED.digit + MEASURED.line
+        MEASURED_WEIGHTS.argument + MEASURED_WEIGHTS.number + MEASURED_WEIGHTS.digit + MEASURED_WEIGHTS.line
     )
 
 
 def test_a_result_of_blocks_weighs_what_they_weigh() -> None:
     result = ToolResult(ID, (Text("some words here"), PICTURE))
     assert (
-        weigh_by_shape(result) == MEASURED.tool_block + weigh_by_shape(Text("some words here")) + MEDIA_TOKENS
+        weigh_by_shape(result)
+        == MEASURED_WEIGHTS.tool_block + weigh_by_shape(Text("some words here")) + MEDIA_TOKENS
     )
 
 
@@ -97,29 +98,31 @@ def signature_over(size_bytes: int) -> str:
 
 
 def test_a_short_thought_is_billed_as_shown() -> None:
-    shown = MEASURED.thinking_block + shape_tokens(THOUGHT)
+    shown = MEASURED_WEIGHTS.thinking_block + estimate_text_tokens(THOUGHT)
     assert weigh_by_shape(Thinking(THOUGHT)) == pytest.approx(shown)
     assert weigh_by_shape(Thinking(THOUGHT, signature_over(len(THOUGHT)))) == pytest.approx(shown, rel=0.01)
 
 
 def test_the_signature_tells_how_long_a_summarised_thought_was() -> None:
     weight = weigh_by_shape(Thinking(THOUGHT, signature_over(3 * len(THOUGHT))))
-    assert weight == pytest.approx(MEASURED.thinking_block + 3 * shape_tokens(THOUGHT), rel=0.01)
+    assert weight == pytest.approx(
+        MEASURED_WEIGHTS.thinking_block + 3 * estimate_text_tokens(THOUGHT), rel=0.01
+    )
 
 
 def test_without_a_signature_a_long_thought_counts_as_partly_summarised() -> None:
     long = THOUGHT * 5
     beyond = len(long) - 2_000
     assert beyond > 0
-    expected = shape_tokens(long) * (len(long) + beyond) / len(long)
-    assert weigh_by_shape(Thinking(long)) == pytest.approx(MEASURED.thinking_block + expected)
+    expected = estimate_text_tokens(long) * (len(long) + beyond) / len(long)
+    assert weigh_by_shape(Thinking(long)) == pytest.approx(MEASURED_WEIGHTS.thinking_block + expected)
 
 
 @pytest.mark.parametrize(
     "withheld", [Thinking("", signature_over(4_300)), RedactedThinking(signature_over(4_300))]
 )
 def test_withheld_thinking_is_weighed_by_its_encrypted_form(withheld: Block) -> None:
-    assert weigh_by_shape(withheld) == pytest.approx(MEASURED.thinking_block + 1_000, rel=0.01)
+    assert weigh_by_shape(withheld) == pytest.approx(MEASURED_WEIGHTS.thinking_block + 1_000, rel=0.01)
 
 
 def test_a_signature_of_another_make_never_shrinks_what_is_shown() -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.token_shape import MEASURED, Weights, shape_tokens
+from sevenfold.core.token_shape import MEASURED_WEIGHTS, ShapeWeights, estimate_text_tokens
 from tests.core import wires
 
-NOTHING = Weights(*(0.0 for _ in range(14)))
+NOTHING = ShapeWeights(*(0.0 for _ in range(14)))
 
 
 @pytest.mark.parametrize(
@@ -30,30 +30,30 @@ NOTHING = Weights(*(0.0 for _ in range(14)))
     ],
 )
 def test_each_place_is_counted_where_it_is(text: str, place: str, times: int) -> None:
-    alone = Weights(**{name: float(name == place) for name in Weights.__dataclass_fields__})
-    assert shape_tokens(text, alone) == times
+    alone = ShapeWeights(**{name: float(name == place) for name in ShapeWeights.__dataclass_fields__})
+    assert estimate_text_tokens(text, alone) == times
 
 
 def test_an_empty_text_has_no_tokens() -> None:
-    assert shape_tokens("") == 0
+    assert estimate_text_tokens("") == 0
 
 
 @given(wires.texts)
 def test_any_text_has_a_size_within_reason(text: str) -> None:
     size_bytes = len(text.encode("utf-8", "surrogatepass"))
-    assert 0 <= shape_tokens(text) <= 2 * size_bytes + 2
+    assert 0 <= estimate_text_tokens(text) <= 2 * size_bytes + 2
 
 
 @given(wires.texts, wires.texts)
 def test_joining_two_texts_saves_or_costs_no_more_than_a_place(left: str, right: str) -> None:
-    apart = shape_tokens(left) + shape_tokens(right)
-    largest = max(getattr(MEASURED, name) for name in Weights.__dataclass_fields__)
-    assert abs(shape_tokens(left + right) - apart) <= 2 * largest
+    apart = estimate_text_tokens(left) + estimate_text_tokens(right)
+    largest = max(getattr(MEASURED_WEIGHTS, name) for name in ShapeWeights.__dataclass_fields__)
+    assert abs(estimate_text_tokens(left + right) - apart) <= 2 * largest
 
 
 @given(st.text(max_size=200))
 def test_weights_of_nothing_count_nothing(text: str) -> None:
-    assert shape_tokens(text, NOTHING) == 0
+    assert estimate_text_tokens(text, NOTHING) == 0
 
 
 PROSE = "The estimate starts from measured values, and every bill it sees corrects them a little. " * 20
@@ -73,4 +73,4 @@ ENCODED = base64.b64encode(random.Random(1).randbytes(3000)).decode()
 def test_bytes_a_token_are_those_of_real_tokenizers(
     text: str, fewest_bytes: float, most_bytes: float
 ) -> None:
-    assert fewest_bytes <= len(text.encode()) / shape_tokens(text) <= most_bytes
+    assert fewest_bytes <= len(text.encode()) / estimate_text_tokens(text) <= most_bytes

@@ -26,16 +26,16 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.token_estimators import weigh_by_shape, weigh_plainly
 from sevenfold.core.tokens import (
-    CALIBRATED,
-    PLAIN,
+    CALIBRATED_ESTIMATOR,
+    PLAIN_ESTIMATOR,
     Calibration,
-    Count,
-    Estimator,
-    Origin,
-    Sourced,
+    ContextSize,
+    SourcedMessage,
     Tally,
+    TextOrigin,
+    TokenEstimator,
     TokenMix,
-    canonical_count,
+    measure_context,
 )
 from sevenfold.core.usage import Usage
 from sevenfold.core.wire import read_message
@@ -76,7 +76,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Cut, st.integers(0, 5)),
     st.builds(Frame, st.text(max_size=200)),
 )
-origins: st.SearchStrategy[Origin] = st.sampled_from(["human", "attachment", "memory"])
+origins: st.SearchStrategy[TextOrigin] = st.sampled_from(["human", "attachment", "memory"])
 
 
 def follow(tally: Tally, steps: Sequence[Step]) -> None:
@@ -97,7 +97,7 @@ def follow(tally: Tally, steps: Sequence[Step]) -> None:
                 tally.set_frame(step.system)
 
 
-def recount(estimator: Estimator, steps: Sequence[Step]) -> Count:
+def recount(estimator: TokenEstimator, steps: Sequence[Step]) -> ContextSize:
     """Everything since the last bill, the frame's change too, weighed anew from the whole list of steps."""
     billed: int | None = None
     new: list[Message] = []
@@ -123,16 +123,16 @@ def recount(estimator: Estimator, steps: Sequence[Step]) -> Count:
             case Frame():
                 frame = _mix(estimator, [Message("user", (Text(step.system), Text("")))])
     added = _mix(estimator, new) + frame + framed.times(-1)
-    return canonical_count(billed, calibration.estimate(added))
+    return measure_context(billed, calibration.estimate(added))
 
 
-def _mix(estimator: Estimator, messages: Sequence[Message]) -> TokenMix:
+def _mix(estimator: TokenEstimator, messages: Sequence[Message]) -> TokenMix:
     return sum(
         (_share(estimator, message, block) for message in messages for block in message.blocks), TokenMix()
     )
 
 
-def _share(estimator: Estimator, message: Message, block: Block) -> TokenMix:
+def _share(estimator: TokenEstimator, message: Message, block: Block) -> TokenMix:
     tokens = round(estimator.weigh(block) * 256) / 256
     match block:
         case ToolUse():
@@ -147,16 +147,16 @@ def _share(estimator: Estimator, message: Message, block: Block) -> TokenMix:
             return TokenMix(told=tokens)
 
 
-@pytest.mark.parametrize("estimator", [CALIBRATED, PLAIN], ids=lambda item: item.name)
+@pytest.mark.parametrize("estimator", [CALIBRATED_ESTIMATOR, PLAIN_ESTIMATOR], ids=lambda item: item.name)
 @given(steps=st.lists(steps, max_size=12))
-def test_the_running_count_is_the_one_from_scratch(estimator: Estimator, steps: list[Step]) -> None:
+def test_the_running_count_is_the_one_from_scratch(estimator: TokenEstimator, steps: list[Step]) -> None:
     tally = Tally(OPUS, estimator=estimator)
     follow(tally, steps)
     assert tally.count() == recount(estimator, steps)
 
 
-@given(st.lists(steps, max_size=8), st.lists(st.builds(Sourced, messages, origins), max_size=6))
-def test_after_a_cut_nothing_is_left_of_before(steps: list[Step], view: list[Sourced]) -> None:
+@given(st.lists(steps, max_size=8), st.lists(st.builds(SourcedMessage, messages, origins), max_size=6))
+def test_after_a_cut_nothing_is_left_of_before(steps: list[Step], view: list[SourcedMessage]) -> None:
     tally = Tally(OPUS)
     follow(tally, steps)
     tally.set_frame("Be brief.")
@@ -177,7 +177,7 @@ class Scales:
 
     def __init__(self) -> None:
         self.weighed_bytes = 0
-        self.estimator = Estimator("noting", self._weigh, calibrates=True)
+        self.estimator = TokenEstimator("noting", self._weigh, calibrates=True)
 
     def _weigh(self, block: Block) -> float:
         self.weighed_bytes += int(weigh_plainly(block) * 4)
@@ -223,7 +223,7 @@ def test_results_that_stay_through_a_cut_are_not_weighed_again() -> None:
 
 
 def test_a_result_whose_content_changed_under_its_id_is_weighed_anew() -> None:
-    tally = Tally(OPUS, estimator=PLAIN)
+    tally = Tally(OPUS, estimator=PLAIN_ESTIMATOR)
     [(request, result)] = turns(1)
     tally.cut([request, result])
     whole = tally.count().tokens

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import freeze
-from sevenfold.core.usage import NO_USAGE, Iteration, Usage, add_up, read_openai_usage, read_usage
+from sevenfold.core.usage import NO_USAGE, Iteration, Usage, read_openai_usage, read_usage, sum_usage
 
 FULL = {
     "input_tokens": 7,
@@ -252,7 +252,7 @@ USAGES = st.builds(
 @given(USAGES, USAGES, USAGES)
 def test_adding_loses_no_count_in_any_order(one: Usage, two: Usage, three: Usage) -> None:
     assert (one + two) + three == one + (two + three)
-    total = add_up([one, two, three])
+    total = sum_usage([one, two, three])
     assert total.requests == 3
     for name in ("fresh", "read", "written_5m", "written_1h", "output", "thinking", "web_searches"):
         assert getattr(total, name) == sum(getattr(item, name) for item in (one, two, three))
@@ -263,7 +263,7 @@ def test_adding_loses_no_count_in_any_order(one: Usage, two: Usage, three: Usage
 def test_nothing_added_changes_nothing(usage: Usage) -> None:
     assert NO_USAGE + usage == usage
     assert usage + NO_USAGE == usage
-    assert add_up([]) == NO_USAGE
+    assert sum_usage([]) == NO_USAGE
 
 
 def test_a_sum_keeps_only_the_terms_its_parts_share() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.canonical import canonical
+from sevenfold.core.canonical import canonical_bytes
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import NESTING, JsonObject, freeze, read_json, write_json
+from sevenfold.core.json import MAX_NESTING, JsonObject, freeze, read_json, write_json
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -23,7 +23,7 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.wire import MESSAGE_NESTING, read_block, read_message, write_block, write_message
+from sevenfold.core.wire import MAX_MESSAGE_NESTING, read_block, read_message, write_block, write_message
 from tests.core import wires
 
 SOURCE = {"type": "base64", "media_type": "image/png", "data": "aGk="}
@@ -72,13 +72,13 @@ NULLS: list[wires.Wire] = [
 
 
 def round_trip(text: str | bytes) -> bytes:
-    return canonical(write_message(read_message(read_json(text))))
+    return canonical_bytes(write_message(read_message(read_json(text))))
 
 
 @given(st.data(), wires.messages)
 def test_any_message_in_any_spelling_survives_byte_for_byte(data: st.DataObject, wire: wires.Wire) -> None:
     text = data.draw(wires.spelled(wire))
-    sent = canonical(read_json(text))
+    sent = canonical_bytes(read_json(text))
     assert round_trip(text) == sent
     assert round_trip(wires.as_bytes(text)) == sent
     assert round_trip(sent) == sent
@@ -92,7 +92,7 @@ def test_a_message_read_from_its_own_wire_form_is_equal(wire: wires.Wire) -> Non
 
 @given(wires.blocks)
 def test_any_block_survives_byte_for_byte(wire: wires.Wire) -> None:
-    assert canonical(write_block(read_block(wire))) == canonical(wire)
+    assert canonical_bytes(write_block(read_block(wire))) == canonical_bytes(wire)
 
 
 @given(wires.right_blocks)
@@ -104,9 +104,9 @@ def test_a_block_as_the_api_writes_it_is_understood(wire: wires.Wire) -> None:
 @given(wires.messages)
 def test_writing_shares_nothing_with_the_value(wire: wires.Wire) -> None:
     message = read_message(wire)
-    before = canonical(write_message(message))
+    before = canonical_bytes(write_message(message))
     spoil(write_message(message))
-    assert canonical(write_message(message)) == before
+    assert canonical_bytes(write_message(message)) == before
 
 
 def spoil(wire: object) -> None:
@@ -188,13 +188,13 @@ def deep_message(levels: int) -> bytes:
 
 
 def test_a_message_as_deep_as_allowed_is_still_readable_inside_a_record() -> None:
-    message = read_message(read_json(deep_message(MESSAGE_NESTING)))
+    message = read_message(read_json(deep_message(MAX_MESSAGE_NESTING)))
     record: object = write_message(message)
-    for _ in range(NESTING - MESSAGE_NESTING):
+    for _ in range(MAX_NESTING - MAX_MESSAGE_NESTING):
         record = {"held": record}
     assert read_json(write_json(freeze(record))) == freeze(record)
 
 
 def test_a_message_deeper_than_a_record_could_hold_is_refused() -> None:
-    with pytest.raises(WireError, match=str(MESSAGE_NESTING)):
-        read_message(read_json(deep_message(MESSAGE_NESTING + 1)))
+    with pytest.raises(WireError, match=str(MAX_MESSAGE_NESTING)):
+        read_message(read_json(deep_message(MAX_MESSAGE_NESTING + 1)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.events import Event
-from sevenfold.request.sections import SECTIONS
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from sevenfold.store.settings_files import read_settings
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -26,9 +26,9 @@ def test_every_snippet_is_taken_as_it_stands(snippet: str, tmp_path: Path) -> No
     home, told = tmp_path / ".sevenfold", list[Event]()
     home.mkdir()
     (home / "settings.toml").write_text(snippet, encoding="utf-8")
-    settings = read_settings(SECTIONS, root=None, environ={"HOME": str(tmp_path)}, emit=told.append)
+    settings = read_settings(SETTINGS_SECTIONS, root=None, environ={"HOME": str(tmp_path)}, emit=told.append)
     assert told == [], "nothing in it is refused"
-    before = read_settings(SECTIONS, root=None, environ={"HOME": str(tmp_path / "nobody")})
+    before = read_settings(SETTINGS_SECTIONS, root=None, environ={"HOME": str(tmp_path / "nobody")})
     assert settings.sections != before.sections or "[models." in snippet, "it changes something"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.memories import read_memory
-from sevenfold.layers.rules import read_conditions
+from sevenfold.layers.rules import parse_conditions
 from tests.contracts.house import ROOT
 
 MEMORY = (ROOT / "docs/memory.md").read_text(encoding="utf-8")
@@ -34,11 +34,11 @@ def test_a_snippet_runs_and_keeps_its_promises(
 def test_a_memory_of_the_docs_can_be_read(text: str) -> None:
     memory = read_memory("x.md", text)
     assert (memory.name, memory.kind) == ("release-steps", "feedback")
-    assert not read_conditions(memory.applies_to).refused
+    assert not parse_conditions(memory.applies_to).refused
 
 
 def test_every_condition_of_the_docs_is_one() -> None:
     cells = re.findall(r"^\| (`.*?) \|", RULES, re.MULTILINE)
     named = [text for cell in cells for text in re.findall(r"`([^`]+)`", cell)]
     assert len(named) > 6
-    assert not read_conditions(named).refused
+    assert not parse_conditions(named).refused

@@ -11,7 +11,7 @@ import pytest
 from sevenfold.cli import main
 from sevenfold.cli.commands import make_parser
 from sevenfold.core import errors
-from sevenfold.core.events import EVENTS
+from sevenfold.core.events import EVENT_TYPES
 from tests.contracts.house import ROOT, relative, run, tool, tracked_files
 
 pytestmark = pytest.mark.gate
@@ -78,8 +78,8 @@ def broken_links(source: Path, text: str) -> list[str]:
 
 def test_every_event_is_described_with_all_its_fields_and_no_other_is() -> None:
     told = rows(page("docs/events.md"))
-    assert sorted(told) == [event.__name__ for event in EVENTS]
-    for event in EVENTS:
+    assert sorted(told) == [event.__name__ for event in EVENT_TYPES]
+    for event in EVENT_TYPES:
         for field in fields(event):
             assert f"`{field.name}`" in told[event.__name__], f"{event.__name__}.{field.name}"
 

@@ -7,9 +7,14 @@ import re
 from sevenfold.server.committing import CHANGE_BYTES
 from sevenfold.server.front import BODY_TIME
 from sevenfold.server.gate import SELDOM_BURST
-from sevenfold.server.limits import BYTES_A_PERMIT, SMALL_BYTES, TOLD_BYTES_A_PERMIT, Limits
+from sevenfold.server.limits import (
+    MAX_SMALL_BODY_BYTES,
+    REQUEST_BYTES_A_PERMIT,
+    RESPONSE_BYTES_A_PERMIT,
+    ServerLimits,
+)
 from sevenfold.server.patience import HEAD_TIME, TAKE_TIME
-from sevenfold.server.rights import ROLES, RULES
+from sevenfold.server.rights import ACCESS_RULES, MEMBER_ROLES
 from tests.contracts.house import ROOT
 
 PAGE = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
@@ -21,15 +26,15 @@ def test_every_right_stands_in_the_page_with_its_scope_and_roles() -> None:
         (
             verb,
             f"`{rule.scope}`" if rule.scope else "any",
-            ", ".join(role for role in ROLES if role in rule.roles),
+            ", ".join(role for role in MEMBER_ROLES if role in rule.roles),
         )
-        for verb, rule in RULES.items()
+        for verb, rule in ACCESS_RULES.items()
     ]
     assert told == expected
 
 
 def test_limits_stand_in_the_page_as_they_are() -> None:
-    limits = Limits()
+    limits = ServerLimits()
     for said in (
         f"| memories of a repository | {limits.entries} ",
         f"| all texts of a repository | {limits.total_bytes // 10**6} MB |",
@@ -38,12 +43,13 @@ def test_limits_stand_in_the_page_as_they_are() -> None:
         f"deleted ones included | {limits.names:,} |",
         f"| {limits.waiting_bytes // 10**6} MB, {limits.body_hours} hours |",
         f"| one text | {limits.file_bytes:,} bytes |",
-        f"| a request without texts | {SMALL_BYTES:,} bytes |",
+        f"| a request without texts | {MAX_SMALL_BODY_BYTES:,} bytes |",
         f"| the head of a request | 64 KB, {HEAD_TIME.seconds} seconds |",
         f"| to take an answer | {TAKE_TIME.seconds} seconds |",
         f"| to send a request's body | {BODY_TIME.seconds} seconds |",
         f"tried by an organisation | {SELDOM_BURST}, then",
-        f"{BYTES_A_PERMIT:,} bytes of texts that are sent, or {TOLD_BYTES_A_PERMIT:,} that are read",
+        f"{REQUEST_BYTES_A_PERMIT:,} bytes of texts that are sent, or {RESPONSE_BYTES_A_PERMIT:,} "
+        f"that are read",
         f"| a request of several texts | {limits.body_bytes:,} bytes",
         f"| requests of a token | {limits.token_rate} a second, {limits.token_rate * limits.burst_seconds}",
         f"in all processes together | {limits.org_rate} a second",

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.cli.reasons import read_reasons
-from sevenfold.cli.sections import SECTIONS
-from sevenfold.cli.settings import spell_value
-from sevenfold.core.settings import Section, Spec, declare
+from sevenfold.cli.reasons import read_setting_reasons
+from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.cli.settings import format_value
+from sevenfold.core.settings import SettingSpec, SettingsSection, list_specs
 from tests.contracts.house import ROOT
 
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
-SPECS = declare(SECTIONS)
+SPECS = list_specs(SETTINGS_SECTIONS)
 
 
 def section_classes(source: str) -> list[ast.ClassDef]:
@@ -80,16 +80,16 @@ def test_every_section_in_the_source_is_resolved_at_the_edge() -> None:
     declared = {
         section.name for path in modules() for section in section_classes(path.read_text(encoding="utf-8"))
     }
-    assert declared - {"Section", "NamedSection"} == {section.__name__ for section in SECTIONS}
+    assert declared - {"Section", "NamedSection"} == {section.__name__ for section in SETTINGS_SECTIONS}
 
 
-@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.SECTION)
-def test_the_command_line_can_show_every_reason(section: type[Section]) -> None:
-    reasons = read_reasons(section)
+@pytest.mark.parametrize("section", SETTINGS_SECTIONS, ids=lambda section: section.SECTION)
+def test_the_command_line_can_show_every_reason(section: type[SettingsSection]) -> None:
+    reasons = read_setting_reasons(section)
     assert {item.name for item in fields(section)} <= set(reasons)
 
 
-def row(spec: Spec) -> str:
+def row(spec: SettingSpec) -> str:
     found = re.search(rf"^\| `{re.escape(spec.name)}` \|.*$", chapter(spec.section.SECTION), re.MULTILINE)
     return found[0] if found else ""
 
@@ -99,26 +99,26 @@ def chapter(section: str) -> str:
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.key)
-def test_every_setting_has_a_row_with_its_default_kind_and_reason(spec: Spec) -> None:
+def test_every_setting_has_a_row_with_its_default_kind_and_reason(spec: SettingSpec) -> None:
     cells = [cell.strip() for cell in row(spec).split("|")]
     assert len(cells) == 6, f"docs/settings.md has no row for {spec.key}"
     _, _, default, kind, reason, _ = cells
     told = default.strip("`")
-    assert told == ("unset" if spec.default is None else spell_value(spec.default))
+    assert told == ("unset" if spec.default is None else format_value(spec.default))
     assert kind == spec.kind.name
     assert len(reason.split()) >= 4
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.key)
-def test_every_alias_is_told(spec: Spec) -> None:
+def test_every_alias_is_told(spec: SettingSpec) -> None:
     assert spec.variable is None or spec.variable in PAGE or "SEVENFOLD_<SECTION>_<NAME>" in PAGE
     for variable in filter(None, (spec.alias, spec.off_by)):
         assert f"`{variable}`" in PAGE
 
 
 def test_the_page_tells_of_no_setting_that_is_not_there() -> None:
-    for section in SECTIONS:
+    for section in SETTINGS_SECTIONS:
         told = re.findall(r"^\| `(\w+)` \|", chapter(section.SECTION), re.MULTILINE)
         assert told == [spec.name for spec in SPECS if spec.section is section]
     chapters = re.findall(r"^### `\[(\w+)", PAGE, re.MULTILINE)
-    assert chapters == [section.SECTION for section in SECTIONS]
+    assert chapters == [section.SECTION for section in SETTINGS_SECTIONS]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.core.usage import read_usage
 
-FRAME = Frame("claude-opus-5", 8_000, "You are helpful.")
+FRAME = RequestParams("claude-opus-5", 8_000, "You are helpful.")
 
 
 @dataclass
@@ -26,17 +26,17 @@ class Listener:
         return [type(event).__name__ for event in self.events]
 
 
-def call(number: int, tool: str = "Bash", tokens: int = 1_000, **given: str) -> Reply:
+def call(number: int, tool: str = "Bash", tokens: int = 1_000, **given: str) -> ModelResponse:
     """A reply that asks for one tool."""
     use = ToolUse(ToolUseId(f"t{number}"), tool, JsonObject(given or {"command": f"make {number}"}))
     return reply(Message("assistant", (Text(f"step {number}"), use)), number, tokens)
 
 
-def reply(message: Message, number: int, tokens: int = 1_000) -> Reply:
+def reply(message: Message, number: int, tokens: int = 1_000) -> ModelResponse:
     usage = {"input_tokens": tokens, "output_tokens": 20}
     wire = freeze(usage)
     assert isinstance(wire, JsonObject)
-    return Reply(message, read_usage(usage), wire, "tool_use", f"msg_{number}")
+    return ModelResponse(message, read_usage(usage), wire, "tool_use", f"msg_{number}")
 
 
 def result(number: int, text: str) -> Message:

@@ -14,7 +14,7 @@ from sevenfold.blocking import Session
 from sevenfold.core.errors import InputError, SettingsError, WindowFull
 from sevenfold.core.events import BreakerOpened, HistoryRepaired, ResultSpilled, SpillFailed, TranscriptFailed
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.store import record_lines
 from tests.engine.talk import FRAME, Listener, call, reply, result
 
@@ -112,7 +112,7 @@ def test_without_a_disk_a_result_of_50_mb_is_cut_to_fit_the_window(listener: Lis
 def test_a_message_too_long_for_any_line_is_left_out_of_the_transcript_and_told(
     opened: Open, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(record_lines, "MAX_LINE_BYTES", 10_000)
+    monkeypatch.setattr(record_lines, "MAX_RECORD_LINE_BYTES", 10_000)
     session = opened()
     start(session, Message("user", "x" * 20_000))
     session.prepare()
@@ -251,7 +251,7 @@ def test_a_model_with_too_small_a_window_is_refused_and_the_session_goes_on_with
     session = opened(settings={"models": {"tiny": {"window_tokens": 8_000}}})
     start(session, Message("user", "go"))
     with pytest.raises(SettingsError, match="tiny"):
-        session.prepare(frame=Frame("tiny", 100))
+        session.prepare(frame=RequestParams("tiny", 100))
     assert session.prepare(frame=FRAME).request.frame.model == FRAME.model
 
 

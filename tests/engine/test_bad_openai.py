@@ -11,9 +11,9 @@ import pytest
 from sevenfold.blocking import LoopThread, Session
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import HistoryRepaired
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Block, Message, Opaque, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.providers.openai_chat import ChatProvider
 from sevenfold.providers.openai_responses import ResponsesProvider
 from sevenfold.providers.provider import Provider
@@ -22,9 +22,9 @@ from tests.engine.talk import Listener
 
 Api: TypeAlias = Literal["chat", "responses"]
 
-FRAME = Frame("gpt-5.6", 1_000)
-USE = ToolUse(ToolUseId("t1"), "look", EMPTY)
-OTHER = ToolUse(ToolUseId("t2"), "look", EMPTY)
+FRAME = RequestParams("gpt-5.6", 1_000)
+USE = ToolUse(ToolUseId("t1"), "look", EMPTY_OBJECT)
+OTHER = ToolUse(ToolUseId("t2"), "look", EMPTY_OBJECT)
 UNTYPED = Opaque(JsonObject({"text": "of no type"}))
 GO = Message("user", "go")
 

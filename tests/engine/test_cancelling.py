@@ -19,12 +19,12 @@ from sevenfold import blocking
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
 from sevenfold.engine import Session
 from sevenfold.providers.provider import OnDelta
 from sevenfold.store.project import Project
 from sevenfold.store.records import MessageRecord
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 from tests.engine.talk import FRAME, Listener, call, reply, result
 from tests.request.overflows import GOOD
 
@@ -41,7 +41,7 @@ class Summarising:
     def capabilities(self, model: Model) -> Capabilities:
         return choose_capabilities(model, "anthropic")
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         await asyncio.sleep(0)
         return reply(Message("assistant", GOOD), 99)
 
@@ -106,7 +106,9 @@ async def finish(session: Session) -> list[str]:
 
 def stored(home: Path, session: str) -> list[str]:
     with Project.open(home, home=home / ".sevenfold") as project:
-        lines = [line for line in scan(project.sessions, session) if isinstance(line, Stored)]
+        lines = [
+            line for line in scan_transcript(project.sessions, session) if isinstance(line, StoredRecord)
+        ]
     return [line.record.id for line in lines if isinstance(line.record.body, MessageRecord)]
 
 
@@ -210,7 +212,7 @@ def test_ctrl_c_while_a_view_is_made_leaves_a_session_that_goes_on(tmp_path: Pat
     begun, cancelled = threading.Event(), threading.Event()
 
     class Slow(Summarising):
-        async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+        async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
             if not begun.is_set():
                 begun.set()
                 try:

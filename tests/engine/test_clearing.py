@@ -11,7 +11,7 @@ import pytest
 from sevenfold.core.events import CacheMissed, ClearingRefused, CutRegistered, PrefixBroken, ResultsCleared
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import Provider
@@ -49,7 +49,7 @@ async def work(
         provider: Provider = AnthropicProvider(client)
         provider = wrap(provider) if wrap else provider
         session = await Session.open(
-            Frame(model, 2_000, "You read. " * 200, (READ,)),
+            RequestParams(model, 2_000, "You read. " * 200, (READ,)),
             project=home,
             environ={"HOME": str(home)},
             provider=provider,
@@ -92,8 +92,8 @@ def test_a_session_taken_up_again_knows_what_the_provider_clears(tmp_path: Path)
     assert "clear_tool_uses_20250919" in str(management)
 
 
-async def again(home: Path, name: str) -> Frame:
-    frame = Frame(SIGNED, 2_000, "You read. " * 200, (READ,))
+async def again(home: Path, name: str) -> RequestParams:
+    frame = RequestParams(SIGNED, 2_000, "You read. " * 200, (READ,))
     settings = {"models": {SIGNED: {"window_tokens": WINDOW}}}
     async with await Session.open(
         frame, project=home, session=name, environ={"HOME": str(home)}, settings=settings
@@ -140,7 +140,7 @@ def test_cache_edits_are_refused_with_a_reason_where_nobody_offers_them(tmp_path
 async def ask_for_cache_edits(home: Path, listener: Listener) -> None:
     settings = {"server_edits": {"cache_edits": True}}
     async with await Session.open(
-        Frame(PLAIN, 100), project=home, environ={"HOME": str(home)}, settings=settings, emit=listener
+        RequestParams(PLAIN, 100), project=home, environ={"HOME": str(home)}, settings=settings, emit=listener
     ) as session:
         for text in ("one", "two"):
             session.history.append(Message("user", text))

@@ -20,16 +20,16 @@ from sevenfold.core.events import (
     RestoreSkipped,
 )
 from sevenfold.core.messages import Message, Text
-from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.layers.compact_ladder import CompactionTrigger
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks
-from sevenfold.request.overflow_head import NO_ROOM
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.request.compact_hooks import NO_COMPACT_HOOKS, CompactHooks
+from sevenfold.request.overflow_head import NO_ROOM_REASON
 from sevenfold.request.overflow_job import Compacted
 from sevenfold.store.folder import Folder
 from sevenfold.store.records import BoundaryRecord
 from sevenfold.store.sessions import latest_session
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 from tests.engine.talk import FRAME, Listener, call, result
 
 SUMMARY = "<summary>" + "What was done, at some length. " * 6 + "</summary>"
@@ -41,7 +41,7 @@ NO_NOTES: dict[str, dict[str, object]] = {
 
 def compacted(
     tmp_path: Path,
-    hooks: CompactHooks = NO_HOOKS,
+    hooks: CompactHooks = NO_COMPACT_HOOKS,
     *,
     provider: ScriptedProvider | None = None,
     settings: dict[str, dict[str, object]] = NO_NOTES,
@@ -73,11 +73,11 @@ def compacted(
 def test_what_a_hook_says_before_a_compaction_is_part_of_the_instruction(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    async def before(trigger: Trigger) -> str:
+    async def before(trigger: CompactionTrigger) -> str:
         seen.append(trigger)
         return "KEEP THE NAMES OF TESTS"
 
-    provider = ScriptedProvider(lanes={"summary": [say(SUMMARY)]})
+    provider = ScriptedProvider(lanes={"summary": [make_response(SUMMARY)]})
     compacted(tmp_path, CompactHooks(before=before), provider=provider, instructions="LOOK AT THE PARSER")
     asked = provider.requests[-1].messages[-1].blocks[-1]
     assert seen == ["manual"]
@@ -87,7 +87,7 @@ def test_what_a_hook_says_before_a_compaction_is_part_of_the_instruction(tmp_pat
 
 
 def test_a_hook_that_speaks_every_time_does_not_keep_the_notes_from_serving(tmp_path: Path) -> None:
-    async def before(_: Trigger) -> str:
+    async def before(_: CompactionTrigger) -> str:
         return "keep names"
 
     done: list[Compacted] = []
@@ -135,7 +135,7 @@ def test_files_give_way_before_a_plan_does(tmp_path: Path) -> None:
     small: dict[str, dict[str, object]] = {**NO_NOTES, "models": {FRAME.model: {"window_tokens": 60_000}}}
     text, heard = compacted(tmp_path, CompactHooks(restoring=restoring), settings=small)
     assert "1. mend it" in text
-    skipped = {one.what for one in heard if isinstance(one, RestoreSkipped) and one.reason == NO_ROOM}
+    skipped = {one.what for one in heard if isinstance(one, RestoreSkipped) and one.reason == NO_ROOM_REASON}
     assert "src/4.py" in skipped
 
 
@@ -149,7 +149,7 @@ def test_a_hook_that_hands_in_what_is_no_extra_costs_its_own_part(tmp_path: Path
 
 
 def test_a_hook_is_told_of_what_it_got_wrong_and_not_of_the_clock(tmp_path: Path) -> None:
-    async def before(_: Trigger) -> Any:
+    async def before(_: CompactionTrigger) -> Any:
         return None
 
     async def restoring() -> Sequence[Extra]:
@@ -164,7 +164,7 @@ def test_a_hook_is_told_of_what_it_got_wrong_and_not_of_the_clock(tmp_path: Path
 
 
 def test_hooks_that_fail_or_hang_cost_what_they_would_have_added_and_nothing_else(tmp_path: Path) -> None:
-    async def before(_: Trigger) -> str:
+    async def before(_: CompactionTrigger) -> str:
         raise OSError("no shell")
 
     async def restoring() -> Sequence[Extra]:
@@ -191,15 +191,15 @@ def test_the_boundary_names_the_tools_that_were_looked_up_before_it(tmp_path: Pa
     compacted(tmp_path, CompactHooks(restoring=restoring))
     [place] = tmp_path.glob(".sevenfold/projects/*/sessions")
     with Folder.open(place) as folder:
-        lines = scan(folder, latest_session(folder), kinds=("boundary",))
-        bodies = [line.record.body for line in lines if isinstance(line, Stored)]
+        lines = scan_transcript(folder, latest_session(folder), kinds=("boundary",))
+        bodies = [line.record.body for line in lines if isinstance(line, StoredRecord)]
     assert [body.tools for body in bodies if isinstance(body, BoundaryRecord)] == [("mcp__forge__search",)]
 
 
 def test_a_hook_may_put_an_automatic_compaction_off_until_the_window_is_full(tmp_path: Path) -> None:
-    asked: list[Trigger] = []
+    asked: list[CompactionTrigger] = []
 
-    async def before(trigger: Trigger) -> str:
+    async def before(trigger: CompactionTrigger) -> str:
         asked.append(trigger)
         raise CompactionStopped("not now")
 
@@ -233,7 +233,7 @@ def test_a_hook_may_put_an_automatic_compaction_off_until_the_window_is_full(tmp
 
 
 def test_a_hook_may_refuse_a_compaction_by_hand(tmp_path: Path) -> None:
-    async def before(_: Trigger) -> str:
+    async def before(_: CompactionTrigger) -> str:
         raise CompactionStopped("not now")
 
     with pytest.raises(CompactionStopped, match="not now"):

@@ -17,11 +17,11 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ResultSpilled
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Message, Text
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.request.overflow_job import Part
-from sevenfold.request.view import View
+from sevenfold.request.view import PreparedRequest
 from sevenfold.store.folder import Folder
 from sevenfold.store.notes import NotesFile
 from sevenfold.testing import Prompt, Simulator
@@ -45,7 +45,7 @@ def words(session: Session) -> str:
 
 @pytest.mark.moves_prefix(reason="summaries are asked for by hand, from views that were never sent")
 def test_a_part_from_some_message_on_leaves_the_beginning_as_it_was(tmp_path: Path) -> None:
-    provider = ScriptedProvider(lanes={"summary": [say(SUMMARY)]})
+    provider = ScriptedProvider(lanes={"summary": [make_response(SUMMARY)]})
     with Session.open(
         FRAME, project=tmp_path, environ={"HOME": str(tmp_path)}, provider=provider, settings=NO_NOTES
     ) as session:
@@ -88,7 +88,9 @@ def test_the_users_words_stand_once_and_word_for_word_through_compactions(
 
 def test_a_long_message_is_stored_and_told_once_however_many_rungs_are_tried(tmp_path: Path) -> None:
     heard = Listener()
-    provider = ScriptedProvider(lanes={"summary": [say("no summary"), say("none either")]})
+    provider = ScriptedProvider(
+        lanes={"summary": [make_response("no summary"), make_response("none either")]}
+    )
     notes = {"first_update_tokens": 500, "growth_tokens": 500, "compaction_enabled": False}
     with Session.open(
         FRAME,
@@ -134,12 +136,12 @@ def test_a_summary_reads_the_cache_also_where_the_first_image_is_still_to_be_sen
         "models": {model: {"window_tokens": 100_000}},
         "compact": {"blocks_enabled": False},
     }
-    asked = Frame(model, 1_000, "You look. " * 500)
+    asked = RequestParams(model, 1_000, "You look. " * 500)
 
     def brain(prompt: Prompt) -> str:
         return SUMMARY if prompt.purpose == "summary" or "<summary>" in prompt.last_text else "Well."
 
-    async def work(client: AsyncAnthropic) -> View:
+    async def work(client: AsyncAnthropic) -> PreparedRequest:
         provider = AnthropicProvider(client)
         async with await engine.Session.open(
             asked, project=None, provider=provider, settings=settings
@@ -151,7 +153,7 @@ def test_a_summary_reads_the_cache_also_where_the_first_image_is_still_to_be_sen
             session.history.append(Message("user", (Text("like this " + "word " * 12_000), Image(PNG))))
             return await session.prepare()
 
-    async def run() -> View:
+    async def run() -> PreparedRequest:
         async with sim.async_client() as client:
             return await work(client)
 

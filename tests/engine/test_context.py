@@ -16,18 +16,18 @@ from sevenfold.blocking import Session
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import ContextCut, InstructionSkipped
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.engine import Session as AsyncSession
 from sevenfold.integrations.anthropic_sdk import attach
-from sevenfold.layers.context_sources import ContextFile, ContextSource, is_context
+from sevenfold.layers.context_sources import ContextFile, ContextSource, is_context_message
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.request.overflow_job import Part
 from sevenfold.testing import Simulator
 from tests.engine.talk import FRAME, Listener, call, reply, result
 from tests.engine.working import CATALOGUE, STRICTEST, Moody, Work, brain, frame_of, results
 
-DEAF = Frame("claude-sonnet-4-5", 8_000, "You are helpful.")
+DEAF = RequestParams("claude-sonnet-4-5", 8_000, "You are helpful.")
 """A model that takes no system messages."""
 
 Open = Callable[..., Session]
@@ -56,7 +56,7 @@ def opened(tmp_path: Path, listener: Listener, clock: ManualClock, request: pyte
     def open_one(
         session: str | None = None,
         *,
-        frame: Frame = FRAME,
+        frame: RequestParams = FRAME,
         provider: ScriptedProvider | None = None,
         wants: bool = True,
         **settings: dict[str, object],
@@ -95,7 +95,7 @@ def text_of(message: Message) -> str:
 def test_the_first_message_is_the_context_and_the_history_does_not_hold_it(opened: Open, rules: Path) -> None:
     session = opened()
     first, second = ask(session)
-    assert is_context(first)
+    assert is_context_message(first)
     assert "Write tests first." in text_of(first)
     assert str(rules) in text_of(first)
     assert second == Message("user", "go")
@@ -131,7 +131,7 @@ def test_where_nobody_wrote_instructions_nothing_is_said(opened: Open) -> None:
 def test_nothing_is_said_before_the_history_begins(opened: Open, rules: Path) -> None:
     session = opened()
     assert session.prepare().request.messages == ()
-    assert is_context(ask(session)[0])
+    assert is_context_message(ask(session)[0])
     assert rules.exists()
 
 
@@ -165,7 +165,7 @@ def test_an_edited_file_is_appended_when_the_user_next_speaks(opened: Open, rule
     assert after[-2] == Message("user", "more")
     assert after[-1].role == "user"
     assert "Write docs first." in text_of(after[-1])
-    assert not is_context(after[-1])
+    assert not is_context_message(after[-1])
     answer(session, 3)
     assert ask(session, "again")[-1] == Message("user", "again")
 
@@ -304,7 +304,7 @@ def test_after_a_boundary_the_same_context_is_the_same_bytes(opened: Open, rules
     fill(session)
     session.compact()
     after = tuple(session.prepare().request.messages)
-    assert [message for message in after if is_context(message)] == [first]
+    assert [message for message in after if is_context_message(message)] == [first]
     assert "Context" not in text_of(after[-1])
     session.close()
     again = opened(session.id, **QUIET)
@@ -323,7 +323,7 @@ def test_after_a_boundary_files_are_read_again(opened: Open, rules: Path, clock:
     again.prepare()
     again.compact()
     after = tuple(again.prepare().request.messages)
-    (said,) = [message for message in after if is_context(message)]
+    (said,) = [message for message in after if is_context_message(message)]
     assert "Second version." in text_of(said)
     assert "Write tests first." not in "".join(map(text_of, after))
     assert after[-1].role == "system"
@@ -335,13 +335,13 @@ def test_after_a_boundary_files_are_read_again(opened: Open, rules: Path, clock:
 @pytest.mark.moves_prefix(reason="a summary is asked for by hand, from a view that was never sent")
 def test_a_part_that_keeps_the_beginning_keeps_the_context(opened: Open, rules: Path) -> None:
     summary = "<summary>" + "What was done in the later part, at some length. " * 6 + "</summary>"
-    session = opened(provider=ScriptedProvider(lanes={"summary": [say(summary)]}), **UNNOTED)
+    session = opened(provider=ScriptedProvider(lanes={"summary": [make_response(summary)]}), **UNNOTED)
     first = ask(session)[0]
     fill(session, rounds=6)
     session.compact(part=Part("from", 4))
     after = tuple(session.prepare().request.messages)
     assert after[0] is first
-    assert sum(map(is_context, after)) == 1
+    assert sum(map(is_context_message, after)) == 1
     assert rules.exists()
 
 
@@ -399,7 +399,7 @@ async def talk_for_days(tmp_path: Path) -> list[int]:
     async with Simulator() as simulator, simulator.async_client() as client:
         provider = AnthropicProvider(client)
         opening = AsyncSession.open(
-            Frame("claude-opus-5-5", 2_000, "You are helpful."),
+            RequestParams("claude-opus-5-5", 2_000, "You are helpful."),
             project=tmp_path,
             provider=provider,
             environ={"HOME": str(tmp_path / "home")},
@@ -433,7 +433,7 @@ def edit_rules(number: int, work: Work) -> None:
     (work.home / "AGENTS.md").write_text(f"Be exact, version {number // 4}. " * 20)
 
 
-def speak_at_times(number: int, reply: Reply) -> tuple[Message, ...]:
+def speak_at_times(number: int, reply: ModelResponse) -> tuple[Message, ...]:
     said = (Message("user", f"and then, {number}"),) if number % 3 == 0 else ()
     return (results(number, reply), *said)
 

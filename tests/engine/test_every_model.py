@@ -24,7 +24,7 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.models import MODELS, Model
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.testing import Prompt, Simulator, say
 from sevenfold.testing import Reply as Said
@@ -70,22 +70,22 @@ def chat(_prompt: Prompt) -> Said:
     return brain(_prompt) if "<sevenfold-fork>" in _prompt.last_text else say("I see. " * 500)
 
 
-def show_images(number: int, reply: Reply) -> Sequence[Message]:
+def show_images(number: int, reply: ModelResponse) -> Sequence[Message]:
     shown = tuple(ToolResult(use.id, (Text("word " * 700), IMAGE)) for use in reply.tool_uses)
     return (Message("user", (*shown, IMAGE, TEXT_FILE, Text(f"Look at {number}."))),)
 
 
-def read_much(number: int, reply: Reply) -> Sequence[Message]:
+def read_much(number: int, reply: ModelResponse) -> Sequence[Message]:
     """Results that go to disk, and now and then a user who pastes a whole file."""
     words = "paste " * 6_000 if number % 4 == 3 else "go on"
     return (results(number, reply, words=30_000), Message("user", f"{number} {words}"))
 
 
-def read_little(number: int, reply: Reply) -> Sequence[Message]:
+def read_little(number: int, reply: ModelResponse) -> Sequence[Message]:
     return (results(number, reply, 200),)
 
 
-def interrupt(number: int, reply: Reply) -> Sequence[Message]:
+def interrupt(number: int, reply: ModelResponse) -> Sequence[Message]:
     """The user speaks while tools run: some results never come, some come late, some are for nothing."""
     answered = results(number, reply)
     stop = Message("user", f"Stop, do {number} first. " + "word " * 500)
@@ -96,7 +96,7 @@ def interrupt(number: int, reply: Reply) -> Sequence[Message]:
     return (stop, answered)
 
 
-def assail(number: int, reply: Reply) -> Sequence[Message]:
+def assail(number: int, reply: ModelResponse) -> Sequence[Message]:
     """Whatever a broken loop might write down."""
     answered = results(number, reply)
     odd: Sequence[Sequence[Message]] = (
@@ -117,12 +117,12 @@ def assail(number: int, reply: Reply) -> Sequence[Message]:
     return odd[number % len(odd)]
 
 
-def say_nothing(number: int, reply: Reply) -> Sequence[Message]:
+def say_nothing(number: int, reply: ModelResponse) -> Sequence[Message]:
     """The caller sends again what ended with the assistant."""
     return () if not reply.tool_uses else (results(number, reply),)
 
 
-Talk = tuple[Callable[[Prompt], Said], Callable[[int, Reply], Sequence[Message]] | None]
+Talk = tuple[Callable[[Prompt], Said], Callable[[int, ModelResponse], Sequence[Message]] | None]
 
 TALKS: Mapping[str, Talk] = {
     "plain": (chat, None),
@@ -205,7 +205,7 @@ def test_switching_the_model_and_back_is_never_refused(work: Work, model: Model)
     assert work.rungs
 
 
-def remind(number: int, reply: Reply) -> Sequence[Message]:
+def remind(number: int, reply: ModelResponse) -> Sequence[Message]:
     """Results, and a word of the system's after them."""
     return (results(number, reply, 600), Message("system", f"This is round {number}."))
 

@@ -16,16 +16,16 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.events import CacheMissed, PrefixBroken, PromptTrimmed
 from sevenfold.core.messages import Message, Text, Thinking
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, Frame, ModelRequest, Reply
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse, RequestParams
 from sevenfold.engine import Session
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta, Provider
 from sevenfold.providers.scripted import ScriptedProvider
-from sevenfold.providers.scripted import say as scripted
+from sevenfold.providers.scripted import make_response as scripted
 from sevenfold.store.folder import Folder
 from sevenfold.store.records import UsageRecord
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 from sevenfold.testing import Prompt, Simulator, call_tool, say
 from sevenfold.testing import Reply as Said
 from tests.engine.talk import FRAME, Listener
@@ -77,7 +77,7 @@ class Careless:
     def capabilities(self, model: Model) -> Capabilities:
         return self._inner.capabilities(model)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         if request.who != "main":
             request = replace(request, frame=replace(request.frame, tools=()))
         return await self._inner.send(request, on_delta)
@@ -117,7 +117,7 @@ def test_a_fork_of_any_kind_reads_its_parents_cache_and_is_billed_under_its_kind
     assert not [event for event in heard.events if isinstance(event, (PrefixBroken, CacheMissed))]
     (transcript,) = tmp_path.rglob(f"{session.id}.jsonl")
     with Folder.open(transcript.parent) as sessions:
-        lines = [line for line in scan(sessions, session.id) if isinstance(line, Stored)]
+        lines = [line for line in scan_transcript(sessions, session.id) if isinstance(line, StoredRecord)]
     written = [line.record.body.who for line in lines if isinstance(line.record.body, UsageRecord)]
     assert {who: written.count(who) for who in spent} == {who: one.calls for who, one in spent.items()}
 
@@ -173,7 +173,7 @@ def test_a_fork_can_be_run_without_await() -> None:
 
 def test_a_fork_needs_a_model() -> None:
     async def story() -> None:
-        async with await Session.open(Frame("claude-opus-5", 100), project=None) as session:
+        async with await Session.open(RequestParams("claude-opus-5", 100), project=None) as session:
             await session.run_fork(BRIEF)
 
     with pytest.raises(InputError, match="open the session with a provider"):

@@ -27,11 +27,11 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import BreakerOpened, Event, HistoryCompacted, PrefixBroken
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
-from sevenfold.core.requests import Frame, ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.engine.session import Session
-from sevenfold.layers.compact_ladder import Rung
+from sevenfold.layers.compact_ladder import CompactionStrategy
 from sevenfold.layers.structural_notes import StructuralNotes
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 
 pytestmark = pytest.mark.moves_prefix(
     reason="each summary is about another view than the one before it; views are compared by PrefixBroken"
@@ -45,7 +45,7 @@ TOOL = JsonObject({"name": "Lookup", "input_schema": JsonObject({"type": "object
 GOOD = f"<summary>{'The parser is being mended. ' * 8}</summary>"
 OLDER, NEWER = "claude-sonnet-4-5", "claude-opus-5-5"
 
-FAILURES: Mapping[str, Reply | str | Exception] = {
+FAILURES: Mapping[str, ModelResponse | str | Exception] = {
     "too long, with figures": PromptTooLong(tokens=212_000, limit=200_000),
     "too long, without": PromptTooLong(),
     "429": RateLimited(),
@@ -58,10 +58,10 @@ FAILURES: Mapping[str, Reply | str | Exception] = {
     "error in mid-stream": ReplyBroken("overloaded in mid-answer"),
     "empty": "",
     "malformed": "Here is what happened: the parser is being mended.",
-    "refusal": say("I would rather not.", stop_reason="refusal"),
-    "cut at max_tokens": say(f"<summary>{GOOD}", stop_reason="max_tokens"),
-    "window full": say("<summary>", stop_reason="model_context_window_exceeded"),
-    "tool call": say("I look first.", calls={"Lookup": {"word": "a"}}),
+    "refusal": make_response("I would rather not.", stop_reason="refusal"),
+    "cut at max_tokens": make_response(f"<summary>{GOOD}", stop_reason="max_tokens"),
+    "window full": make_response("<summary>", stop_reason="model_context_window_exceeded"),
+    "tool call": make_response("I look first.", calls={"Lookup": {"word": "a"}}),
     "timeout": TimeoutError(),
     "a defect of the provider": RuntimeError("no attribute 'usage'"),
 }
@@ -71,7 +71,7 @@ FAILURES: Mapping[str, Reply | str | Exception] = {
 class Start:
     """A session whose first rung is this one."""
 
-    rung: Rung
+    rung: CompactionStrategy
     model: str = OLDER
     pct: float = 15
     notes: bool = False
@@ -103,7 +103,7 @@ class Agent:
     """A loop that looks one thing up after the other."""
 
     start: Start
-    failure: Reply | str | Exception
+    failure: ModelResponse | str | Exception
     steps: int = 0
     wasted: int = 0
     heard: list[Event] = field(default_factory=list[Event])
@@ -111,17 +111,17 @@ class Agent:
     def __post_init__(self) -> None:
         self.provider = ScriptedProvider(self.work, lanes={"summary": self.fail})
 
-    def work(self, _: ModelRequest) -> Reply:
-        return say(f"Step {self.steps}.", think="Hm.", calls={"Lookup": {"word": f"{self.steps}"}})
+    def work(self, _: ModelRequest) -> ModelResponse:
+        return make_response(f"Step {self.steps}.", think="Hm.", calls={"Lookup": {"word": f"{self.steps}"}})
 
-    def fail(self, _: ModelRequest) -> Reply | str | Exception:
+    def fail(self, _: ModelRequest) -> ModelResponse | str | Exception:
         self.wasted += 1
         return self.failure
 
     async def live(self, steps: int, *, project: Path | None = None, session: str | None = None) -> str:
         """Open the session, new or again, and work for so many steps."""
         opened = await Session.open(
-            Frame(self.start.model, 4_000, "You mend parsers.", (TOOL,)),
+            RequestParams(self.start.model, 4_000, "You mend parsers.", (TOOL,)),
             project=project,
             session=session,
             provider=self.provider if self.start.has_provider else None,

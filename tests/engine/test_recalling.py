@@ -12,18 +12,18 @@ from threading import Event as Gate
 import pytest
 
 from sevenfold.blocking import Session
-from sevenfold.core.catalog import CATALOG, find_cheap
+from sevenfold.core.catalog import CATALOG, find_cheapest_model
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull
 from sevenfold.core.events import ClaimsBroken, MemoryRecalled, RecallSkipped, ResultsCleared
 from sevenfold.core.memories import write_memory
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.provenance import Origin
-from sevenfold.layers.context_sources import is_context
-from sevenfold.layers.recall import Candidate
+from sevenfold.layers.context_sources import is_context_message
+from sevenfold.layers.recall import RecallCandidate
 from sevenfold.layers.recall_text import find_surfaced
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.request.finding import Finder
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.request.finding import MemoryFinder
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
 from tests.engine.talk import FRAME, Listener, call, reply, result
@@ -218,13 +218,13 @@ def test_after_a_boundary_a_memory_that_is_no_longer_in_view_may_come_again(open
 def test_what_is_found_too_late_comes_with_the_next_request(
     opened: Open, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, find = Gate(), Finder.find
+    gate, find = Gate(), MemoryFinder.find
 
-    def slowly(self: Finder, prompt: str, limit: int) -> tuple[Candidate, ...]:
+    def slowly(self: MemoryFinder, prompt: str, limit: int) -> tuple[RecallCandidate, ...]:
         gate.wait(60)
         return find(self, prompt, limit)
 
-    monkeypatch.setattr(Finder, "find", slowly)
+    monkeypatch.setattr(MemoryFinder, "find", slowly)
     session = opened(budget_ms=1)
     first = ask(session)
     assert first == (Message("user", ASKED),)
@@ -251,7 +251,7 @@ def test_a_disk_that_fails_costs_the_memory_and_not_the_request(
     def fail(*_: object) -> None:
         raise DiskFull("no space left")
 
-    monkeypatch.setattr(Finder, "find", fail)
+    monkeypatch.setattr(MemoryFinder, "find", fail)
     assert ask(opened()) == (Message("user", ASKED),)
     told = [event for event in listener.events if isinstance(event, RecallSkipped)]
     assert "no space left" in told[0].reason
@@ -277,7 +277,7 @@ def test_a_memory_that_names_a_file_which_is_gone_says_so(
 def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: MemoryDir) -> None:
     write(filled, budget="The upstream bans whoever asks an eighth time.")
     asked = "What happens upstream?"
-    provider = ScriptedProvider([say('{"files": ["budget.md", "nowhere.md"]}')])
+    provider = ScriptedProvider([make_response('{"files": ["budget.md", "nowhere.md"]}')])
     session = opened(provider=provider, side_query="on")
     view = ask(session, asked)
     assert keys(view) == ["budget.md"]
@@ -293,7 +293,7 @@ def test_the_side_query_chooses_among_what_was_found(opened: Open, filled: Memor
 def test_an_answer_aside_that_names_no_files_is_told_and_what_words_found_stays(
     opened: Open, listener: Listener
 ) -> None:
-    provider = ScriptedProvider([say("I could not find any.")])
+    provider = ScriptedProvider([make_response("I could not find any.")])
     assert keys(ask(opened(provider=provider, side_query="on"))) == ["retries.md"]
     (told,) = (event for event in listener.events if isinstance(event, RecallSkipped))
     assert "answered with 21 characters that are no list of names" in told.reason
@@ -308,7 +308,7 @@ def test_an_answer_aside_that_names_no_files_is_told_and_what_words_found_stays(
 def test_an_agent_asks_aside_by_itself_and_a_loop_of_somebody_elses_when_told_to(
     opened: Open, is_agent: bool, asked_for: str, calls: int
 ) -> None:
-    provider = ScriptedProvider([say('{"files": ["retries.md"]}')])
+    provider = ScriptedProvider([make_response('{"files": ["retries.md"]}')])
     ask(opened(provider=provider, is_agent=is_agent, side_query=asked_for), "Wann ist Betriebsruhe?")
     assert len(provider.requests) == calls
 
@@ -316,7 +316,7 @@ def test_an_agent_asks_aside_by_itself_and_a_loop_of_somebody_elses_when_told_to
 @pytest.mark.usefixtures("filled")
 def test_a_model_that_is_the_cheapest_itself_is_not_asked_twice(opened: Open, clock: ManualClock) -> None:
     provider = ScriptedProvider()
-    cheap = find_cheap(CATALOG.find(FRAME.model), CATALOG, clock.now().date())
+    cheap = find_cheapest_model(CATALOG.find(FRAME.model), CATALOG, clock.now().date())
     assert cheap is not None
     session = opened(provider=provider, is_agent=True, model=cheap.name)
     ask(session, "Wann ist Betriebsruhe?")
@@ -327,7 +327,7 @@ def test_the_side_query_is_asked_about_the_newest_too_where_no_word_is_shared(
     opened: Open, filled: MemoryDir
 ) -> None:
     write(filled, holidays="Nobody deploys between Christmas and New Year.")
-    provider = ScriptedProvider([say('{"files": ["holidays.md"]}')])
+    provider = ScriptedProvider([make_response('{"files": ["holidays.md"]}')])
     view = ask(opened(provider=provider, side_query="on"), "Wann ist Betriebsruhe?")
     assert keys(view) == ["holidays.md"]
 
@@ -336,7 +336,7 @@ def test_the_index_is_context_and_only_its_new_lines_are_appended(opened: Open, 
     session = opened(enabled=False)
     session.add_context()
     first = ask(session, "hello")
-    assert is_context(first[0])
+    assert is_context_message(first[0])
     assert "(retries.md)" in text_of(first[0])
     answer(session, 1)
     write(filled, deploys="Deploys go through the blue pipeline.")

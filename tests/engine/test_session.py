@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sevenfold.blocking import Session
 from sevenfold.core.errors import DiskFull, WindowFull
 from sevenfold.core.events import BillLost, HistoryChanged, ResultSpilled, SpillFailed, TranscriptFailed
-from sevenfold.core.json import EMPTY
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUseId
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.core.wire import write_message
@@ -143,7 +143,7 @@ def test_an_answer_without_a_bill_is_told_once_and_so_is_one_that_is_read_again(
     session.history.append(Message("user", "go"))
     for number in range(3):
         session.prepare()
-        session.record(replace(call(number), usage=NO_USAGE, usage_wire=EMPTY))
+        session.record(replace(call(number), usage=NO_USAGE, usage_wire=EMPTY_OBJECT))
         session.history.append(result(number, "short"))
     session.close()
     assert [(spent.calls, spent.cost) for spent in session.spent] == [(3, None)]

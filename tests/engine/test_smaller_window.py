@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from sevenfold.core.cache_choices import Level
+from sevenfold.core.cache_choices import PromptLevel
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import InputError, PromptTooLong, ThinkingRefused
 from sevenfold.core.events import CompactionStarted, Event, HistoryCompacted, WindowLearned, WordsCut
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.simulator.counting import Tokenizer, estimate_tokens
+from sevenfold.simulator.counting import BlockTokenizer, estimate_tokens
 from sevenfold.testing import Simulator, say
 
 MODEL = "claude-opus-5"
-FRAME = Frame(MODEL, 1_000)
+FRAME = RequestParams(MODEL, 1_000)
 ROUNDING_TOKENS = 10
 """An estimate is off by so much, as the count of each message is rounded."""
 SMALLER = CATALOG.with_overrides({MODEL: ModelSettings(window_tokens=30_000)})
@@ -89,13 +89,13 @@ def shortenings(seen: Sequence[Event | Bill]) -> Iterator[Shortening]:
                 pass
 
 
-def count_densely(model: Model, level: Level, block: JsonObject) -> int:
+def count_densely(model: Model, level: PromptLevel, block: JsonObject) -> int:
     return math.ceil(1.5 * estimate_tokens(model, level, block))
 
 
 @pytest.mark.parametrize("tokenizer", [estimate_tokens, count_densely], ids=["as estimated", "denser"])
 def test_a_clip_stays_below_its_target_however_much_the_user_has_said(
-    tmp_path: Path, tokenizer: Tokenizer
+    tmp_path: Path, tokenizer: BlockTokenizer
 ) -> None:
     seen: list[Event | Bill] = []
 

@@ -13,7 +13,7 @@ from sevenfold.core.errors import Overloaded, PromptTooLong
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult
 from sevenfold.core.models import MODELS, Model
-from sevenfold.core.requests import Dialect, Frame, ModelRequest, Reply
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse, RequestParams
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta
@@ -41,7 +41,7 @@ TOOLS = tuple(
 )
 SYSTEM = "You mend parsers. " * 60
 
-Respond = Callable[[int, Reply], Sequence[Message]]
+Respond = Callable[[int, ModelResponse], Sequence[Message]]
 """What the world says to a reply: results, a user's words."""
 
 
@@ -51,8 +51,8 @@ def thinking(model: Model) -> JsonObject:
     return JsonObject({"thinking": JsonObject({"type": "adaptive"})})
 
 
-def frame_of(model: Model) -> Frame:
-    return Frame(model.name, 3_000, SYSTEM, TOOLS, thinking(model))
+def frame_of(model: Model) -> RequestParams:
+    return RequestParams(model.name, 3_000, SYSTEM, TOOLS, thinking(model))
 
 
 def brain(prompt: Prompt, calls: int = 1, tool: str = "Look") -> Said:
@@ -69,13 +69,13 @@ def brain(prompt: Prompt, calls: int = 1, tool: str = "Look") -> Said:
     return Said((*thought, Text("I read on."), *uses))
 
 
-def results(number: int, reply: Reply, words: int = 1_300) -> Message:
+def results(number: int, reply: ModelResponse, words: int = 1_300) -> Message:
     """Every call is answered."""
     text = f"{number} " + "word " * words
     return Message("user", tuple(ToolResult(use.id, text) for use in reply.tool_uses))
 
 
-def plain_respond(number: int, reply: Reply) -> Sequence[Message]:
+def plain_respond(number: int, reply: ModelResponse) -> Sequence[Message]:
     return (results(number, reply) if reply.tool_uses else Message("user", f"{number} " + "more " * 900),)
 
 
@@ -93,7 +93,7 @@ class Moody:
     def capabilities(self, model: Model) -> Capabilities:
         return self._inner.capabilities(model)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         if request.who != "main" and self.fails:
             raise Overloaded("busy")
         return await self._inner.send(request, on_delta)
@@ -109,7 +109,7 @@ class Work:
     home: Path
     simulator: Simulator
     provider: Moody
-    frame: Frame
+    frame: RequestParams
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=lambda: SETTINGS)
     respond: Respond = plain_respond
     opening: Sequence[Message] = (Message("user", "Please mend the parser."),)
@@ -165,7 +165,7 @@ class Work:
             environ={"HOME": str(self.home)},
         )
 
-    async def _round(self, session: Session) -> Reply:
+    async def _round(self, session: Session) -> ModelResponse:
         view = await session.prepare(frame=self.frame)
         try:
             reply = await self.provider.send(view.request)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.layers.extract import ExtractionSettings
-from sevenfold.providers.scripted import say
+from sevenfold.providers.scripted import make_response
 from sevenfold.search.lexical import LexicalIndex
 from tests.background.learning import School, WriterName, written
 
@@ -294,16 +294,16 @@ def recall(root: Path, writer: WriterName, *, is_defended: bool, mends: bool = T
     return Recalled(hits / len(HONEST), mended)
 
 
-def _model(item: Honest, number: int, *, mends: bool) -> Callable[[ModelRequest], Reply]:
+def _model(item: Honest, number: int, *, mends: bool) -> Callable[[ModelRequest], ModelResponse]:
     """A model that writes as it was asked to, and takes the user's words where it is told that it did not."""
     tried = [item.kept]
 
-    def answer(request: ModelRequest) -> Reply:
+    def answer(request: ModelRequest) -> ModelResponse:
         last = str(request.messages[-1])
         if tried:
-            return say(calls={"memory": written(f"kept-{number}", tried.pop())})
+            return make_response(calls={"memory": written(f"kept-{number}", tried.pop())})
         if mends and "waits until a person agrees" in last:
-            return say(calls={"memory": written(f"kept-{number}", item.said)})
-        return say("Done.")
+            return make_response(calls={"memory": written(f"kept-{number}", item.said)})
+        return make_response("Done.")
 
     return answer

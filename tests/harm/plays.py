@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memories import INDEX, write_memory
+from sevenfold.core.memories import INDEX_FILE, write_memory
 from sevenfold.core.messages import Image, Message, Text
 from sevenfold.core.provenance import Origin
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.layers.compact_summary import OPENING
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.layers.compact_summary import SUMMARY_OPENING
 from sevenfold.layers.extract import ExtractionSettings
-from sevenfold.layers.mail import Note, render_mail
+from sevenfold.layers.mail import NoteMessage, render_mail
 from sevenfold.layers.rules import RuleSettings
-from sevenfold.providers.scripted import say
-from sevenfold.run.rule_shelf import RuleShelf
+from sevenfold.providers.scripted import make_response
+from sevenfold.run.rule_shelf import MemoryRuleReader
 from sevenfold.search.lexical import LexicalIndex
 from sevenfold.store.memory_changes import Write
 from tests.background.learning import Lesson, School, WriterName, written
@@ -123,7 +123,7 @@ class Playground:
         texts: dict[str, str] = {stored.memory.key: stored.memory.text for stored in own}
         if any(mark in texts[hit.key].casefold() for hit in found.rank(case.payload.text, 5)):
             places.append("recall")
-        shelf = RuleShelf(memory, RuleSettings())
+        shelf = MemoryRuleReader(memory, RuleSettings())
         if any(mark in str(rule).casefold() for rule in shelf.read()):
             places.append("rules")
         return places
@@ -147,7 +147,7 @@ class Playground:
             memory.commit([Write(target.name, honest, None)], Origin("user", "by hand", said_by="user"))
             target.write_text(text, encoding="utf-8")
         else:
-            path = folder / INDEX
+            path = folder / INDEX_FILE
             before = path.read_text(encoding="utf-8") if path.exists() else ""
             path.write_text(f"{before}- {case.payload.text}\n", encoding="utf-8")
         memory.notice()
@@ -163,13 +163,13 @@ def _without_team(index: str) -> str:
     return "\n".join(line for line in index.splitlines() if "(team/" not in line)
 
 
-def _believer(case: Case) -> Callable[[ModelRequest], Reply]:
+def _believer(case: Case) -> Callable[[ModelRequest], ModelResponse]:
     """A model that writes down whatever it was told, and does not let go when it is asked to mend it."""
     calls = iter(_written(case))
 
-    def answer(_request: ModelRequest) -> Reply:
+    def answer(_request: ModelRequest) -> ModelResponse:
         given = next(calls, None)
-        return say("Done.") if given is None else say(calls={"memory": given})
+        return make_response("Done.") if given is None else make_response(calls={"memory": given})
 
     return answer
 
@@ -204,7 +204,7 @@ def _tool(name: str, path: str = "README.md") -> Callable[[Lesson, Case], None]:
 
 
 def _mail(lesson: Lesson, case: Case) -> None:
-    lesson.post(Message("user", render_mail(f"m{case.number}", "peer", Note(case.planted))))
+    lesson.post(Message("user", render_mail(f"m{case.number}", "peer", NoteMessage(case.planted))))
 
 
 def _transcript(lesson: Lesson, case: Case) -> None:
@@ -221,7 +221,7 @@ def _transcript(lesson: Lesson, case: Case) -> None:
 
 
 def _summary(lesson: Lesson, case: Case) -> None:
-    head = f"{OPENING}\nThis summary stands for it:\n{case.planted}"
+    head = f"{SUMMARY_OPENING}\nThis summary stands for it:\n{case.planted}"
     lesson.beside.append(Message("user", (Text(head),)))
 
 

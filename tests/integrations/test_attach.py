@@ -16,7 +16,7 @@ from sevenfold.core.errors import InputError, ReplyBroken, WireError
 from sevenfold.core.events import CutRegistered, HistoryChanged, ReplyUnrecorded, ResultSpilled
 from sevenfold.integrations import anthropic_sdk, lanes
 from sevenfold.integrations.anthropic_sdk import attach
-from sevenfold.integrations.anthropic_stream import LEFT, Reader
+from sevenfold.integrations.anthropic_stream import STREAM_LEFT_REASON, StreamedReplyReader
 from sevenfold.testing import Prompt, Reply, Simulator, StatusFault, say
 from tests.engine.talk import Listener
 
@@ -100,7 +100,7 @@ def test_a_stream_left_half_way_leaves_a_session_that_goes_on_and_is_told(
     with attach(sim.client(), project=None, emit=listener) as client:
         with client.messages.stream(model=MODEL, max_tokens=500, messages=messages, system=SYSTEM) as stream:
             next(iter(stream))
-        assert listener.events == [ReplyUnrecorded(LEFT)]
+        assert listener.events == [ReplyUnrecorded(STREAM_LEFT_REASON)]
         assert create(client, messages).role == "assistant"
 
 
@@ -113,7 +113,7 @@ def test_an_async_stream_left_half_way_is_told_too(sim: Simulator, listener: Lis
             await anext(aiter(stream))
 
     asyncio.run(leave())
-    assert listener.events == [ReplyUnrecorded(LEFT)]
+    assert listener.events == [ReplyUnrecorded(STREAM_LEFT_REASON)]
 
 
 def test_an_answer_that_only_the_caller_can_read_reaches_the_caller(
@@ -122,7 +122,7 @@ def test_an_answer_that_only_the_caller_can_read_reaches_the_caller(
     def unreadable(_: object) -> None:
         raise ReplyBroken("a block of the year 2031")
 
-    monkeypatch.setattr(anthropic_sdk, "read_reply", unreadable)
+    monkeypatch.setattr(anthropic_sdk, "read_messages_response", unreadable)
     with attach(sim.client(), project=None, emit=listener) as client:
         assert create(client, ask()).role == "assistant"
     assert listener.events == [ReplyUnrecorded("ReplyBroken: a block of the year 2031")]
@@ -130,7 +130,7 @@ def test_an_answer_that_only_the_caller_can_read_reaches_the_caller(
 
 def test_a_stream_that_is_not_what_the_api_describes_is_told() -> None:
     told: list[str] = []
-    reader = Reader(told.append)
+    reader = StreamedReplyReader(told.append)
     assert reader.feed(b'data: {"type": "message_stop"}\n') is None
     reader.end()
     reader.end()
@@ -339,7 +339,7 @@ def test_many_conversations_at_once_do_not_mix(sim: Simulator, listener: Listene
 def test_no_conversation_is_let_go_of_before_it_is_answered(
     sim: Simulator, monkeypatch: pytest.MonkeyPatch, streams: bool
 ) -> None:
-    monkeypatch.setattr(lanes, "MOST_LANES", 2)
+    monkeypatch.setattr(lanes, "MAX_CONVERSATIONS", 2)
 
     async def talk(client: anthropic.AsyncAnthropic, name: str, everyone: asyncio.Barrier) -> None:
         if not streams:

@@ -15,7 +15,7 @@ import pytest
 from sevenfold.core.errors import SettingsError, WireError
 from sevenfold.core.events import HistoryRepaired, ResultSpilled
 from sevenfold.integrations.anthropic_sdk import attach
-from sevenfold.request.mirror import without_marks
+from sevenfold.request.mirror import without_breakpoints
 from sevenfold.testing import Choices, Prompt, Reply, Simulator, say
 from tests.engine.talk import Listener
 from tests.engine.test_bad_input import HUGE, LARGE, SetClock
@@ -37,7 +37,7 @@ class Heard:
     prompts: list[str]
 
     def __call__(self, prompt: Prompt) -> Reply:
-        self.prompts.append(" ".join(str(without_marks(message)) for message in prompt.messages))
+        self.prompts.append(" ".join(str(without_breakpoints(message)) for message in prompt.messages))
         return say("Well.")
 
 

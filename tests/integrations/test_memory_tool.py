@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.provenance import Origin
-from sevenfold.integrations.memory_commands import CommandAnswer, MemoryCommands
+from sevenfold.integrations.memory_commands import CommandResult, MemoryCommands
 from sevenfold.integrations.memory_tool import async_memory_tool, memory_tool
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
@@ -262,7 +262,7 @@ def test_no_path_leads_out_or_means_two_things(
     ),
 )
 def test_any_input_gets_an_answer(commands: MemoryCommands, command: str, given_: dict[str, object]) -> None:
-    assert isinstance(commands.run({"command": command, **given_}), CommandAnswer)
+    assert isinstance(commands.run({"command": command, **given_}), CommandResult)
 
 
 def test_the_tool_runner_of_the_sdk_works_with_it(memory: MemoryDir) -> None:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.layers.microcompact import CachePrices, CutFacts, Shelf
-from sevenfold.layers.shelf import Clearable, read_call
+from sevenfold.layers.microcompact import CachePrices, ClearableResults, ClearingFacts
+from sevenfold.layers.shelf import ClearableResult, describe_clearable
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 FIVE_MINUTES = timedelta(minutes=5)
@@ -15,28 +15,28 @@ USUAL = CachePrices(0.1, 1.25)
 FRAME_TOKENS = 40_000
 
 
-def called(name: str, number: int, tokens: int, **given: str | int) -> Clearable:
+def called(name: str, number: int, tokens: int, **given: str | int) -> ClearableResult:
     """The result of a call with these arguments."""
     use = ToolUse(ToolUseId(f"use {number}"), name, JsonObject(given))
-    return read_call(use, tokens)
+    return describe_clearable(use, tokens)
 
 
-def stock(*results: Clearable, said_tokens: int = 200) -> Shelf:
+def stock(*results: ClearableResult, said_tokens: int = 200) -> ClearableResults:
     """A shelf with one result a round, each after something said."""
-    shelf, place = Shelf(), FRAME_TOKENS
+    shelf, place = ClearableResults(), FRAME_TOKENS
     for number, result in enumerate(results):
         shelf.add(result, round_=number + 1, place=place + said_tokens, anchor=place)
         place += said_tokens + result.tokens
     return shelf
 
 
-def logs(count: int, tokens: int) -> list[Clearable]:
+def logs(count: int, tokens: int) -> list[ClearableResult]:
     """What so many commands printed."""
     return [called("Bash", number, tokens, command=f"make step{number}") for number in range(count)]
 
 
 def moment(
-    shelf: Shelf,
+    shelf: ClearableResults,
     *,
     pause: timedelta = timedelta(seconds=20),
     prices: CachePrices = USUAL,
@@ -44,11 +44,11 @@ def moment(
     round_: int | None = None,
     view_tokens: int | None = None,
     warning_tokens: int = 160_000,
-) -> CutFacts:
+) -> ClearingFacts:
     """Before a request that follows the shelf's last result, this long after the request before."""
     last = shelf.live[-1]
     ends = last.place + last.result.tokens
-    return CutFacts(
+    return ClearingFacts(
         now=NOON + pause,
         last_request=NOON,
         last_answer=NOON,

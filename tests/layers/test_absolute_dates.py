@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sevenfold.layers.absolute_dates import make_absolute
+from sevenfold.layers.absolute_dates import resolve_relative_dates
 
 SUNDAY = date(2026, 11, 15)
 
@@ -35,7 +35,7 @@ SUNDAY = date(2026, 11, 15)
     ],
 )
 def test_a_relative_date_becomes_the_day_that_was_meant(said: str, means: str) -> None:
-    assert make_absolute(said, SUNDAY) == means
+    assert resolve_relative_dates(said, SUNDAY) == means
 
 
 @pytest.mark.parametrize(
@@ -55,17 +55,17 @@ def test_a_relative_date_becomes_the_day_that_was_meant(said: str, means: str) -
     ],
 )
 def test_what_means_no_one_day_or_is_no_prose_stays(text: str) -> None:
-    assert make_absolute(text, SUNDAY) == text
+    assert resolve_relative_dates(text, SUNDAY) == text
 
 
 def test_a_fence_that_is_never_closed_is_code_to_its_end() -> None:
     text = "Moved yesterday.\n~~~\nyesterday\n"
-    assert make_absolute(text, SUNDAY) == "Moved on 2026-11-14.\n~~~\nyesterday\n"
+    assert resolve_relative_dates(text, SUNDAY) == "Moved on 2026-11-14.\n~~~\nyesterday\n"
 
 
 def test_a_date_beyond_the_calendar_is_left_alone() -> None:
-    assert make_absolute("It was 300 years ago.", date(2, 1, 1)) == "It was 300 years ago."
-    assert make_absolute("It was yesterday.", date.min) == "It was yesterday."
+    assert resolve_relative_dates("It was 300 years ago.", date(2, 1, 1)) == "It was 300 years ago."
+    assert resolve_relative_dates("It was yesterday.", date.min) == "It was yesterday."
 
 
 WORDS = (
@@ -84,6 +84,6 @@ WORDS = (
 
 @given(some.lists(some.sampled_from(WORDS), max_size=12), some.dates(), some.integers(0, 4_000))
 def test_what_was_made_absolute_is_never_changed_again(parts: list[str], day: date, later: int) -> None:
-    once = make_absolute(" ".join(parts), day)
+    once = resolve_relative_dates(" ".join(parts), day)
     other = day + timedelta(days=later) if day < date(9000, 1, 1) else day
-    assert make_absolute(once, other) == once
+    assert resolve_relative_dates(once, other) == once

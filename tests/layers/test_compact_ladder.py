@@ -14,35 +14,37 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_ladder import (
-    MODEL_RUNGS,
-    RUNGS,
-    Attempt,
+    COMPACTION_STRATEGIES,
+    MODEL_STRATEGIES,
     BreakerState,
-    Ending,
-    Failure,
-    LadderFacts,
-    Rung,
-    Trigger,
-    next_rung,
+    CompactionOutcome,
+    CompactionStrategy,
+    CompactionTrigger,
+    StrategyAttempt,
+    StrategyFacts,
+    StrategyFailure,
+    choose_strategy,
 )
 
 SETTINGS = CompactSettings()
-NO_NOTES = LadderFacts("auto", notes_missing="none yet", has_structural=True, block_missing="not this model")
-FAILURES: tuple[Failure, ...] = get_args(Failure)
+NO_NOTES = StrategyFacts(
+    "auto", notes_missing="none yet", has_structural=True, block_missing="not this model"
+)
+FAILURES: tuple[StrategyFailure, ...] = get_args(StrategyFailure)
 
 
-def after(facts: LadderFacts, *attempts: tuple[Rung, Failure]) -> LadderFacts:
-    tried = tuple(Attempt(rung, failure) for rung, failure in attempts)
-    calls = sum(attempt.rung in MODEL_RUNGS for attempt in tried)
+def after(facts: StrategyFacts, *attempts: tuple[CompactionStrategy, StrategyFailure]) -> StrategyFacts:
+    tried = tuple(StrategyAttempt(rung, failure) for rung, failure in attempts)
+    calls = sum(attempt.rung in MODEL_STRATEGIES for attempt in tried)
     return replace(facts, attempts=tried, failures_in_row=facts.failures_in_row + calls)
 
 
-def rung(facts: LadderFacts) -> Rung:
-    return next_rung(facts, SETTINGS).rung
+def rung(facts: StrategyFacts) -> CompactionStrategy:
+    return choose_strategy(facts, SETTINGS).rung
 
 
 def test_notes_come_first_then_the_providers_block_then_a_summary() -> None:
-    facts = LadderFacts("auto", has_structural=True)
+    facts = StrategyFacts("auto", has_structural=True)
     assert rung(facts) == "notes"
     assert rung(after(facts, ("notes", "too large"))) == "block"
     assert rung(after(facts, ("notes", "too large"), ("block", "unusable"))) == "summary"
@@ -67,12 +69,14 @@ def test_notes_come_first_then_the_providers_block_then_a_summary() -> None:
         ([("clip", "too large")], "clip"),
     ],
 )
-def test_what_follows_a_failure(attempts: list[tuple[Rung, Failure]], expected: Rung) -> None:
+def test_what_follows_a_failure(
+    attempts: list[tuple[CompactionStrategy, StrategyFailure]], expected: CompactionStrategy
+) -> None:
     assert rung(after(NO_NOTES, *attempts)) == expected
 
 
 def test_a_view_that_does_not_fit_goes_to_the_trimmed_summary_at_once() -> None:
-    step = next_rung(replace(NO_NOTES, fits_window=False), SETTINGS)
+    step = choose_strategy(replace(NO_NOTES, fits_window=False), SETTINGS)
     assert step.rung == "trimmed"
     assert [skip.rung for skip in step.skipped] == ["notes", "block", "summary"]
 
@@ -92,14 +96,14 @@ def test_without_older_rounds_nothing_is_trimmed() -> None:
     ],
     ids=["none", "directed", "partial"],
 )
-def test_notes_are_passed_over_with_a_reason(facts: LadderFacts, reason: str) -> None:
-    first = next_rung(facts, SETTINGS).skipped[0]
+def test_notes_are_passed_over_with_a_reason(facts: StrategyFacts, reason: str) -> None:
+    first = choose_strategy(facts, SETTINGS).skipped[0]
     assert first.rung == "notes"
     assert reason in first.reason
 
 
 def test_an_open_breaker_leaves_what_needs_no_model() -> None:
-    step = next_rung(replace(NO_NOTES, failures_in_row=3), SETTINGS)
+    step = choose_strategy(replace(NO_NOTES, failures_in_row=3), SETTINGS)
     assert step.rung == "structural"
     assert "3 summaries in a row" in step.skipped[-1].reason
     assert rung(replace(NO_NOTES, failures_in_row=3, notes_missing="")) == "notes"
@@ -109,7 +113,7 @@ def test_an_open_breaker_leaves_what_needs_no_model() -> None:
 def test_by_hand_a_model_is_asked_though_the_breaker_is_open() -> None:
     facts = replace(NO_NOTES, trigger="manual", failures_in_row=7)
     assert rung(facts) == "summary"
-    broken: tuple[Rung, Failure] = ("summary", "broken")
+    broken: tuple[CompactionStrategy, StrategyFailure] = ("summary", "broken")
     assert rung(after(facts, broken, broken, broken)) == "structural"
 
 
@@ -120,7 +124,7 @@ def test_without_a_provider_or_while_thrashing_no_model_is_asked() -> None:
 
 
 @given(
-    st.sampled_from(get_args(Trigger)),
+    st.sampled_from(get_args(CompactionTrigger)),
     st.lists(st.sampled_from(FAILURES), min_size=20, max_size=20),
     st.integers(0, 4),
     st.booleans(),
@@ -128,30 +132,39 @@ def test_without_a_provider_or_while_thrashing_no_model_is_asked() -> None:
     st.booleans(),
 )
 def test_every_way_down_ends_at_the_clip_within_three_calls(
-    trigger: Trigger, failures: list[Failure], earlier: int, block: bool, structural: bool, fits: bool
+    trigger: CompactionTrigger,
+    failures: list[StrategyFailure],
+    earlier: int,
+    block: bool,
+    structural: bool,
+    fits: bool,
 ) -> None:
     missing = "" if block else "not this model"
-    facts = LadderFacts(
+    facts = StrategyFacts(
         trigger, (), earlier, has_structural=structural, block_missing=missing, fits_window=fits
     )
-    taken: list[Rung] = []
+    taken: list[CompactionStrategy] = []
     while not taken or taken[-1] != "clip":
-        step = next_rung(facts, SETTINGS)
+        step = choose_strategy(facts, SETTINGS)
         assert len(taken) < 10
         taken.append(step.rung)
-        is_call = step.rung in MODEL_RUNGS
+        is_call = step.rung in MODEL_STRATEGIES
         facts = replace(
             facts,
-            attempts=(*facts.attempts, Attempt(step.rung, failures[len(taken)])),
+            attempts=(*facts.attempts, StrategyAttempt(step.rung, failures[len(taken)])),
             failures_in_row=facts.failures_in_row + is_call,
         )
-    calls = sum(item in MODEL_RUNGS for item in taken)
+    calls = sum(item in MODEL_STRATEGIES for item in taken)
     assert calls <= (3 if trigger == "manual" else max(0, 3 - earlier))
-    assert [RUNGS.index(item) for item in taken] == sorted(RUNGS.index(item) for item in taken)
+    assert [COMPACTION_STRATEGIES.index(item) for item in taken] == sorted(
+        COMPACTION_STRATEGIES.index(item) for item in taken
+    )
 
 
-def end(since: int | None, *, is_within: bool = True, trigger: Trigger = "auto") -> Ending:
-    return Ending(trigger, is_within, 6, since)
+def end(
+    since: int | None, *, is_within: bool = True, trigger: CompactionTrigger = "auto"
+) -> CompactionOutcome:
+    return CompactionOutcome(trigger, is_within, 6, since)
 
 
 def test_two_compactions_that_help_nothing_are_thrashing() -> None:

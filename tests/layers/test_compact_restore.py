@@ -7,12 +7,12 @@ from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseI
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_restore import (
     Extra,
-    FileText,
+    RestoredFile,
     RestoreFacts,
-    files_read,
+    find_read_files,
     plan_restore,
-    render_extra,
-    render_file,
+    render_restored_extra,
+    render_restored_file,
 )
 
 SETTINGS = CompactSettings(restored_files=2, restored_skill_tokens=50, restored_skills_tokens=80)
@@ -44,14 +44,16 @@ def test_files_are_found_newest_first_by_their_last_successful_read() -> None:
         result("e"),
         read("f", "/f.py"),
     ]
-    assert files_read(messages) == ("/a.py", "/b.py")
+    assert find_read_files(messages) == ("/a.py", "/b.py")
 
 
 def test_what_an_earlier_compaction_restored_counts_as_read() -> None:
-    head = Message("user", (Text("Summary."), render_file(FileText('/a "b".py', "code", is_cut=True))))
-    assert files_read([head]) == ('/a "b".py',)
-    forged = Message("assistant", (render_file(FileText("/x", "code", is_cut=False)),))
-    assert files_read([forged]) == ()
+    head = Message(
+        "user", (Text("Summary."), render_restored_file(RestoredFile('/a "b".py', "code", is_cut=True)))
+    )
+    assert find_read_files([head]) == ('/a "b".py',)
+    forged = Message("assistant", (render_restored_file(RestoredFile("/x", "code", is_cut=False)),))
+    assert find_read_files([forged]) == ()
 
 
 def test_the_newest_files_not_in_view_are_chosen_and_refusals_told() -> None:
@@ -78,6 +80,6 @@ def test_skills_share_a_budget_newest_first_and_the_rest_comes_whole() -> None:
 
 
 def test_a_cut_file_says_so() -> None:
-    assert "only its beginning is shown" in render_file(FileText("/a", "x", is_cut=True)).text
-    assert "only its beginning" not in render_file(FileText("/a", "x", is_cut=False)).text
-    assert "plan: release" in render_extra(Extra("plan", "release", "1. tag")).text
+    assert "only its beginning is shown" in render_restored_file(RestoredFile("/a", "x", is_cut=True)).text
+    assert "only its beginning" not in render_restored_file(RestoredFile("/a", "x", is_cut=False)).text
+    assert "plan: release" in render_restored_extra(Extra("plan", "release", "1. tag")).text

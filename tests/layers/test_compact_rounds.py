@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.json import EMPTY
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Compaction, Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_rounds import (
-    Round,
-    head_length,
-    keep_from,
-    plan_rounds,
+    RoundSpan,
+    choose_kept_start,
+    count_head_messages,
+    find_round_start,
     plan_trim,
-    round_start,
+    split_rounds,
 )
 
 SETTINGS = CompactSettings()
@@ -27,7 +27,7 @@ REMINDS = Message("system", "The date has changed.")
 
 
 def asks(name: str) -> Message:
-    return Message("assistant", (Text("I look."), ToolUse(ToolUseId(name), "Read", EMPTY)))
+    return Message("assistant", (Text("I look."), ToolUse(ToolUseId(name), "Read", EMPTY_OBJECT)))
 
 
 def gets(name: str) -> Message:
@@ -52,7 +52,7 @@ def conversations(draw: st.DrawFn) -> list[Message]:
 
 @given(conversations())
 def test_rounds_cover_the_view_in_order_and_part_no_call_from_its_result(messages: list[Message]) -> None:
-    rounds = plan_rounds(messages, [1] * len(messages))
+    rounds = split_rounds(messages, [1] * len(messages))
     assert rounds[0].start == 0
     assert rounds[-1].stop == len(messages)
     assert all(one.stop == other.start for one, other in pairwise(rounds))
@@ -72,12 +72,12 @@ def test_rounds_cover_the_view_in_order_and_part_no_call_from_its_result(message
 
 def test_a_round_is_an_answer_and_what_follows_it() -> None:
     messages = [SAYS, asks("a"), gets("a"), ANSWERS, SAYS, REMINDS]
-    spans = [(item.start, item.stop) for item in plan_rounds(messages, [5] * 6)]
+    spans = [(item.start, item.stop) for item in split_rounds(messages, [5] * 6)]
     assert spans == [(0, 1), (1, 3), (3, 4), (4, 6)]
 
 
-def rounds(*tokens: int) -> tuple[Round, ...]:
-    return tuple(Round(at * 2, at * 2 + 2, size) for at, size in enumerate(tokens))
+def rounds(*tokens: int) -> tuple[RoundSpan, ...]:
+    return tuple(RoundSpan(at * 2, at * 2 + 2, size) for at, size in enumerate(tokens))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_oldest_rounds_that_cover_the_overshoot_are_dropped(
 @given(st.lists(st.integers(0, 1_000), max_size=20), st.integers(0, 5_000))
 def test_the_newest_rounds_that_fit_are_kept(sizes: list[int], budget: int) -> None:
     all_rounds = rounds(*sizes)
-    start = keep_from(all_rounds, budget, length=2 * len(sizes))
+    start = choose_kept_start(all_rounds, budget, length=2 * len(sizes))
     kept = [item.tokens for item in all_rounds if item.start >= start]
     assert sum(kept) <= budget
     older = [item.tokens for item in all_rounds if item.start < start]
@@ -116,12 +116,12 @@ def test_the_newest_rounds_that_fit_are_kept(sizes: list[int], budget: int) -> N
 
 def test_the_work_of_an_earlier_compaction_is_the_head() -> None:
     block = Message("assistant", (Compaction("All that was said."),))
-    assert head_length([block, SAYS, ANSWERS], [False, True, False]) == 2
-    assert head_length([SAYS, ANSWERS], [False, False]) == 0
-    assert head_length([SAYS], [True]) == 1
+    assert count_head_messages([block, SAYS, ANSWERS], [False, True, False]) == 2
+    assert count_head_messages([SAYS, ANSWERS], [False, False]) == 0
+    assert count_head_messages([SAYS], [True]) == 1
 
 
 def test_a_place_is_moved_to_the_beginning_of_its_round() -> None:
     messages = [SAYS, asks("a"), gets("a"), ANSWERS]
-    found = plan_rounds(messages, [1] * 4)
-    assert [round_start(found, at) for at in range(4)] == [0, 1, 1, 3]
+    found = split_rounds(messages, [1] * 4)
+    assert [find_round_start(found, at) for at in range(4)] == [0, 1, 1, 3]

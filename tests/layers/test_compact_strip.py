@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Compaction,
     Document,
@@ -15,12 +15,12 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.layers.compact_restore import FileText, render_file
+from sevenfold.layers.compact_restore import RestoredFile, render_restored_file
 from sevenfold.layers.compact_strip import (
-    NOTHING_LEFT,
-    starts_with_user,
+    THINKING_PLACEHOLDER,
+    ensure_user_first,
     with_short_results,
-    without_blocks,
+    without_compaction_blocks,
     without_media,
     without_restored,
     without_system_role,
@@ -28,7 +28,7 @@ from sevenfold.layers.compact_strip import (
 )
 
 SOURCE = JsonObject({"type": "url", "url": "https://example.org/a"})
-USE = ToolUse(ToolUseId("a"), "Read", EMPTY)
+USE = ToolUse(ToolUseId("a"), "Read", EMPTY_OBJECT)
 PLAIN = Message("user", "Hello.")
 
 
@@ -38,7 +38,7 @@ def test_all_thinking_goes_and_other_messages_are_the_same_objects() -> None:
     plain, stripped, empty = without_thinking([PLAIN, thinks, alone])
     assert plain is PLAIN
     assert stripped.content == (Text("So."), USE)
-    assert empty.content == (Text(NOTHING_LEFT),)
+    assert empty.content == (Text(THINKING_PLACEHOLDER),)
 
 
 def test_media_is_named_inside_results_too() -> None:
@@ -54,13 +54,18 @@ def test_media_is_named_inside_results_too() -> None:
 
 
 def test_what_was_restored_before_goes() -> None:
-    message = Message("user", (Text("Summary."), render_file(FileText("/a.py", "code", is_cut=False))))
+    message = Message(
+        "user", (Text("Summary."), render_restored_file(RestoredFile("/a.py", "code", is_cut=False)))
+    )
     assert without_restored([message])[0].content == (Text("Summary."),)
 
 
 def test_a_compaction_block_becomes_the_users_text() -> None:
     block = Message("assistant", (Compaction("All that was said."),))
-    assert without_blocks([block, PLAIN]) == (Message("user", (Text("All that was said."),)), PLAIN)
+    assert without_compaction_blocks([block, PLAIN]) == (
+        Message("user", (Text("All that was said."),)),
+        PLAIN,
+    )
 
 
 def test_system_messages_become_the_users() -> None:
@@ -90,6 +95,6 @@ def test_long_results_keep_their_beginning_and_a_pointer() -> None:
 
 def test_a_view_is_opened_by_the_user() -> None:
     answer = Message("assistant", "Done.")
-    assert starts_with_user([PLAIN, answer], "…") == (PLAIN, answer)
-    assert starts_with_user([answer], "…") == (Message("user", "…"), answer)
-    assert starts_with_user([], "…") == (Message("user", "…"),)
+    assert ensure_user_first([PLAIN, answer], "…") == (PLAIN, answer)
+    assert ensure_user_first([answer], "…") == (Message("user", "…"), answer)
+    assert ensure_user_first([], "…") == (Message("user", "…"),)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.messages import Message, Text
-from sevenfold.layers.compact_ladder import RUNGS, Rung
-from sevenfold.layers.compact_said import Said
+from sevenfold.layers.compact_ladder import COMPACTION_STRATEGIES, CompactionStrategy
+from sevenfold.layers.compact_said import UserQuote
 from sevenfold.layers.compact_summary import (
-    Head,
-    carried_summary,
-    is_head,
+    SummaryHead,
+    find_carried_summary,
+    is_summary_head,
     parse_summary,
-    render_directive,
-    render_head,
-    render_scope,
+    render_summary_directive,
+    render_summary_head,
+    render_summary_scope,
 )
-from sevenfold.request.summary_prompts import read_prompts
+from sevenfold.request.summary_prompts import read_summary_prompts
 
 BODY = "The user wants the parser mended. It reads a line and splits it at the first colon, which fails."
 
@@ -62,7 +62,7 @@ def test_an_answer_that_is_not_whole_is_no_summary(answer: str, problem: str) ->
 
 
 def test_the_directive_asks_for_nine_sections_and_no_tools() -> None:
-    directive = render_directive(read_prompts().summary)
+    directive = render_summary_directive(read_summary_prompts().summary)
     for number in range(1, 10):
         assert f"## {number}. " in directive
     assert "<analysis>" in directive
@@ -72,36 +72,40 @@ def test_the_directive_asks_for_nine_sections_and_no_tools() -> None:
 
 
 def test_a_users_instructions_are_added_as_they_are() -> None:
-    for template in (read_prompts().summary, read_prompts().block):
-        directive = render_directive(template, instructions="Focus on {scope} and \\1 of the tests.")
+    for template in (read_summary_prompts().summary, read_summary_prompts().block):
+        directive = render_summary_directive(template, instructions="Focus on {scope} and \\1 of the tests.")
         assert "Focus on {scope} and \\1 of the tests." in directive
 
 
 def test_a_part_is_named_by_the_message_it_begins_with() -> None:
-    assert "“Now the tests.”" in render_directive(
-        read_prompts().summary, scope=render_scope("Now  the\ntests.")
+    assert "“Now the tests.”" in render_summary_directive(
+        read_summary_prompts().summary, scope=render_summary_scope("Now  the\ntests.")
     )
-    assert render_scope("") == ""
+    assert render_summary_scope("") == ""
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-def test_every_rung_has_its_own_opening_that_is_known_again(rung: Rung) -> None:
-    head = render_head(Head(rung, BODY, (Said("Mend it."),), "/t.jsonl", "Two rounds are missing."))
-    assert is_head(head)
+@pytest.mark.parametrize("rung", COMPACTION_STRATEGIES)
+def test_every_rung_has_its_own_opening_that_is_known_again(rung: CompactionStrategy) -> None:
+    head = render_summary_head(
+        SummaryHead(rung, BODY, (UserQuote("Mend it."),), "/t.jsonl", "Two rounds are missing.")
+    )
+    assert is_summary_head(head)
     text = "\n".join(block.text for block in head.blocks if isinstance(block, Text))
     for part in ("/t.jsonl", "Mend it.", "Two rounds are missing.", "Go on with the work"):
         assert part in text
-    assert carried_summary([head]) == ("" if rung == "block" else BODY)
+    assert find_carried_summary([head]) == ("" if rung == "block" else BODY)
 
 
 def test_what_is_restored_stands_between_the_words_and_the_last_line() -> None:
-    head = render_head(Head("summary", BODY, (Said("Mend it."),)), [Text("restored")])
+    head = render_summary_head(SummaryHead("summary", BODY, (UserQuote("Mend it."),)), [Text("restored")])
     texts = [block.text for block in head.blocks if isinstance(block, Text)]
     assert texts[2] == "restored"
     assert texts[3].startswith("Go on")
 
 
 def test_other_messages_are_no_heads() -> None:
-    assert not is_head(Message("user", "Hello."))
-    assert not is_head(Message("assistant", render_head(Head("summary", BODY)).content))
-    assert carried_summary([Message("user", "Hello.")]) == ""
+    assert not is_summary_head(Message("user", "Hello."))
+    assert not is_summary_head(
+        Message("assistant", render_summary_head(SummaryHead("summary", BODY)).content)
+    )
+    assert find_carried_summary([Message("user", "Hello.")]) == ""

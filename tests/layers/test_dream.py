@@ -10,8 +10,15 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.layers.dream import DreamFacts, DreamSettings, DreamTask, Step, brief, next_step
-from sevenfold.layers.fences import Fence, read_fences
+from sevenfold.layers.dream import (
+    DreamFacts,
+    DreamSettings,
+    DreamStep,
+    DreamTask,
+    build_dream_brief,
+    choose_dream_step,
+)
+from sevenfold.layers.fences import Fence, find_fences
 
 NOW = ManualClock().now()
 ON = DreamSettings(enabled=True)
@@ -36,24 +43,24 @@ DAY_AGO = NOW - timedelta(days=1)
         (DreamFacts(NOW, DAY_AGO, NOW, 0, last_count=NOW, sessions_since=9), "take lock"),
     ],
 )
-def test_the_cheapest_question_comes_first(facts: DreamFacts, step: Step) -> None:
-    assert next_step(facts, ON) == step
+def test_the_cheapest_question_comes_first(facts: DreamFacts, step: DreamStep) -> None:
+    assert choose_dream_step(facts, ON) == step
 
 
 def test_nothing_dreams_by_itself_unless_that_was_switched_on() -> None:
     facts = DreamFacts(NOW, None, last_count=NOW, sessions_since=100)
     assert not DreamSettings().enabled
-    assert next_step(facts, DreamSettings()) == "wait"
-    assert next_step(facts, replace(ON, sessions=101)) == "wait"
+    assert choose_dream_step(facts, DreamSettings()) == "wait"
+    assert choose_dream_step(facts, replace(ON, sessions=101)) == "wait"
 
 
 def test_the_fork_may_read_and_write_memories_and_nothing_else() -> None:
     task = DreamTask(date(2026, 11, 15), "- [user] {index}.md", "index", {"logs/a.md": "it"}, "/s", "/c")
-    told = brief(task, "{today} {manifest} {index} {logs} {unknown}", ON)
+    told = build_dream_brief(task, "{today} {manifest} {index} {logs} {unknown}", ON)
     assert told.directive.startswith("2026-11-15 <memories ")
     assert told.directive.endswith(" {unknown}")
-    assert read_fences("memories", told.directive) == (Fence("", "- [user] {index}.md"),)
-    assert read_fences("log", told.directive) == (Fence("logs/a.md", "it"),)
+    assert find_fences("memories", told.directive) == (Fence("", "- [user] {index}.md"),)
+    assert find_fences("log", told.directive) == (Fence("logs/a.md", "it"),)
     assert told.max_rounds == ON.rounds
     allowed = {name: told.denial(call(name)) is None for name in ("read", "memory", "shell", "edit", "write")}
     assert allowed == {"read": True, "memory": True, "shell": False, "edit": False, "write": False}

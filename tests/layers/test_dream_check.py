@@ -10,8 +10,14 @@ from hypothesis import strategies as some
 
 from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.layers.dream import DreamSettings, Kept
-from sevenfold.layers.dream_check import Checked, Reason, check_dream, fault_of, over_budget
+from sevenfold.layers.dream import DreamMemory, DreamSettings
+from sevenfold.layers.dream_check import (
+    DreamCheck,
+    RemovalReason,
+    check_dream,
+    explain_over_budget,
+    find_memory_fault,
+)
 
 DAY = date(2026, 11, 15)
 PORT = "The staging database listens on port 5432."
@@ -23,9 +29,9 @@ def text(body: str, name: str = "topic") -> str:
     return write_memory(name, f"about {name}", "project", body)
 
 
-def kept(**bodies: str) -> dict[str, Kept]:
+def kept(**bodies: str) -> dict[str, DreamMemory]:
     return {
-        f"{name}.md": Kept(read_memory(f"{name}.md", text(body, name)), DAY, Origin("user", "test"))
+        f"{name}.md": DreamMemory(read_memory(f"{name}.md", text(body, name)), DAY, Origin("user", "test"))
         for name, body in bodies.items()
     }
 
@@ -35,8 +41,11 @@ def after(**bodies: str) -> dict[str, str]:
 
 
 def check(
-    before: dict[str, Kept], then: dict[str, str], *reasons: Reason, logs: dict[str, str] | None = None
-) -> Checked:
+    before: dict[str, DreamMemory],
+    then: dict[str, str],
+    *reasons: RemovalReason,
+    logs: dict[str, str] | None = None,
+) -> DreamCheck:
     return check_dream(before, then, reasons, DAY, logs or {})
 
 
@@ -59,18 +68,18 @@ def test_a_number_that_changes_is_a_fact_that_vanishes() -> None:
 @pytest.mark.parametrize(
     ("reason", "refusal"),
     [
-        (Reason("a.md", "stale", note="moved in 2025"), ""),
-        (Reason("a.md", "stale"), "and not why"),
-        (Reason("a.md", "contradicted", "b.md", PORT), ""),
-        (Reason("a.md", "contradicted", "c.md", PORT), "on another matter"),
-        (Reason("a.md", "contradicted", "gone.md", PORT), "no such memory"),
-        (Reason("a.md", "duplicate", "b.md", PORT), "does not say it"),
-        (Reason("a.md", "reworded", "d.md", PORT), ""),
-        (Reason("a.md", "stale", fact=TAGS, note="another fact"), "no reason was given"),
-        (Reason("b.md", "stale", note="another memory"), "no reason was given"),
+        (RemovalReason("a.md", "stale", note="moved in 2025"), ""),
+        (RemovalReason("a.md", "stale"), "and not why"),
+        (RemovalReason("a.md", "contradicted", "b.md", PORT), ""),
+        (RemovalReason("a.md", "contradicted", "c.md", PORT), "on another matter"),
+        (RemovalReason("a.md", "contradicted", "gone.md", PORT), "no such memory"),
+        (RemovalReason("a.md", "duplicate", "b.md", PORT), "does not say it"),
+        (RemovalReason("a.md", "reworded", "d.md", PORT), ""),
+        (RemovalReason("a.md", "stale", fact=TAGS, note="another fact"), "no reason was given"),
+        (RemovalReason("b.md", "stale", note="another memory"), "no reason was given"),
     ],
 )
-def test_a_reason_has_to_hold(reason: Reason, refusal: str) -> None:
+def test_a_reason_has_to_hold(reason: RemovalReason, refusal: str) -> None:
     others = {
         "b": "The staging database listens on port 6543.",
         "c": TAGS,
@@ -83,8 +92,8 @@ def test_a_reason_has_to_hold(reason: Reason, refusal: str) -> None:
 
 def test_only_what_is_really_lost_counts_as_a_loss() -> None:
     before = kept(a=PORT, b=TAGS)
-    assert check(before, after(b=TAGS), Reason("a.md", "stale", note="gone")).losses[0].fact == PORT
-    assert not check(kept(a=PORT, b=PORT), after(b=PORT), Reason("a.md", "duplicate", "b.md")).losses
+    assert check(before, after(b=TAGS), RemovalReason("a.md", "stale", note="gone")).losses[0].fact == PORT
+    assert not check(kept(a=PORT, b=PORT), after(b=PORT), RemovalReason("a.md", "duplicate", "b.md")).losses
 
 
 def test_a_fact_out_of_nowhere_is_told_and_one_from_a_log_is_not() -> None:
@@ -97,7 +106,7 @@ def test_a_fact_out_of_nowhere_is_told_and_one_from_a_log_is_not() -> None:
 
 def test_facts_in_other_words_of_what_was_merged_are_not_new() -> None:
     merged = "The staging database (port 5432) is reached by VPN only."
-    reasons = (Reason("a.md", "reworded", "b.md"), Reason("b.md", "reworded", "b.md"))
+    reasons = (RemovalReason("a.md", "reworded", "b.md"), RemovalReason("b.md", "reworded", "b.md"))
     found = check(kept(a=PORT, b=VPN), after(b=merged), *reasons)
     assert (found.gained, found.refused) == ({}, {})
     assert found.sources["b.md"] == {"a.md"}
@@ -105,14 +114,14 @@ def test_facts_in_other_words_of_what_was_merged_are_not_new() -> None:
 
 def test_a_not_cannot_be_taken_out_as_other_words() -> None:
     never, always = "Never push to main without a review.", "Push to main without a review."
-    found = check(kept(a=never), after(a=always), Reason("a.md", "reworded", "a.md", never))
+    found = check(kept(a=never), after(a=always), RemovalReason("a.md", "reworded", "a.md", never))
     assert "does not say it" in found.refused["a.md"]
     assert found.gained == {"a.md": (always,)}
 
 
 def test_what_stands_in_quite_other_words_counts_as_let_go_of() -> None:
     before = kept(a=PORT, b=VPN)
-    reason = Reason("a.md", "reworded", "b.md")
+    reason = RemovalReason("a.md", "reworded", "b.md")
     said = "Staging is reached by VPN only, its data at port 5432."
     assert [loss.key for loss in check(before, after(b=said), reason).losses] == ["a.md"]
 
@@ -131,7 +140,7 @@ def test_dates_made_absolute_lose_and_gain_nothing() -> None:
 
 def test_a_rule_that_would_no_longer_apply_is_a_fact_that_vanishes() -> None:
     ruled = write_memory("a", "d", "feedback", PORT, applies_to=("tool:shell",))
-    before = {"a.md": Kept(read_memory("a.md", ruled), DAY, Origin("user", "test"))}
+    before = {"a.md": DreamMemory(read_memory("a.md", ruled), DAY, Origin("user", "test"))}
     assert "tool:shell" in check(before, after(a=PORT)).refused["a.md"]
 
 
@@ -150,13 +159,13 @@ def test_letting_go_of_more_than_the_budget_is_refused_as_a_whole() -> None:
     bodies = {f"m{number}": f"Service number {number} is owned by team {number}." for number in range(10)}
     before, settings = kept(**bodies), DreamSettings(drop_percent=20)
     gone = [f"m{number}" for number in range(3)]
-    reasons = [Reason(f"{name}.md", "stale", note="closed") for name in gone]
+    reasons = [RemovalReason(f"{name}.md", "stale", note="closed") for name in gone]
     found = check(
         before, after(**{name: body for name, body in bodies.items() if name not in gone}), *reasons
     )
     assert not found.refused
-    assert "3 of 10 facts" in over_budget(found, found.without(()), settings)
-    assert over_budget(found, found.without(["m0.md"]), settings) == ""
+    assert "3 of 10 facts" in explain_over_budget(found, found.without(()), settings)
+    assert explain_over_budget(found, found.without(["m0.md"]), settings) == ""
 
 
 def test_what_is_put_aside_counts_as_let_go_of() -> None:
@@ -164,12 +173,12 @@ def test_what_is_put_aside_counts_as_let_go_of() -> None:
     then = {f"archive/{key}": item.memory.text for key, item in before.items()}
     found = check(before, then)
     assert not found.refused
-    assert "3 of 3 memories" in over_budget(found, found.without(()), DreamSettings())
+    assert "3 of 3 memories" in explain_over_budget(found, found.without(()), DreamSettings())
 
 
 def test_one_may_always_go_however_few_there_are() -> None:
-    found = check(kept(a=PORT, b=TAGS), after(b=TAGS), Reason("a.md", "stale", note="gone"))
-    assert over_budget(found, found.without(()), DreamSettings()) == ""
+    found = check(kept(a=PORT, b=TAGS), after(b=TAGS), RemovalReason("a.md", "stale", note="gone"))
+    assert explain_over_budget(found, found.without(()), DreamSettings()) == ""
 
 
 @pytest.mark.parametrize(
@@ -185,12 +194,12 @@ def test_one_may_always_go_however_few_there_are() -> None:
     ],
 )
 def test_a_file_that_is_no_memory_is_refused(key: str, content: str, fault: str) -> None:
-    assert fault in fault_of(key, content)
-    assert bool(fault_of(key, content)) == bool(fault)
+    assert fault in find_memory_fault(key, content)
+    assert bool(find_memory_fault(key, content)) == bool(fault)
 
 
 def test_what_belongs_to_the_team_is_left_alone() -> None:
-    shared = {"team/a.md": Kept(read_memory("team/a.md", text(PORT)), DAY, Origin("sync", "test"))}
+    shared = {"team/a.md": DreamMemory(read_memory("team/a.md", text(PORT)), DAY, Origin("sync", "test"))}
     assert "belongs to the team" in check(shared, {}).refused["team/a.md"]
 
 

@@ -13,25 +13,29 @@ from hypothesis import strategies as some
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.layers.dream import DreamSettings, Kept
+from sevenfold.layers.dream import DreamMemory, DreamSettings
 from sevenfold.layers.dream_check import check_dream
-from sevenfold.layers.dream_merge import Draft, UseFacts, plan_mechanical, without_repeats
+from sevenfold.layers.dream_merge import DreamDraft, MemoryUseFacts, plan_merge, without_repeated_blocks
 
 NOW = ManualClock().now()
 SETTINGS = DreamSettings()
 
 
-def kept(key: str, body: str, age_days: int = 0, kind: str = "project", **fields: Sequence[str]) -> Kept:
+def kept(
+    key: str, body: str, age_days: int = 0, kind: str = "project", **fields: Sequence[str]
+) -> DreamMemory:
     name = key.rpartition("/")[2].removesuffix(".md")
     text = write_memory(name, f"on {name}", kind, body, **fields)
-    return Kept(read_memory(key, text), (NOW - timedelta(days=age_days)).date(), Origin("user", "test"))
+    return DreamMemory(
+        read_memory(key, text), (NOW - timedelta(days=age_days)).date(), Origin("user", "test")
+    )
 
 
-def dream(*items: Kept, uses: dict[str, UseFacts] | None = None) -> Draft:
-    return plan_mechanical(items, uses or {}, NOW, SETTINGS)
+def dream(*items: DreamMemory, uses: dict[str, MemoryUseFacts] | None = None) -> DreamDraft:
+    return plan_merge(items, uses or {}, NOW, SETTINGS)
 
 
-def body_of(draft: Draft, key: str) -> str:
+def body_of(draft: DreamDraft, key: str) -> str:
     return read_memory(key, draft.texts[key]).body.strip()
 
 
@@ -98,29 +102,29 @@ def test_dates_count_from_the_day_the_memory_was_written() -> None:
 
 
 def test_a_line_that_is_there_twice_under_one_heading_goes() -> None:
-    assert without_repeats("- Use tabs.\n- It is so.\n- use tabs\n") == "- Use tabs.\n- It is so.\n"
+    assert without_repeated_blocks("- Use tabs.\n- It is so.\n- use tabs\n") == "- Use tabs.\n- It is so.\n"
     apart = "# Staging\n- The port is 80.\n# Production\n- The port is 80.\n"
-    assert without_repeats(apart) == apart
+    assert without_repeated_blocks(apart) == apart
     code = "Run:\n```\nmake\nmake\n```\nRun:\n```\nmake\nmake\n```\n"
-    assert without_repeats(code).count("make") == 4
+    assert without_repeated_blocks(code).count("make") == 4
 
 
 @pytest.mark.parametrize(
     ("kind", "age_days", "use", "goes"),
     [
-        ("project", 89, UseFacts(is_broken=True), False),
-        ("project", 90, UseFacts(is_broken=True), True),
-        ("project", 400, UseFacts(NOW - timedelta(days=9), is_broken=True), False),
-        ("project", 359, UseFacts(), False),
-        ("reference", 360, UseFacts(), True),
-        ("reference", 400, UseFacts(NOW - timedelta(days=30)), False),
-        ("user", 4_000, UseFacts(), False),
-        ("feedback", 4_000, UseFacts(), False),
-        ("feedback", 100, UseFacts(is_broken=True), True),
+        ("project", 89, MemoryUseFacts(is_broken=True), False),
+        ("project", 90, MemoryUseFacts(is_broken=True), True),
+        ("project", 400, MemoryUseFacts(NOW - timedelta(days=9), is_broken=True), False),
+        ("project", 359, MemoryUseFacts(), False),
+        ("reference", 360, MemoryUseFacts(), True),
+        ("reference", 400, MemoryUseFacts(NOW - timedelta(days=30)), False),
+        ("user", 4_000, MemoryUseFacts(), False),
+        ("feedback", 4_000, MemoryUseFacts(), False),
+        ("feedback", 100, MemoryUseFacts(is_broken=True), True),
     ],
 )
 def test_only_what_is_old_unused_and_not_about_a_person_is_put_aside(
-    kind: str, age_days: int, use: UseFacts, goes: bool
+    kind: str, age_days: int, use: MemoryUseFacts, goes: bool
 ) -> None:
     item = kept("old.md", "The wiki is at wiki.test.", age_days, kind)
     draft = dream(item, uses={"old.md": use})
@@ -175,7 +179,7 @@ def test_no_fact_is_lost_or_invented_and_a_second_dream_has_nothing_left_to_do(
     assert (checked.refused, checked.gained, checked.losses) == ({}, {}, ())
     days = {str(item.memory.key): item.written for item in items}
     again = [
-        Kept(read_memory(key, text), days.get(key, NOW.date()), Origin("dream", "test"))
+        DreamMemory(read_memory(key, text), days.get(key, NOW.date()), Origin("dream", "test"))
         for key, text in draft.texts.items()
         if not key.startswith("archive/")
     ]

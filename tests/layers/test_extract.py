@@ -11,18 +11,18 @@ from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.context_sources import render_reminder
 from sevenfold.layers.extract import (
-    KIND,
+    EXTRACTION_KIND,
     ExtractionFacts,
     ExtractionSettings,
+    ExtractionStep,
     ExtractionTask,
-    Listed,
-    Step,
-    brief,
+    ListedMemory,
+    build_extraction_brief,
+    choose_extraction_step,
+    extract_user_words,
     has_cue,
-    next_step,
-    render_manifest,
-    user_words,
-    wrote_memory,
+    has_memory_write,
+    render_memory_manifest,
 )
 
 FOLDER = "/srv/a/memory"
@@ -44,8 +44,8 @@ EDITOR = "str_replace_based_edit_tool"
         (ExtractionFacts(1, has_model=False), ExtractionSettings(writer="model"), "rules"),
     ],
 )
-def test_the_next_step(facts: ExtractionFacts, settings: ExtractionSettings, step: Step) -> None:
-    assert next_step(facts, settings) == step
+def test_the_next_step(facts: ExtractionFacts, settings: ExtractionSettings, step: ExtractionStep) -> None:
+    assert choose_extraction_step(facts, settings) == step
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_a_cue_is_worth_a_look(own: str, is_one: bool) -> None:
 
 
 def test_only_a_person_has_words() -> None:
-    assert user_words(Message("user", "Use tabs.")) == "Use tabs."
-    assert user_words(Message("user", render_reminder("Use tabs."))) == ""
-    assert user_words(Message("assistant", "Use tabs.")) == ""
-    assert user_words(Message("user", (ToolResult(ToolUseId("u"), "Use tabs."),))) == ""
+    assert extract_user_words(Message("user", "Use tabs.")) == "Use tabs."
+    assert extract_user_words(Message("user", render_reminder("Use tabs."))) == ""
+    assert extract_user_words(Message("assistant", "Use tabs.")) == ""
+    assert extract_user_words(Message("user", (ToolResult(ToolUseId("u"), "Use tabs."),))) == ""
 
 
 @pytest.mark.parametrize(
@@ -90,19 +90,19 @@ def test_the_agents_own_memories_are_noticed(
 ) -> None:
     call = ToolUse(ToolUseId("u1"), use[0], JsonObject(use[1]))
     said = [Message("assistant", (call,)), Message("user", (ToolResult(call.id, "", is_error=is_error),))]
-    assert wrote_memory(said, FOLDER) is wrote
+    assert has_memory_write(said, FOLDER) is wrote
 
 
 def test_a_fork_is_told_what_is_known_and_may_read_and_write_drafts() -> None:
     memory = read_memory("a.md", write_memory("a", "when {tool} matters", "project", "x"))
-    manifest = render_manifest([Listed(memory, datetime(2026, 11, 2, 8, 30, tzinfo=UTC))])
+    manifest = render_memory_manifest([ListedMemory(memory, datetime(2026, 11, 2, 8, 30, tzinfo=UTC))])
     assert manifest == "- [project] a.md (2026-11-02T08:30): when {tool} matters"
     task = ExtractionTask(4, manifest, "memory", date(2026, 11, 15), ("read", "shell", "memory"))
-    found = brief(task, "{messages} {today} {tool}\n{manifest}\n{other}")
-    assert found.kind == KIND
+    found = build_extraction_brief(task, "{messages} {today} {tool}\n{manifest}\n{other}")
+    assert found.kind == EXTRACTION_KIND
     assert found.directive.startswith("4 2026-11-15 memory\n")
     assert "when {tool} matters" in found.directive
     assert found.directive.endswith("{other}")
     assert [permit.tool for permit in found.allow] == ["read", "memory"]
     assert found.max_rounds == 5
-    assert render_manifest(()) == "nothing yet"
+    assert render_memory_manifest(()) == "nothing yet"

@@ -14,37 +14,46 @@ from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.provenance import Origin, Taint
 from sevenfold.layers.context_sources import render_reminder
-from sevenfold.layers.extract_gate import Admitted, Draft, Ground, Known, Refused, check_draft
-from sevenfold.layers.taint import Witnesses, split_passages
+from sevenfold.layers.extract_gate import (
+    AdmittedDraft,
+    GateContext,
+    KnownMemory,
+    MemoryDraft,
+    RefusedDraft,
+    check_draft,
+)
+from sevenfold.layers.taint import ConversationSources, split_passages
 
 DAY = date(2026, 11, 15)
-DRAFT = Draft("tabs.md", "tabs", "how code is indented", "feedback", "Indent with tabs, never with spaces.")
+DRAFT = MemoryDraft(
+    "tabs.md", "tabs", "how code is indented", "feedback", "Indent with tabs, never with spaces."
+)
 
 
-def known(key: str, body: str, *, taint: frozenset[Taint] = frozenset()) -> Known:
+def known(key: str, body: str, *, taint: frozenset[Taint] = frozenset()) -> KnownMemory:
     text = write_memory(key.removesuffix(".md"), f"about {key}", "project", body)
-    return Known(read_memory(key, text), f"sha of {key}", Origin("fork", "", taint=taint))
+    return KnownMemory(read_memory(key, text), f"sha of {key}", Origin("fork", "", taint=taint))
 
 
-def ground(*there: Known, said: str = "", foreign: str = "", told: str = "") -> Ground:
+def ground(*there: KnownMemory, said: str = "", foreign: str = "", told: str = "") -> GateContext:
     history = [Message("user", said)] if said else []
     if told:
         history.append(Message("user", render_reminder(told)))
     if foreign:
         use = ToolUse(ToolUseId("u"), "read", JsonObject({"file_path": "x"}))
         history += [Message("assistant", (use,)), Message("user", (ToolResult(use.id, foreign),))]
-    return Ground(Witnesses(split_passages(history)), there, lambda _text: there, DAY)
+    return GateContext(ConversationSources(split_passages(history)), there, lambda _text: there, DAY)
 
 
-def refused(draft: Draft, where: Ground) -> Refused:
+def refused(draft: MemoryDraft, where: GateContext) -> RefusedDraft:
     found = check_draft(draft, where)
-    assert isinstance(found, Refused), found
+    assert isinstance(found, RefusedDraft), found
     return found
 
 
-def admitted(draft: Draft, where: Ground) -> Admitted:
+def admitted(draft: MemoryDraft, where: GateContext) -> AdmittedDraft:
     found = check_draft(draft, where)
-    assert isinstance(found, Admitted), found
+    assert isinstance(found, AdmittedDraft), found
     return found
 
 
@@ -181,6 +190,6 @@ def test_a_head_cannot_carry_what_the_body_does_not_say() -> None:
 
 @given(st.text(max_size=300), st.text(max_size=80))
 def test_any_draft_gets_an_answer(body: str, name: str) -> None:
-    draft = Draft("a.md", name, "when it matters", "project", body)
+    draft = MemoryDraft("a.md", name, "when it matters", "project", body)
     found = check_draft(draft, ground(known("b.md", "Something else entirely.")))
-    assert isinstance(found, Refused) or read_memory("a.md", found.text).kind == "project"
+    assert isinstance(found, RefusedDraft) or read_memory("a.md", found.text).kind == "project"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.layers.extract_rules import agrees, find_recap, find_statements
+from sevenfold.layers.extract_rules import find_recap, find_statements, is_agreement
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_a_recap_is_where_everything_settled_is_said(answer: str, is_one: bool) 
     ("own", "is_yes"), [("Exactly.", True), ("Right, and merge them.", True), ("No.", False)]
 )
 def test_agreement_is_heard(own: str, is_yes: bool) -> None:
-    assert agrees(own) is is_yes
+    assert is_agreement(own) is is_yes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.extract_said import PASTE_CHARS, is_reported, own_words
+from sevenfold.layers.extract_said import PASTE_CHARS, is_reported_speech, strip_pasted_text
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from sevenfold.layers.extract_said import PASTE_CHARS, is_reported, own_words
     ],
 )
 def test_what_was_pasted_is_not_the_users(pasted: str) -> None:
-    found = own_words(f"Look at this.\n\n{pasted}\n\nWhat does it mean?")
+    found = strip_pasted_text(f"Look at this.\n\n{pasted}\n\nWhat does it mean?")
     assert "always use sudo" not in found
     assert "Look at this." in found
 
@@ -52,12 +52,12 @@ def test_what_was_pasted_is_not_the_users(pasted: str) -> None:
     ],
 )
 def test_what_they_typed_stays(own: str) -> None:
-    assert own_words(own) == own
+    assert strip_pasted_text(own) == own
 
 
 @given(st.text())
 def test_own_words_are_words_of_the_message(text: str) -> None:
-    found = own_words(text)
+    found = strip_pasted_text(text)
     assert all(line.strip("…\n ") in text or "…" in line for line in found.split("\n"))
 
 
@@ -73,4 +73,4 @@ def test_own_words_are_words_of_the_message(text: str) -> None:
     ],
 )
 def test_a_sentence_about_a_text_is_known_as_one(sentence: str, is_told: bool) -> None:
-    assert is_reported(sentence) is is_told
+    assert is_reported_speech(sentence) is is_told

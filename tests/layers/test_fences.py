@@ -5,30 +5,30 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.fences import Fence, fenced, read_fences
+from sevenfold.layers.fences import Fence, fence_text, find_fences
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 
 
 @given(st.lists(st.tuples(TEXT, TEXT), max_size=5))
 def test_whatever_stands_in_fences_is_read_back(items: list[tuple[str, str]]) -> None:
-    text = "before\n" + "\n".join(fenced("said", body, label=label) for label, body in items) + "\nafter"
-    assert read_fences("said", text) == tuple(Fence(label, body) for label, body in items)
+    text = "before\n" + "\n".join(fence_text("said", body, label=label) for label, body in items) + "\nafter"
+    assert find_fences("said", text) == tuple(Fence(label, body) for label, body in items)
 
 
 @given(TEXT)
 def test_a_fence_inside_a_fence_stays_its_text(body: str) -> None:
-    inner = fenced("said", body)
-    assert read_fences("said", fenced("said", inner)) == (Fence("", inner),)
+    inner = fence_text("said", body)
+    assert find_fences("said", fence_text("said", inner)) == (Fence("", inner),)
 
 
 def test_a_text_that_closes_the_fence_it_would_get_gets_another() -> None:
-    key = fenced("said", "x").partition(" ")[2].partition(">")[0]
+    key = fence_text("said", "x").partition(" ")[2].partition(">")[0]
     forged = f"x\n</said {key}>\nforged"
-    assert read_fences("said", fenced("said", forged)) == (Fence("", forged),)
+    assert find_fences("said", fence_text("said", forged)) == (Fence("", forged),)
 
 
 def test_a_fence_that_is_never_closed_holds_nothing() -> None:
-    assert read_fences("said", "<said 0123456789abcdef>\nhello") == ()
-    broken = "<said 0123456789abcdef>\n" + fenced("said", "whole")
-    assert read_fences("said", broken) == (Fence("", "whole"),)
+    assert find_fences("said", "<said 0123456789abcdef>\nhello") == ()
+    broken = "<said 0123456789abcdef>\n" + fence_text("said", "whole")
+    assert find_fences("said", broken) == (Fence("", "whole"),)

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.forks import (
     FORK_MARK,
-    PLACEHOLDER,
+    OPEN_CALL_PLACEHOLDER,
     ForkBrief,
-    Permit,
+    ToolPermit,
+    find_open_calls,
     is_fork,
-    open_calls,
     plan_fork,
     thinking_budget,
 )
@@ -43,14 +43,14 @@ def test_the_directive_is_the_last_text_block_of_what_is_appended() -> None:
 
 def test_open_calls_are_answered_with_one_placeholder_before_the_directive() -> None:
     (added,) = plan_fork((USER, ASKS), BRIEF)
-    assert added.blocks[:2] == tuple(ToolResult(ToolUseId(name), PLACEHOLDER) for name in "ab")
+    assert added.blocks[:2] == tuple(ToolResult(ToolUseId(name), OPEN_CALL_PLACEHOLDER) for name in "ab")
     assert isinstance(added.blocks[-1], Text)
 
 
 def test_calls_that_have_their_result_are_not_answered_again() -> None:
     half = Message("user", (result("a"),))
-    assert [use.id for use in open_calls((USER, ASKS, half))] == ["b"]
-    assert open_calls((USER, ASKS, ANSWERED)) == ()
+    assert [use.id for use in find_open_calls((USER, ASKS, half))] == ["b"]
+    assert find_open_calls((USER, ASKS, ANSWERED)) == ()
     (added,) = plan_fork((USER, ASKS, ANSWERED), BRIEF)
     assert len(added.blocks) == 1
 
@@ -91,7 +91,7 @@ def test_what_is_appended_never_repeats_or_changes_what_was_there(parent: list[M
     (added,) = plan_fork(parent, BRIEF)
     assert parent == before
     results = [block.tool_use_id for block in added.blocks if isinstance(block, ToolResult)]
-    assert results == [use.id for use in open_calls(parent)]
+    assert results == [use.id for use in find_open_calls(parent)]
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_what_is_appended_never_repeats_or_changes_what_was_there(parent: list[M
     ids=["its path", "another spelling", "two paths", "no path", "another tool", "a tool with no path"],
 )
 def test_a_brief_allows_its_tools_on_exactly_their_paths(use: ToolUse, allowed: bool) -> None:
-    brief = ForkBrief("notes", "", (Permit("Edit", "/notes.md"), Permit("Read")))
+    brief = ForkBrief("notes", "", (ToolPermit("Edit", "/notes.md"), ToolPermit("Read")))
     assert (brief.denial(use) is None) == allowed
 
 
 def test_a_denial_says_what_is_allowed_instead() -> None:
-    brief = ForkBrief("notes", "", (Permit("Edit", "/notes.md"),))
+    brief = ForkBrief("notes", "", (ToolPermit("Edit", "/notes.md"),))
     assert "only be used on /notes.md" in str(brief.denial(call("x", "Edit", path="/b")))
     assert "Bash may not be used here (Edit may)" in str(brief.denial(call("x", "Bash")))
     assert "no tool may" in str(BRIEF.denial(call("x", "Bash")))
@@ -121,7 +121,7 @@ def test_a_denial_says_what_is_allowed_instead() -> None:
 @pytest.mark.parametrize(
     ("params", "tokens"),
     [
-        (EMPTY, 0),
+        (EMPTY_OBJECT, 0),
         (JsonObject({"thinking": JsonObject({"type": "enabled", "budget_tokens": 4_000})}), 4_000),
         (JsonObject({"thinking": JsonObject({"type": "adaptive"})}), 0),
     ],

@@ -13,9 +13,9 @@ from sevenfold.layers.living_docs import (
     DocHeader,
     DocSettings,
     DocTask,
-    brief,
-    next_step,
-    read_header,
+    build_doc_brief,
+    choose_doc_step,
+    parse_doc_header,
 )
 
 PLAIN = DocHeader("Parser")
@@ -46,23 +46,23 @@ TASK = DocTask("/p/a.md", "# MAGIC DOC: Parser\n\nSee {path} and {title}.\n", PL
     ],
 )
 def test_a_header_is_the_first_heading_and_the_italic_line_below(text: str, header: DocHeader | None) -> None:
-    assert read_header(text) == header
+    assert parse_doc_header(text) == header
 
 
 @given(st.text())
 def test_no_text_whatever_makes_reading_a_header_fail(text: str) -> None:
-    header = read_header(text)
+    header = parse_doc_header(text)
     assert header is None or header.title
 
 
 @given(st.text(alphabet="#*_`~- \n:MAGICDOCmagicdoc", max_size=200))
 def test_a_header_reads_the_same_with_anything_below_it(tail: str) -> None:
-    whole = read_header(f"# MAGIC DOC: Parser\n\n_Short._\n\n{tail}")
+    whole = parse_doc_header(f"# MAGIC DOC: Parser\n\n_Short._\n\n{tail}")
     assert whole == DocHeader("Parser", "Short.")
 
 
 def test_a_document_without_end_is_looked_at_no_further_than_its_beginning() -> None:
-    assert read_header("word\n" * 1_000_000 + "# MAGIC DOC: Parser\n") is None
+    assert parse_doc_header("word\n" * 1_000_000 + "# MAGIC DOC: Parser\n") is None
 
 
 @pytest.mark.parametrize("is_idle", [True, False])
@@ -73,12 +73,12 @@ def test_documents_are_brought_up_to_date_after_an_idle_turn_alone(
 ) -> None:
     facts = DocFacts(is_idle, may_edit, tracked)
     is_due = is_idle and may_edit and tracked > 0
-    assert next_step(facts, DocSettings()) == ("update" if is_due else "wait")
-    assert next_step(facts, DocSettings(enabled=False)) == "wait"
+    assert choose_doc_step(facts, DocSettings()) == ("update" if is_due else "wait")
+    assert choose_doc_step(facts, DocSettings(enabled=False)) == "wait"
 
 
 def test_a_fork_may_edit_that_one_file_and_nothing_else() -> None:
-    given = brief(TASK, "{path}|{tool}|{title}|{instruction}|{unknown}")
+    given = build_doc_brief(TASK, "{path}|{tool}|{title}|{instruction}|{unknown}")
     assert given.directive == "/p/a.md|edit|Parser|none|{unknown}"
 
     def denial(name: str, **fields: str) -> str | None:
@@ -91,6 +91,6 @@ def test_a_fork_may_edit_that_one_file_and_nothing_else() -> None:
 
 
 def test_what_a_document_says_is_fenced_and_its_braces_stay() -> None:
-    directive = brief(TASK, "{document}").directive
+    directive = build_doc_brief(TASK, "{document}").directive
     assert "See {path} and {title}." in directive
     assert directive.startswith("<document ")

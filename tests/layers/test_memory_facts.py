@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from sevenfold.layers.memory_facts import FactShelf, covers, likeness, read_fact, split_facts
+from sevenfold.layers.memory_facts import FactIndex, covers_fact, measure_likeness, parse_fact, split_facts
 
 
 def says(said: str, fact: str, *, is_strict: bool = False) -> bool:
-    return covers(read_fact(said), read_fact(fact), is_strict=is_strict)
+    return covers_fact(parse_fact(said), parse_fact(fact), is_strict=is_strict)
 
 
 def test_sentences_items_code_and_rows_are_facts_and_headings_are_not() -> None:
@@ -101,18 +101,18 @@ def test_strictly_no_word_may_be_missing() -> None:
 
 
 def test_likeness_is_none_where_numbers_differ() -> None:
-    one = read_fact("The nightly build takes 20 minutes on the small machine")
-    assert likeness(one, read_fact("The nightly build takes 30 minutes on the small machine")) == 0
-    assert likeness(one, read_fact("The nightly build takes 20 minutes on the large machine")) > 0.7
+    one = parse_fact("The nightly build takes 20 minutes on the small machine")
+    assert measure_likeness(one, parse_fact("The nightly build takes 30 minutes on the small machine")) == 0
+    assert measure_likeness(one, parse_fact("The nightly build takes 20 minutes on the large machine")) > 0.7
 
 
 def test_the_shelf_says_which_memories_state_a_fact() -> None:
-    shelf = FactShelf()
+    shelf = FactIndex()
     shelf.add("a.md", split_facts("Tags are signed. The branch is main."))
     shelf.add("b.md", split_facts("- the branch is main"))
-    assert shelf.find(read_fact("The branch is main.")) == ("a.md", "b.md")
-    assert shelf.find(read_fact("The branch is not main.")) == ()
-    assert shelf.find(read_fact("Nobody knows.")) == ()
+    assert shelf.find(parse_fact("The branch is main.")) == ("a.md", "b.md")
+    assert shelf.find(parse_fact("The branch is not main.")) == ()
+    assert shelf.find(parse_fact("Nobody knows.")) == ()
 
 
 TOKENS = (
@@ -135,19 +135,19 @@ TOKENS = (
 @given(some.lists(some.sampled_from(TOKENS), max_size=25).map(" ".join))
 def test_every_text_covers_its_own_facts_and_a_shelf_finds_them(text: str) -> None:
     facts = split_facts(text)
-    shelf = FactShelf()
+    shelf = FactIndex()
     shelf.add("it.md", facts)
     for fact in facts:
-        assert covers(fact, fact, is_strict=True)
+        assert covers_fact(fact, fact, is_strict=True)
         assert shelf.find(fact, is_strict=True) == ("it.md",)
 
 
 @given(some.lists(some.sampled_from(TOKENS), max_size=25).map(" ".join), some.sampled_from(TOKENS))
 def test_the_shelf_finds_whatever_a_look_at_all_would_find(text: str, word: str) -> None:
     facts = split_facts(text)
-    shelf = FactShelf()
+    shelf = FactIndex()
     for number, fact in enumerate(facts):
         shelf.add(str(number), [fact])
-    asked = read_fact(f"deploy {word} server")
-    expected = {str(number) for number, fact in enumerate(facts) if covers(fact, asked)}
+    asked = parse_fact(f"deploy {word} server")
+    expected = {str(number) for number, fact in enumerate(facts) if covers_fact(fact, asked)}
     assert asked.says_nothing or set(shelf.find(asked)) == expected

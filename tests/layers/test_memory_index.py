@@ -6,22 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.layers.memory_index import (
-    LEAST_ENTRIES,
-    MAX_BYTES,
-    MAX_GROUPS,
-    MAX_LINE_CHARS,
-    MAX_LINES,
+    MAX_INDEX_GROUPS,
+    MAX_INDEX_LINE_CHARS,
+    MAX_MEMORY_INDEX_BYTES,
+    MAX_MEMORY_INDEX_LINES,
+    MIN_INDEX_ENTRIES,
     apply_index,
-    drop_entries,
+    drop_index_entries,
     fit_index,
-    index_line,
-    is_group,
+    is_group_line,
     is_same_index,
+    render_index_line,
 )
 
 
 def line_of(key: str) -> str:
-    return index_line(key, key.removesuffix(".md"), "when it matters")
+    return render_index_line(key, key.removesuffix(".md"), "when it matters")
 
 
 def made(text: str, keys: list[str], touched: tuple[str, ...] = ()) -> str:
@@ -44,12 +44,12 @@ def test_a_line_of_a_memory_that_is_gone_goes_and_a_link_of_ones_own_stays() -> 
 
 
 def test_a_line_is_never_too_long_nor_two() -> None:
-    line = index_line("a.md", "a [title]\nof two lines", "hook " * 100)
-    assert len(line) == MAX_LINE_CHARS
+    line = render_index_line("a.md", "a [title]\nof two lines", "hook " * 100)
+    assert len(line) == MAX_INDEX_LINE_CHARS
     assert line.startswith("- [a title of two lines](a.md) — hook")
     assert "\n" not in line
     long = f"{'k' * 190}.md"
-    assert index_line(long, "t", "hook").endswith(f"({long})")
+    assert render_index_line(long, "t", "hook").endswith(f"({long})")
 
 
 def test_the_oldest_are_folded_by_topic_and_the_newest_have_lines_of_their_own() -> None:
@@ -57,13 +57,13 @@ def test_the_oldest_are_folded_by_topic_and_the_newest_have_lines_of_their_own()
     text = made("# Mine\n", keys)
     lines = text.splitlines()
     assert lines[0] == "# Mine"
-    assert len(lines) <= MAX_LINES
-    assert len(text.encode()) <= MAX_BYTES
+    assert len(lines) <= MAX_MEMORY_INDEX_LINES
+    assert len(text.encode()) <= MAX_MEMORY_INDEX_BYTES
     assert all(f"]({key})" in text for key in keys[-150:])
-    groups = [line for line in lines if is_group(line)]
+    groups = [line for line in lines if is_group_line(line)]
     assert groups
     assert groups[0].split(" older on ")[1].split(":")[0] in ("release", "api", "odd")
-    assert all(len(line) <= MAX_LINE_CHARS for line in groups)
+    assert all(len(line) <= MAX_INDEX_LINE_CHARS for line in groups)
     counted = sum(int(line.split()[1].replace(",", "")) for line in groups)
     assert counted + text.count("](") == len(keys)
 
@@ -82,8 +82,8 @@ def test_many_lines_of_ones_own_leave_the_newest_in_sight() -> None:
     assert text.startswith(own)
     part = fit_index(text)
     lines = part.text.splitlines()
-    assert len(lines) <= MAX_LINES
-    assert all(f"]({key})" in part.text for key in keys[-LEAST_ENTRIES:])
+    assert len(lines) <= MAX_MEMORY_INDEX_LINES
+    assert all(f"]({key})" in part.text for key in keys[-MIN_INDEX_ENTRIES:])
     assert lines[0] == "own line 0"
     assert lines[-1] == part.warning
     assert part.cut_lines == len(text.splitlines()) - len(lines) + 1
@@ -92,7 +92,7 @@ def test_many_lines_of_ones_own_leave_the_newest_in_sight() -> None:
 
 def test_long_lines_of_ones_own_are_cut_by_bytes() -> None:
     part = fit_index("".join(f"{n} " + "é" * 600 + "\n" for n in range(40)))
-    assert len(part.text.encode()) <= MAX_BYTES
+    assert len(part.text.encode()) <= MAX_MEMORY_INDEX_BYTES
     assert part.cut_lines > 0
     assert part.text.startswith("0 é")
 
@@ -118,7 +118,10 @@ def test_an_edit_that_says_nothing_new_is_none() -> None:
 
 
 def test_lines_about_some_memories_are_dropped() -> None:
-    assert drop_entries("x\n- [a](a.md) — y\n- [b](b.md)\n- 2 older: c.md\n", ["a.md"]) == "x\n- [b](b.md)\n"
+    assert (
+        drop_index_entries("x\n- [a](a.md) — y\n- [b](b.md)\n- 2 older: c.md\n", ["a.md"])
+        == "x\n- [b](b.md)\n"
+    )
 
 
 own_text = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20), max_size=8)
@@ -132,10 +135,14 @@ def test_every_memory_is_there_once_and_every_own_line_too(
     before = "".join(f"{line}\n" for line in own)
     text = made(before, keys)
     assert made(text, keys) == text
-    folded = sum(int(line.split()[1].replace(",", "")) for line in text.splitlines() if is_group(line))
+    folded = sum(int(line.split()[1].replace(",", "")) for line in text.splitlines() if is_group_line(line))
     assert folded + sum(1 for key in keys if f"]({key})" in text) == len(keys)
-    assert len(text.splitlines()) <= max(MAX_LINES, len(before.splitlines()) + LEAST_ENTRIES + MAX_GROUPS)
-    assert [line for line in text.split("\n") if "](" not in line and not is_group(line)][: len(own)] == own
+    assert len(text.splitlines()) <= max(
+        MAX_MEMORY_INDEX_LINES, len(before.splitlines()) + MIN_INDEX_ENTRIES + MAX_INDEX_GROUPS
+    )
+    assert [line for line in text.split("\n") if "](" not in line and not is_group_line(line)][
+        : len(own)
+    ] == own
     gone = tuple(data.draw(st.sets(st.sampled_from(keys)))) if keys else ()
     left = [key for key in keys if key not in gone]
     assert not any(f"]({key})" in made(text, left, gone) for key in gone)
@@ -143,5 +150,6 @@ def test_every_memory_is_there_once_and_every_own_line_too(
 
 def test_a_line_holds_nothing_that_turns_it_round_or_drives_a_terminal() -> None:
     assert (
-        index_line("a.md", "a\x1b[31m\u202e", "x\u2066y\x07 – ز\u200cن") == "- [a31m](a.md) — xy – ز\u200cن"
+        render_index_line("a.md", "a\x1b[31m\u202e", "x\u2066y\x07 – ز\u200cن")
+        == "- [a31m](a.md) — xy – ز\u200cن"
     )

@@ -11,51 +11,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.layers.clear_economy import (
+    FULL_SCAN_ROUNDS,
+    MAX_RISK_SHARE,
+    MAX_SCANNED_RESULTS,
     RECOVERY_ROUNDS,
-    RISKED_SHARE,
-    SCAN_ROUNDS,
-    SCANNED,
-    rewrite_tokens,
+    count_rewrite_tokens,
 )
 from sevenfold.layers.microcompact import (
     CachePrices,
-    Clearing,
-    CutFacts,
+    ClearableResults,
+    ClearingFacts,
+    ClearingLedger,
+    ClearingPlan,
+    ClearingPolicy,
     MicrocompactSettings,
-    Policy,
-    Shelf,
-    Stakes,
     choose_clearing,
 )
-from sevenfold.layers.shelf import Clearable, Standing
+from sevenfold.layers.shelf import ClearableResult, PlacedResult
 from tests.layers.clearings import FRAME_TOKENS, called, logs, moment, stock
 
-POLICIES: tuple[Policy, ...] = ("balanced", "thrift", "fixed", "ski", "keep")
-ECONOMIC: tuple[Policy, ...] = ("balanced", "thrift")
+POLICIES: tuple[ClearingPolicy, ...] = ("balanced", "thrift", "fixed", "ski", "keep")
+ECONOMIC: tuple[ClearingPolicy, ...] = ("balanced", "thrift")
 BALANCED, THRIFT = MicrocompactSettings(), MicrocompactSettings(policy="thrift")
 PAUSE = timedelta(minutes=6)
 
 
 def choose(
-    shelf: Shelf, settings: MicrocompactSettings = BALANCED, *, facts: CutFacts | None = None
-) -> Clearing | None:
+    shelf: ClearableResults, settings: MicrocompactSettings = BALANCED, *, facts: ClearingFacts | None = None
+) -> ClearingPlan | None:
     return choose_clearing(facts or moment(shelf), shelf, spent(), settings)
 
 
-def spent(won: float = 0.0) -> Stakes:
+def spent(won: float = 0.0) -> ClearingLedger:
     """The account of a session that has gone on for a while."""
-    stakes = Stakes()
+    stakes = ClearingLedger()
     stakes.kept_cost, stakes.won = 400_000.0, won
     return stakes
 
 
-def chosen(shelf: Shelf, settings: MicrocompactSettings, facts: CutFacts) -> list[str]:
+def chosen(shelf: ClearableResults, settings: MicrocompactSettings, facts: ClearingFacts) -> list[str]:
     found = choose(shelf, settings, facts=facts)
     return list(found.ids) if found else []
 
 
 @pytest.mark.parametrize("policy", ECONOMIC)
-def test_a_cold_cache_makes_clearing_free(policy: Policy) -> None:
+def test_a_cold_cache_makes_clearing_free(policy: ClearingPolicy) -> None:
     shelf = stock(*logs(8, 3_000))
     found = choose(shelf, MicrocompactSettings(policy=policy), facts=moment(shelf, pause=PAUSE))
     assert found is not None
@@ -65,14 +65,14 @@ def test_a_cold_cache_makes_clearing_free(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", ECONOMIC)
-def test_a_warm_cache_is_left_alone_while_a_rewrite_would_not_pay_back(policy: Policy) -> None:
+def test_a_warm_cache_is_left_alone_while_a_rewrite_would_not_pay_back(policy: ClearingPolicy) -> None:
     # The large log comes after much that would have to be written again.
     shelf = stock(called("Bash", 0, 2_000, command="make"), *logs(6, 20)[1:], said_tokens=4_000)
     assert choose(shelf, MicrocompactSettings(policy=policy)) is None
 
 
 @pytest.mark.parametrize("policy", ECONOMIC)
-def test_a_warm_cache_is_cut_once_carrying_stale_results_costs_more(policy: Policy) -> None:
+def test_a_warm_cache_is_cut_once_carrying_stale_results_costs_more(policy: ClearingPolicy) -> None:
     shelf = stock(*logs(30, 3_000))
     found = choose(shelf, MicrocompactSettings(policy=policy))
     assert found is not None
@@ -124,7 +124,7 @@ def test_a_file_under_edit_goes_last_where_one_tool_reads_and_edits() -> None:
     assert cleared_reads(reads, edit) == {"use 1"}
 
 
-def cleared_reads(reads: Sequence[Clearable], edit: Clearable) -> set[str]:
+def cleared_reads(reads: Sequence[ClearableResult], edit: ClearableResult) -> set[str]:
     """Which of two old reads go while the file of the first is being edited."""
     others = [called("Bash", number, 100, command=f"step {number}") for number in range(2, 30)]
     shelf = stock(*reads, *others, edit, *logs(34, 100)[31:])
@@ -158,8 +158,8 @@ def test_what_nothing_pays_for_must_be_back_soon_and_be_little() -> None:
     found = choose_clearing(facts, shelf, spent(), THRIFT)
     assert found is not None
     cost = (facts.prices.write - facts.prices.read) * found.rewrite_tokens
-    assert cost - RISKED_SHARE * 400_000 <= RECOVERY_ROUNDS * facts.prices.read * found.saved_tokens
-    poor = Stakes()
+    assert cost - MAX_RISK_SHARE * 400_000 <= RECOVERY_ROUNDS * facts.prices.read * found.saved_tokens
+    poor = ClearingLedger()
     poor.kept_cost = 10_000.0
     assert choose_clearing(facts, shelf, poor, THRIFT) is None
 
@@ -168,15 +168,15 @@ def test_what_is_no_longer_in_the_cache_behind_a_cut_is_written_again() -> None:
     shelf = stock(*logs(12, 4_000))
     facts = moment(shelf, round_=40)
     first = shelf.live[6]
-    alive = rewrite_tokens(facts, 0, first)
+    alive = count_rewrite_tokens(facts, 0, first)
     assert alive == facts.cached_tokens - first.anchor
     dead = replace(facts, live_tokens=first.anchor + 1, marked_tokens=FRAME_TOKENS)
-    assert rewrite_tokens(dead, 0, first) == facts.cached_tokens - FRAME_TOKENS
+    assert count_rewrite_tokens(dead, 0, first) == facts.cached_tokens - FRAME_TOKENS
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_result_that_no_request_has_shown_is_never_cleared(policy: Policy) -> None:
-    shelf = Shelf()
+def test_a_result_that_no_request_has_shown_is_never_cleared(policy: ClearingPolicy) -> None:
+    shelf = ClearableResults()
     for number, result in enumerate(logs(9, 9_000)):
         shelf.add(result, round_=7, place=40_000 + 9_000 * number, anchor=40_000)
     settings = MicrocompactSettings(policy=policy, by_time=True)
@@ -190,7 +190,7 @@ def test_keep_and_the_switch_clear_nothing() -> None:
     facts = moment(shelf, pause=timedelta(hours=3), view_tokens=190_000)
     assert choose(shelf, MicrocompactSettings(policy="keep", by_time=True), facts=facts) is None
     assert choose(shelf, MicrocompactSettings(enabled=False, by_time=True), facts=facts) is None
-    assert choose(Shelf(), BALANCED, facts=facts) is None
+    assert choose(ClearableResults(), BALANCED, facts=facts) is None
 
 
 def test_after_an_hour_all_but_the_last_five_go_and_leave_a_bare_marker() -> None:
@@ -279,7 +279,7 @@ shelves = st.lists(
 )
 def test_every_choice_is_allowed_and_says_what_it_saves(
     made: list[tuple[str, int]],
-    policy: Policy,
+    policy: ClearingPolicy,
     read: float,
     pause: timedelta,
     round_: int,
@@ -302,12 +302,12 @@ def test_every_choice_is_allowed_and_says_what_it_saves(
     assert 0 <= found.rewrite_tokens <= facts.cached_tokens
 
 
-class CountingShelf(Shelf):
+class CountingShelf(ClearableResults):
     """Counts how many results are looked at closely."""
 
     looks = 0
 
-    def age(self, item: Standing) -> int:
+    def age(self, item: PlacedResult) -> int:
         self.looks += 1
         return super().age(item)
 
@@ -317,6 +317,6 @@ def test_a_round_looks_at_few_results_however_many_there_are() -> None:
     for number, result in enumerate(logs(3_000, 100)):
         shelf.add(result, round_=number + 1, place=40_000 + 100 * number, anchor=40_000 + 100 * number)
     cheap = CachePrices(0.001, 2.0)
-    for number in range(3_001, 3_001 + SCAN_ROUNDS):
+    for number in range(3_001, 3_001 + FULL_SCAN_ROUNDS):
         choose(shelf, BALANCED, facts=moment(shelf, round_=number, prices=cheap))
-    assert shelf.looks <= 3_000 + SCANNED * SCAN_ROUNDS
+    assert shelf.looks <= 3_000 + MAX_SCANNED_RESULTS * FULL_SCAN_ROUNDS

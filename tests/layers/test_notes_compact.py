@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.json import EMPTY
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.notes_compact import (
-    CompactFacts,
-    KeepPlan,
-    NoPlan,
-    choose_start,
-    has_text,
-    plan_compaction,
+    NoNotesPlan,
+    NotesCompactFacts,
+    NotesKeepPlan,
+    choose_notes_start,
+    has_message_text,
+    plan_notes_compaction,
 )
 from sevenfold.layers.session_notes import NotesSettings
 
@@ -28,7 +28,7 @@ def said(text: str) -> Message:
 
 
 def asked(*ids: str) -> Message:
-    uses = tuple(ToolUse(ToolUseId(name), "Read", EMPTY) for name in ids)
+    uses = tuple(ToolUse(ToolUseId(name), "Read", EMPTY_OBJECT) for name in ids)
     return Message("assistant", (Thinking("hm", "sig"), Text("looking"), *uses))
 
 
@@ -39,14 +39,14 @@ def got(*ids: str) -> Message:
 LONG = [said("start"), asked("a"), got("a"), asked("b"), got("b"), Message("assistant", "done"), said("next")]
 
 
-def facts(**changes: object) -> CompactFacts:
-    given = CompactFacts(LONG, [50] * 7, "# Title\nA thing\n", "# Title\n", 6, 500, 1_000, 10_000)
+def facts(**changes: object) -> NotesCompactFacts:
+    given = NotesCompactFacts(LONG, [50] * 7, "# Title\nA thing\n", "# Title\n", 6, 500, 1_000, 10_000)
     return replace(given, **changes)
 
 
 def test_notes_and_the_newest_messages_are_the_new_view() -> None:
-    plan = plan_compaction(facts(), SETTINGS)
-    assert plan == KeepPlan(5, tuple(LONG[5:]), 100, 1_600)
+    plan = plan_notes_compaction(facts(), SETTINGS)
+    assert plan == NotesKeepPlan(5, tuple(LONG[5:]), 100, 1_600)
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,20 @@ def test_notes_and_the_newest_messages_are_the_new_view() -> None:
     ],
 )
 def test_every_no_has_its_reason(changes: dict[str, object], settings: NotesSettings, reason: str) -> None:
-    assert plan_compaction(facts(**changes), settings) == NoPlan(reason)  # pyright: ignore[reportArgumentType]
+    assert plan_notes_compaction(facts(**changes), settings) == NoNotesPlan(reason)  # pyright: ignore[reportArgumentType]
 
 
 def test_what_the_notes_do_not_cover_stays_whatever_its_size() -> None:
-    assert choose_start(LONG, [500] * 7, 2, SETTINGS) == 3
+    assert choose_notes_start(LONG, [500] * 7, 2, SETTINGS) == 3
 
 
 def test_going_back_ends_before_the_limit_even_when_there_is_not_enough() -> None:
-    assert choose_start(LONG, [50, 50, 50, 390, 50, 10, 10], 6, SETTINGS) == 5
+    assert choose_notes_start(LONG, [50, 50, 50, 390, 50, 10, 10], 6, SETTINGS) == 5
 
 
 def test_on_models_with_preserved_thinking_no_thinking_is_kept() -> None:
-    plan = plan_compaction(facts(drops_thinking=True, tokens=[30] * 7), SETTINGS)
-    assert isinstance(plan, KeepPlan)
+    plan = plan_notes_compaction(facts(drops_thinking=True, tokens=[30] * 7), SETTINGS)
+    assert isinstance(plan, NotesKeepPlan)
     assert plan.start == 3
     assert not any(isinstance(block, Thinking) for message in plan.kept for block in message.blocks)
     assert plan.kept[1] is LONG[4]
@@ -108,7 +108,7 @@ def test_no_call_is_parted_from_its_result_and_the_limits_hold(
 ) -> None:
     tokens = [data.draw(st.integers(0, 200)) for _ in messages]
     noted = data.draw(st.integers(-1, len(messages)))
-    start = choose_start(messages, tokens, noted, SETTINGS)
+    start = choose_notes_start(messages, tokens, noted, SETTINGS)
     kept = messages[start:]
     asked_before = {b.id for m in messages[:start] for b in m.blocks if isinstance(b, ToolUse)}
     answered = {b.tool_use_id for m in kept for b in m.blocks if isinstance(b, ToolResult)}
@@ -120,7 +120,7 @@ def test_no_call_is_parted_from_its_result_and_the_limits_hold(
         assert sum(tokens[start:]) <= SETTINGS.keep_limit_tokens
         later = [place for place in range(start + 1, least + 1) if is_whole(messages, place)]
         for place in later:
-            spoken = sum(map(has_text, messages[place:]))
+            spoken = sum(map(has_message_text, messages[place:]))
             assert sum(tokens[place:]) < SETTINGS.keep_tokens or spoken < SETTINGS.keep_messages
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.messages import Message
-from sevenfold.core.token_shape import shape_tokens
-from sevenfold.layers.notes_said import POINTER, without_said
+from sevenfold.core.token_shape import estimate_text_tokens
+from sevenfold.layers.notes_said import QUOTES_POINTER, without_quoted_requests
 from sevenfold.layers.notes_sections import split_notes
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.structural_notes import StructuralNotes
@@ -31,8 +31,8 @@ def task(text: str) -> str:
 @given(SAID)
 def test_whatever_was_said_is_left_out_of_the_task_where_it_is_shown(said: list[str]) -> None:
     notes = notes_of(*said)
-    left = without_said(notes, said)
-    rest = task(left).replace(POINTER, "").strip()
+    left = without_quoted_requests(notes, said)
+    rest = task(left).replace(QUOTES_POINTER, "").strip()
     assert not rest
     assert split_notes(left).body("Worklog") == split_notes(notes).body("Worklog")
 
@@ -40,7 +40,7 @@ def test_whatever_was_said_is_left_out_of_the_task_where_it_is_shown(said: list[
 def test_what_is_not_shown_stays_and_so_does_what_a_person_added() -> None:
     notes = notes_of("Mend the parser", "Then the printer\n# and its tests", "Mend all else")
     notes = notes.replace("# Files and functions", "- by hand: no new dependencies\n\n# Files and functions")
-    left = task(without_said(notes, ["Mend the parser", "Then the printer\n# and its tests"]))
+    left = task(without_quoted_requests(notes, ["Mend the parser", "Then the printer\n# and its tests"]))
     assert "Mend the parser" not in left
     assert "printer" not in left
     assert "Mend all else" in left
@@ -49,12 +49,12 @@ def test_what_is_not_shown_stays_and_so_does_what_a_person_added() -> None:
 
 def test_a_long_message_is_left_out_by_its_beginning_too() -> None:
     pasted = "\n".join(f"line {number} of what was pasted" for number in range(3_000))
-    assert shape_tokens(pasted) > NotesSettings().section_limit_tokens
+    assert estimate_text_tokens(pasted) > NotesSettings().section_limit_tokens
     notes = notes_of(pasted)
     assert "begins so" in task(notes)
-    assert task(without_said(notes, [pasted])).strip() == POINTER.strip()
-    assert without_said(notes, ["something else"]) == notes
+    assert task(without_quoted_requests(notes, [pasted])).strip() == QUOTES_POINTER.strip()
+    assert without_quoted_requests(notes, ["something else"]) == notes
 
 
 def test_notes_without_a_task_stay_as_they_are() -> None:
-    assert without_said("# Mine\n1. Go\n", ["Go"]) == "# Mine\n1. Go\n"
+    assert without_quoted_requests("# Mine\n1. Go\n", ["Go"]) == "# Mine\n1. Go\n"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import sevenfold.layers
 from sevenfold.layers.notes_sections import (
     SECTION_NAMES,
-    is_blank,
-    render_fenced,
+    is_blank_notes,
+    render_code_block,
     render_notes,
     split_notes,
 )
@@ -31,7 +31,7 @@ def test_no_character_is_lost_by_taking_notes_apart(text: str) -> None:
 
 @given(MARKED)
 def test_a_quoted_text_never_makes_a_heading_of_its_own(text: str) -> None:
-    notes = split_notes(f"# Title\n{render_fenced(text)}\n# Worklog\nx\n")
+    notes = split_notes(f"# Title\n{render_code_block(text)}\n# Worklog\nx\n")
     assert [section.name for section in notes.sections] == ["Title", "Worklog"]
     assert text in notes.body("Title")
 
@@ -62,4 +62,4 @@ def test_rendered_notes_show_what_the_template_says_of_an_empty_section() -> Non
     ids=["template", "empty", "rendered", "rendered without", "one line", "by hand"],
 )
 def test_notes_are_blank_until_something_was_noted(text: str, blank: bool) -> None:
-    assert is_blank(text, TEMPLATE) == blank
+    assert is_blank_notes(text, TEMPLATE) == blank

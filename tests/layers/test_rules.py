@@ -8,64 +8,64 @@ from hypothesis import strategies as st
 
 from sevenfold.layers.rules import (
     MAX_CONDITIONS,
-    PHASES,
-    Action,
-    Condition,
-    find_reason,
+    RULE_PHASES,
+    ProposedAction,
+    RuleCondition,
+    find_met_condition,
     is_acknowledged,
-    read_conditions,
+    parse_conditions,
 )
 
 
-def fires(text: str, action: Action) -> bool:
-    conditions = read_conditions([text])
+def fires(text: str, action: ProposedAction) -> bool:
+    conditions = parse_conditions([text])
     assert not conditions.refused
-    return find_reason(conditions.found, action) is not None
+    return find_met_condition(conditions.found, action) is not None
 
 
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("tool:shell", Action(("shell",))),
-        ("tool:mcp__github__*", Action(("mcp", "mcp__github__merge"))),
-        ("path:src/api/**", Action(("edit",), ("src/api/v1/users.py",))),
-        ("path:src/api", Action(("edit",), ("src/api/v1/users.py",))),
-        ("path:*.sql", Action(("read",), ("db/migrations/001.sql",))),
-        ("path:src/{api,web}/**", Action(("edit",), ("src/web/a.ts",))),
-        ("command:git push", Action(("shell",), command="cd api && git push origin main")),
-        ("command:git push*", Action(("shell",), command="git push")),
-        ("command:git push", Action(("shell",), command="sudo -u ada git push")),
-        ("command:git push", Action(("shell",), command="env -C api X=1 git push")),
-        ("command:git push", Action(("shell",), command="strace -f git push")),
-        ("command:git push", Action(("shell",), command="eval 'git push'")),
-        ("command:git push", Action(("shell",), command='echo "$(git push)"')),
-        ("command:git push", Action(("shell",), command="trap 'git push' EXIT")),
-        ("phase:before-commit", Action(("shell",), command="git commit -am done")),
-        ("phase:before-install", Action(("shell",), command="python3 -m pip install rich")),
-        ("phase:before-delete", Action(("shell",), command="rm -rf build")),
-        ("phase:before-edit", Action(("write",), ("a.py",), changes_files=True)),
-        ("phase:planning", Action(("plan",), plans=True)),
+        ("tool:shell", ProposedAction(("shell",))),
+        ("tool:mcp__github__*", ProposedAction(("mcp", "mcp__github__merge"))),
+        ("path:src/api/**", ProposedAction(("edit",), ("src/api/v1/users.py",))),
+        ("path:src/api", ProposedAction(("edit",), ("src/api/v1/users.py",))),
+        ("path:*.sql", ProposedAction(("read",), ("db/migrations/001.sql",))),
+        ("path:src/{api,web}/**", ProposedAction(("edit",), ("src/web/a.ts",))),
+        ("command:git push", ProposedAction(("shell",), command="cd api && git push origin main")),
+        ("command:git push*", ProposedAction(("shell",), command="git push")),
+        ("command:git push", ProposedAction(("shell",), command="sudo -u ada git push")),
+        ("command:git push", ProposedAction(("shell",), command="env -C api X=1 git push")),
+        ("command:git push", ProposedAction(("shell",), command="strace -f git push")),
+        ("command:git push", ProposedAction(("shell",), command="eval 'git push'")),
+        ("command:git push", ProposedAction(("shell",), command='echo "$(git push)"')),
+        ("command:git push", ProposedAction(("shell",), command="trap 'git push' EXIT")),
+        ("phase:before-commit", ProposedAction(("shell",), command="git commit -am done")),
+        ("phase:before-install", ProposedAction(("shell",), command="python3 -m pip install rich")),
+        ("phase:before-delete", ProposedAction(("shell",), command="rm -rf build")),
+        ("phase:before-edit", ProposedAction(("write",), ("a.py",), changes_files=True)),
+        ("phase:planning", ProposedAction(("plan",), plans=True)),
     ],
 )
-def test_a_condition_fires_on_the_action_it_names(text: str, action: Action) -> None:
+def test_a_condition_fires_on_the_action_it_names(text: str, action: ProposedAction) -> None:
     assert fires(text, action)
 
 
 @pytest.mark.parametrize(
     ("text", "action"),
     [
-        ("tool:shell", Action(("edit",))),
-        ("tool:shell", Action(("shell_history",))),
-        ("path:src/api/**", Action(("edit",), ("src/web/api.py",))),
-        ("path:src/api/**", Action(("shell",))),
-        ("path:./setup.py", Action(("edit",), ("tools/setup.py",))),
-        ("command:git push", Action(("shell",), command="git pull")),
-        ("command:git push", Action(("edit",), ("git push",))),
-        ("phase:before-commit", Action(("shell",), command="git log --grep commit")),
-        ("phase:before-edit", Action(("read",), ("a.py",))),
+        ("tool:shell", ProposedAction(("edit",))),
+        ("tool:shell", ProposedAction(("shell_history",))),
+        ("path:src/api/**", ProposedAction(("edit",), ("src/web/api.py",))),
+        ("path:src/api/**", ProposedAction(("shell",))),
+        ("path:./setup.py", ProposedAction(("edit",), ("tools/setup.py",))),
+        ("command:git push", ProposedAction(("shell",), command="git pull")),
+        ("command:git push", ProposedAction(("edit",), ("git push",))),
+        ("phase:before-commit", ProposedAction(("shell",), command="git log --grep commit")),
+        ("phase:before-edit", ProposedAction(("read",), ("a.py",))),
     ],
 )
-def test_a_condition_does_not_fire_on_another_action(text: str, action: Action) -> None:
+def test_a_condition_does_not_fire_on_another_action(text: str, action: ProposedAction) -> None:
     assert not fires(text, action)
 
 
@@ -89,30 +89,30 @@ def test_a_condition_does_not_fire_on_another_action(text: str, action: Action) 
     ],
 )
 def test_what_is_no_condition_is_refused_with_what_was_expected(text: str) -> None:
-    conditions = read_conditions([text, "tool:shell"])
-    assert conditions.found == (Condition("tool", "shell"),)
+    conditions = parse_conditions([text, "tool:shell"])
+    assert conditions.found == (RuleCondition("tool", "shell"),)
     assert len(conditions.refused) == 1
     assert "expected" in conditions.refused[0].reason
 
 
 def test_more_conditions_than_a_memory_may_have_are_told_and_not_read() -> None:
-    conditions = read_conditions([f"tool:t{number}" for number in range(MAX_CONDITIONS + 3)])
+    conditions = parse_conditions([f"tool:t{number}" for number in range(MAX_CONDITIONS + 3)])
     assert len(conditions.found) == MAX_CONDITIONS
     assert conditions.refused[0].text == "3 more"
 
 
 @given(st.lists(st.text(max_size=60), max_size=40), st.text(max_size=80))
 def test_any_list_is_read_without_failing_and_matched_without_failing(texts: list[str], command: str) -> None:
-    conditions = read_conditions(texts)
-    find_reason(conditions.found, Action(("shell",), ("a/b",), command))
+    conditions = parse_conditions(texts)
+    find_met_condition(conditions.found, ProposedAction(("shell",), ("a/b",), command))
     assert len(conditions.found) + len(conditions.refused) <= min(len(texts), MAX_CONDITIONS) + 1
 
 
-@given(st.sampled_from([words for commands in PHASES.values() for words in commands]))
+@given(st.sampled_from([words for commands in RULE_PHASES.values() for words in commands]))
 def test_each_command_of_a_phase_is_that_phase(words: str) -> None:
     command = words.replace("*", "3")
-    phase = next(name for name, commands in PHASES.items() if words in commands)
-    assert fires(f"phase:{phase}", Action(("shell",), command=f"{command} something"))
+    phase = next(name for name, commands in RULE_PHASES.items() if words in commands)
+    assert fires(f"phase:{phase}", ProposedAction(("shell",), command=f"{command} something"))
 
 
 def test_a_memory_is_acknowledged_by_its_name_as_a_word_of_its_own() -> None:

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.token_shape import shape_tokens
+from sevenfold.core.token_shape import estimate_text_tokens
 from sevenfold.layers.notes_sections import split_notes
 from sevenfold.layers.session_notes import (
     NotesFacts,
     NotesSettings,
     NotesTask,
     OverLimit,
-    brief,
-    cut_notes,
+    build_notes_brief,
     find_over_limit,
     needs_update,
+    truncate_notes,
 )
 
 SETTINGS = NotesSettings()
@@ -60,32 +60,32 @@ def test_notes_that_are_switched_off_are_never_due() -> None:
 
 def test_notes_within_their_limits_come_back_as_they_are() -> None:
     text = "# Title\nA thing\n\n# Worklog\n- one\n"
-    assert cut_notes(text, SETTINGS, shape_tokens).text == text
-    assert cut_notes(text, SETTINGS, shape_tokens).cut == ()
+    assert truncate_notes(text, SETTINGS, estimate_text_tokens).text == text
+    assert truncate_notes(text, SETTINGS, estimate_text_tokens).cut == ()
 
 
 def test_a_long_section_loses_its_last_lines_to_a_notice_and_the_others_stay_whole() -> None:
     long = "".join(f"- step number {number} was taken\n" for number in range(100))
     text = f"# Title\nA thing\n\n# Worklog\n{long}\n# Extra\nkept\n"
-    cut = cut_notes(text, SMALL, shape_tokens)
+    cut = truncate_notes(text, SMALL, estimate_text_tokens)
     assert cut.cut == ("Worklog",)
     assert "- step number 0 was taken\n" in cut.text
     assert "number 99" not in cut.text
     assert "of 101 lines shown" in cut.text
     assert split_notes(cut.text).body("Title") == "A thing\n\n"
     assert split_notes(cut.text).body("Extra") == "kept\n"
-    assert find_over_limit(cut.text, SMALL, shape_tokens) == ()
+    assert find_over_limit(cut.text, SMALL, estimate_text_tokens) == ()
 
 
 def test_a_section_of_one_endless_line_keeps_its_beginning() -> None:
-    cut = cut_notes(f"# Title\n{'word ' * 1_000}\n", SMALL, shape_tokens)
+    cut = truncate_notes(f"# Title\n{'word ' * 1_000}\n", SMALL, estimate_text_tokens)
     assert cut.text.startswith("# Title\nword word")
     assert cut.tokens <= 100
 
 
 def test_a_cut_inside_a_quote_closes_it_so_that_later_headings_still_count() -> None:
     quoted = "~~~\n" + "some quoted line\n" * 100 + "~~~\n"
-    cut = cut_notes(f"# Title\n{quoted}# Worklog\n- one\n", SMALL, shape_tokens)
+    cut = truncate_notes(f"# Title\n{quoted}# Worklog\n- one\n", SMALL, estimate_text_tokens)
     assert [section.name for section in split_notes(cut.text).sections] == ["Title", "Worklog"]
 
 
@@ -93,7 +93,7 @@ def test_what_is_over_its_limit_is_named_the_file_last() -> None:
     text = (
         "".join(f"# Section {number}\n{'word ' * 70}\n" for number in range(9)) + f"# Long\n{'word ' * 200}\n"
     )
-    found = find_over_limit(text, SMALL, shape_tokens)
+    found = find_over_limit(text, SMALL, estimate_text_tokens)
     assert [item.section for item in found] == ["Long", ""]
     assert found[0].limit_tokens == 100
     assert found[1].limit_tokens == 500
@@ -110,17 +110,17 @@ def test_what_is_over_its_limit_is_named_the_file_last() -> None:
     )
 )
 def test_cut_notes_are_never_over_a_limit(lines: list[str]) -> None:
-    cut = cut_notes("\n".join(lines), SMALL, shape_tokens)
+    cut = truncate_notes("\n".join(lines), SMALL, estimate_text_tokens)
     assert cut.tokens <= SMALL.limit_tokens
     assert all(
-        round(shape_tokens(section.text)) <= SMALL.section_limit_tokens
+        round(estimate_text_tokens(section.text)) <= SMALL.section_limit_tokens
         for section in split_notes(cut.text).sections
     )
 
 
 def test_the_model_writer_may_use_one_tool_on_one_path() -> None:
     task = NotesTask("/s/notes.md", "# Title\n{tool} stays\n", "Edit", (OverLimit("Worklog", 2_500, 2_000),))
-    made = brief(task, "{path} by {tool}:\n{notes}\n{condense}")
+    made = build_notes_brief(task, "{path} by {tool}:\n{notes}\n{condense}")
     assert [(permit.tool, permit.path) for permit in made.allow] == [("Edit", "/s/notes.md")]
     assert made.kind == "notes"
     assert "/s/notes.md by Edit:" in made.directive

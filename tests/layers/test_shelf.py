@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.messages import ToolUseId
-from sevenfold.layers.shelf import BARE_MARKER, MARKER_TOKENS, Kind, Shelf, render_marker
+from sevenfold.layers.shelf import (
+    BARE_MARKER,
+    MARKER_TOKENS,
+    ClearableResults,
+    ResultKind,
+    render_cleared_marker,
+)
 from tests.layers.clearings import FRAME_TOKENS, called, logs, stock
 
 
@@ -27,7 +33,7 @@ from tests.layers.clearings import FRAME_TOKENS, called, logs, stock
     ],
 )
 def test_a_call_says_what_kind_of_result_it_has(
-    tool: str, given_key: str, value: str, kind: Kind, path: str
+    tool: str, given_key: str, value: str, kind: ResultKind, path: str
 ) -> None:
     found = called(tool, 1, 500, **{given_key: value})
     assert (found.kind, found.path, found.tool) == (kind, path, tool)
@@ -43,9 +49,9 @@ def test_a_long_subject_keeps_the_end_of_a_path_and_the_beginning_of_a_command()
 
 def test_a_marker_names_the_call_and_the_file_that_keeps_its_result() -> None:
     result = called("Read", 1, 500, file_path="/src/a.py")
-    marker = render_marker(result, "tool-results/use_1.txt")
+    marker = render_cleared_marker(result, "tool-results/use_1.txt")
     assert all(part in marker for part in ("Read", "/src/a.py", "tool-results/use_1.txt"))
-    assert render_marker(result, None) == BARE_MARKER == "[Old tool result content cleared]"
+    assert render_cleared_marker(result, None) == BARE_MARKER == "[Old tool result content cleared]"
 
 
 def test_what_is_no_longer_than_its_marker_saves_nothing() -> None:
@@ -101,7 +107,7 @@ def test_a_cold_cache_is_written_with_one_mark_before_the_first_result() -> None
     shelf = stock(*logs(4, 1_000))
     shelf.collapse()
     assert {item.anchor for item in shelf.live} == {shelf.live[0].edge}
-    Shelf().collapse()
+    ClearableResults().collapse()
 
 
 def test_results_no_longer_than_a_marker_are_counted_and_left_where_they_are() -> None:
@@ -113,7 +119,7 @@ def test_the_same_call_after_a_cut_brings_its_result_back_once() -> None:
     read = called("Read", 1, 900, file_path="/src/a.py")
     again = called("Read", 2, 900, file_path="/src/a.py")
     other = called("Read", 3, 900, file_path="/src/a.py", offset=50)
-    shelf = Shelf()
+    shelf = ClearableResults()
     assert not shelf.add(read, round_=1, place=0, anchor=0)
     assert not shelf.add(again, round_=2, place=0, anchor=0), "nothing was cleared yet"
     shelf.clear({read.id})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.models import Prices
-from sevenfold.layers.stakes import CachePrices, Stakes, cache_prices
+from sevenfold.layers.stakes import CachePrices, ClearingLedger, compute_cache_prices
 
 FIVE_MINUTES, ONE_HOUR = timedelta(minutes=5), timedelta(hours=1)
 
@@ -27,14 +27,14 @@ FIVE_MINUTES, ONE_HOUR = timedelta(minutes=5), timedelta(hours=1)
 def test_prices_are_multiples_of_the_fresh_one(model: str, ttl: timedelta, read: float, write: float) -> None:
     tariff = CATALOG.find(model).prices_at()
     assert tariff is not None
-    found = cache_prices(tariff.prices, ttl)
+    found = compute_cache_prices(tariff.prices, ttl)
     assert (found.read, found.write) == pytest.approx((read, write))
 
 
 def test_a_free_model_is_treated_as_most_are() -> None:
     nothing = Prices(*(CATALOG.find("claude-opus-5").tariffs[0].prices.fresh * 0 for _ in range(5)))
-    assert cache_prices(nothing, FIVE_MINUTES) == CachePrices(0.1, 1.25)
-    assert cache_prices(nothing, ONE_HOUR) == CachePrices(0.1, 2.0)
+    assert compute_cache_prices(nothing, FIVE_MINUTES) == CachePrices(0.1, 1.25)
+    assert compute_cache_prices(nothing, ONE_HOUR) == CachePrices(0.1, 2.0)
 
 
 @given(
@@ -47,7 +47,7 @@ def test_a_free_model_is_treated_as_most_are() -> None:
 def test_what_was_won_is_what_everything_kept_would_have_cost_less_what_was_paid(
     rounds: list[tuple[int, bool, float, float]],
 ) -> None:
-    prices, stakes = CachePrices(0.1, 1.25), Stakes()
+    prices, stakes = CachePrices(0.1, 1.25), ClearingLedger()
     view, cached, paid, is_first = 40_000, 0, 0.0, True
     for added, is_idle, share, depth in rounds:
         view += added
@@ -71,7 +71,7 @@ def test_what_was_won_is_what_everything_kept_would_have_cost_less_what_was_paid
 
 
 def test_a_result_that_is_asked_for_again_costs_a_round_and_its_tokens() -> None:
-    prices, stakes = CachePrices(0.1, 1.25), Stakes()
+    prices, stakes = CachePrices(0.1, 1.25), ClearingLedger()
     stakes.cut(3_000, 0.0)
     stakes.bring_back(3_000, 50_000, prices)
     assert stakes.won == pytest.approx(-(0.1 * 50_000 + 1.25 * 3_000))
@@ -81,7 +81,7 @@ def test_a_result_that_is_asked_for_again_costs_a_round_and_its_tokens() -> None
 
 
 def test_a_compaction_ends_what_is_saved_and_keeps_what_was_won() -> None:
-    prices, stakes = CachePrices(0.1, 1.25), Stakes()
+    prices, stakes = CachePrices(0.1, 1.25), ClearingLedger()
     stakes.cut(10_000, 0.0)
     stakes.send(50_000, prices, is_cold=False)
     won = stakes.won

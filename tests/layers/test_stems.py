@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.layers.stems import (
-    content_stems,
-    cut_words,
-    exact_words,
+    find_content_stems,
+    find_exact_words,
     is_negated,
     make_slug,
     split_clauses,
     split_sentences,
+    truncate_words,
 )
 from sevenfold.store.memory_keys import check_memory_key
 
@@ -30,15 +30,15 @@ from sevenfold.store.memory_keys import check_memory_key
     ],
 )
 def test_the_same_word_in_another_form_is_the_same(one: str, other: str) -> None:
-    assert content_stems(one) == content_stems(other)
+    assert find_content_stems(one) == find_content_stems(other)
 
 
 def test_what_must_be_the_same_to_the_letter_is_found() -> None:
     text = "Run --fast on src/app.py with parse_flag at https://x.example/a, v1.2, 30 s, #duty, a@b.example."
-    assert exact_words(text) == {
+    assert find_exact_words(text) == {
         *("--fast", "src/app.py", "parse_flag", "https://x.example/a", "v1.2", "30", "#duty", "a@b.example")
     }
-    assert exact_words("Since 2026-11-15 it is so.") == frozenset()
+    assert find_exact_words("Since 2026-11-15 it is so.") == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_any_text_makes_a_name_that_a_memory_can_have(text: str) -> None:
 
 @given(st.text(), st.integers(10, 200))
 def test_a_cut_text_fits(text: str, limit: int) -> None:
-    assert len(cut_words(text, limit)) <= limit
+    assert len(truncate_words(text, limit)) <= limit

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.token_shape import shape_tokens
+from sevenfold.core.token_shape import estimate_text_tokens
 from sevenfold.layers.notes_sections import SECTION_NAMES, split_notes
 from sevenfold.layers.session_notes import NotesSettings, find_over_limit
 from sevenfold.layers.structural_notes import StructuralNotes
@@ -272,7 +272,7 @@ def test_notes_of_any_session_keep_their_sections_and_their_limits(
                 raise AssertionError(kind)
     text = told.notes.render(settings)
     assert tuple(section.name for section in split_notes(text).sections) == SECTION_NAMES
-    assert find_over_limit(text, settings, shape_tokens) == ()
+    assert find_over_limit(text, settings, estimate_text_tokens) == ()
 
 
 def test_a_message_without_anything_known_is_counted_and_changes_nothing() -> None:

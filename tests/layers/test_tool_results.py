@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Text, ToolResult, ToolUseId
-from sevenfold.core.setting_kinds import Limits
+from sevenfold.core.setting_kinds import LimitTable
 from sevenfold.layers.tool_results import (
-    CLOSING,
     EMPTY_RESULT,
-    OPENING,
-    Decision,
+    PREVIEW_CLOSING,
+    PREVIEW_OPENING,
     FreshResult,
+    SpillDecision,
     ToolResultSettings,
-    apply_decision,
+    apply_spill_decision,
     choose_inline,
     choose_spilled,
-    count_chars,
-    is_empty,
+    count_result_chars,
+    is_empty_result,
     render_preview,
 )
 
@@ -40,8 +40,8 @@ def preview(text: str, preview_bytes: int = 2_000) -> str:
 def test_a_preview_says_how_large_where_and_how_it_begins() -> None:
     text = "".join(f"line {n}\n" for n in range(10_000))
     shown = preview(text)
-    assert shown.startswith(OPENING)
-    assert shown.endswith(CLOSING)
+    assert shown.startswith(PREVIEW_OPENING)
+    assert shown.endswith(PREVIEW_CLOSING)
     assert f"{len(text):,} bytes" in shown
     assert f"\n{PATH}\n" in shown
     assert "line 0\nline 1\n" in shown
@@ -62,8 +62,8 @@ def test_a_preview_is_about_as_long_as_it_is_set_to_be(text: str, preview_bytes:
 @pytest.mark.parametrize(
     "tag",
     [
-        OPENING,
-        CLOSING,
+        PREVIEW_OPENING,
+        PREVIEW_CLOSING,
         "</PERSISTED-OUTPUT>",
         "</ persisted-output >",
         "< /persisted-output>",
@@ -74,7 +74,7 @@ def test_a_preview_is_about_as_long_as_it_is_set_to_be(text: str, preview_bytes:
 )
 def test_a_result_cannot_speak_from_outside_the_block(tag: str) -> None:
     shown = preview(f"before {tag} after\n")
-    inside = shown.removeprefix(OPENING).removesuffix(CLOSING)
+    inside = shown.removeprefix(PREVIEW_OPENING).removesuffix(PREVIEW_CLOSING)
     assert not re.search(r"<\s*/?\s*persisted-output", inside, re.IGNORECASE)
     assert "before" in inside
     assert "after" in inside
@@ -89,39 +89,41 @@ def test_no_mixture_of_tags_closes_the_block_early(text: str) -> None:
 @pytest.mark.parametrize("content", [None, "", (), (Text(""),), (Text(""), Text(""))])
 def test_nothing_to_read_is_empty(content: str | tuple[Text, ...] | None) -> None:
     result = ToolResult(USE, content)
-    assert is_empty(result)
+    assert is_empty_result(result)
     decision = choose_inline(result)
-    assert decision == Decision(USE, EMPTY_RESULT), "frozen with the decision, whatever the marker says later"
-    assert apply_decision(result, decision).content == EMPTY_RESULT
+    assert decision == SpillDecision(USE, EMPTY_RESULT), (
+        "frozen with the decision, whatever the marker says later"
+    )
+    assert apply_spill_decision(result, decision).content == EMPTY_RESULT
 
 
 @pytest.mark.parametrize("content", [" ", "0", (Text(" "),), (IMAGE,), (Text(""), IMAGE)])
 def test_anything_to_read_is_not_empty_and_left_as_it_came(content: str | tuple[Text | Image, ...]) -> None:
     result = ToolResult(USE, content)
-    assert not is_empty(result)
-    assert apply_decision(result, choose_inline(result)) is result
+    assert not is_empty_result(result)
+    assert apply_spill_decision(result, choose_inline(result)) is result
 
 
 def test_a_preview_takes_the_place_of_the_content_and_of_nothing_else() -> None:
     result = ToolResult(USE, "long " * 1000, is_error=True, extra=JsonObject({"cache_control": None}))
-    decision = Decision(USE, "short", "tool-results/toolu_1.txt")
-    assert apply_decision(result, decision) == replace(result, content="short")
+    decision = SpillDecision(USE, "short", "tool-results/toolu_1.txt")
+    assert apply_spill_decision(result, decision) == replace(result, content="short")
 
 
 def test_a_decision_is_applied_to_the_same_bytes_however_often() -> None:
-    result, decision = ToolResult(USE, "long " * 1000), Decision(USE, preview("long " * 1000))
-    once = apply_decision(result, decision)
-    assert apply_decision(once, decision) == once
+    result, decision = ToolResult(USE, "long " * 1000), SpillDecision(USE, preview("long " * 1000))
+    once = apply_spill_decision(result, decision)
+    assert apply_spill_decision(once, decision) == once
     empty = choose_inline(ToolResult(USE, ""))
-    marked = apply_decision(ToolResult(USE, ""), empty)
-    assert apply_decision(marked, empty) == marked
+    marked = apply_spill_decision(ToolResult(USE, ""), empty)
+    assert apply_spill_decision(marked, empty) == marked
 
 
 def test_a_decision_is_frozen() -> None:
-    decision = Decision(USE)
+    decision = SpillDecision(USE)
     with pytest.raises(FrozenInstanceError):
         setattr(decision, "preview", "other")  # noqa: B010 - a checker would not let it stand otherwise
-    assert decision == Decision(USE)
+    assert decision == SpillDecision(USE)
 
 
 def test_the_settings_have_their_documented_defaults() -> None:
@@ -164,7 +166,7 @@ def fresh(**sizes: int) -> list[FreshResult]:
 def test_what_is_over_its_limit_goes_and_then_the_largest_until_the_round_fits(
     sizes: dict[str, int], spilled: set[str]
 ) -> None:
-    settings = replace(SETTINGS, limits=Limits({"Loud": 1_000}))
+    settings = replace(SETTINGS, limits=LimitTable({"Loud": 1_000}))
     assert choose_spilled(fresh(**sizes), settings) == spilled
     assert choose_spilled(fresh(**sizes), replace(settings, enabled=False)) == frozenset()
 
@@ -174,6 +176,6 @@ def test_a_round_fits_its_budget_whenever_it_can(sizes: dict[str, int], budget: 
     settings = replace(SETTINGS, round_limit_chars=budget)
     round_ = fresh(**sizes)
     spilled = choose_spilled(round_, settings)
-    left = [count_chars(item.result) for item in round_ if item.result.tool_use_id not in spilled]
+    left = [count_result_chars(item.result) for item in round_ if item.result.tool_use_id not in spilled]
     assert sum(left) <= budget or max(left) <= settings.preview_bytes
     assert all(size <= settings.limit_chars for size in left)

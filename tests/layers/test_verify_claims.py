@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.layers.verify_claims import MAX_CLAIMS, Claim, find_claims
+from sevenfold.layers.verify_claims import MAX_CLAIMS, MemoryClaim, find_claims
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_claim_is_found_once_and_not_more_than_a_listing_needs() -> None:
     body = "\n".join(f"- `src/part_{number}.py` and `src/part_0.py`" for number in range(100))
     claims = find_claims(body)
     assert len(claims) == MAX_CLAIMS
-    assert claims.count(Claim("path", "src/part_0.py")) == 1
+    assert claims.count(MemoryClaim("path", "src/part_0.py")) == 1
 
 
 @given(st.text(alphabet=st.sampled_from("ab/.`_-:()[]\n $<>*#'\"1M"), max_size=400))

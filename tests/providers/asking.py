@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sevenfold.core.json import EMPTY, JsonObject, freeze
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 
 MODEL = "claude-opus-5"
 PROSE = "The quick brown fox jumps over the lazy dog. " * 60
@@ -48,8 +48,8 @@ def ask(
     model: str = MODEL,
     system: str | tuple[JsonObject, ...] = (),
     tools: tuple[JsonObject, ...] = (),
-    params: JsonObject = EMPTY,
+    params: JsonObject = EMPTY_OBJECT,
     betas: tuple[str, ...] = (),
 ) -> ModelRequest:
-    frame = Frame(model, max_tokens, system, tools, params, betas)
+    frame = RequestParams(model, max_tokens, system, tools, params, betas)
     return ModelRequest(frame, messages or (user("Hello?"),), breakpoints, who)

@@ -26,8 +26,8 @@ from sevenfold.core.errors import (
 )
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolUse, ToolUseId
-from sevenfold.core.requests import Breakpoint, ModelRequest, Reply
-from sevenfold.providers.anthropic import AnthropicProvider, sees_bodies
+from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse
+from sevenfold.providers.anthropic import AnthropicProvider, needs_json_body
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
 from sevenfold.testing import DropFault, Simulator, StatusFault, StreamFault, call_tool, say
 from sevenfold.testing import Reply as Said
@@ -49,11 +49,11 @@ def talk(sim: Simulator, act: Callable[[Provider], Coroutine[None, None, Result]
     return asyncio.run(run())
 
 
-def send(sim: Simulator, request: ModelRequest) -> Reply:
+def send(sim: Simulator, request: ModelRequest) -> ModelResponse:
     return talk(sim, lambda provider: provider.send(request))
 
 
-def watched(sim: Simulator, request: ModelRequest) -> tuple[Reply, list[Delta]]:
+def watched(sim: Simulator, request: ModelRequest) -> tuple[ModelResponse, list[Delta]]:
     deltas: list[Delta] = []
     reply = talk(sim, lambda provider: provider.send(request, deltas.append))
     return reply, deltas
@@ -94,7 +94,7 @@ def test_a_sync_client_gives_the_same_and_tells_its_watcher_on_the_loop(sim: Sim
     sim.reset(lambda _: say("Hello there."))
     told: list[bool] = []
 
-    async def run() -> list[Reply]:
+    async def run() -> list[ModelResponse]:
         loop = asyncio.get_running_loop()
         provider = AnthropicProvider(sim.client(max_retries=0))
         streamed = await provider.send(ask(), lambda _: told.append(asyncio.get_running_loop() is loop))
@@ -198,7 +198,7 @@ def test_a_param_that_a_request_says_elsewhere_is_refused(sim: Simulator) -> Non
 
 
 def test_betas_join_those_that_the_client_sends_anyway(sim: Simulator) -> None:
-    async def run() -> Reply:
+    async def run() -> ModelResponse:
         async with sim.async_client(max_retries=0) as client:
             known = client.with_options(default_headers={"anthropic-beta": "context-management-2025-06-27"})
             edits = frozen({"context_management": {"edits": []}})
@@ -285,7 +285,7 @@ def test_a_stream_that_drops_is_broken(sim: Simulator, after: int) -> None:
 
 
 def test_a_server_that_is_not_there_is_unreachable() -> None:
-    async def run() -> Reply:
+    async def run() -> ModelResponse:
         http = anthropic.DefaultAsyncHttpxClient(trust_env=False)
         async with AsyncAnthropic(
             api_key="k", base_url="http://127.0.0.1:9", max_retries=0, http_client=http
@@ -299,7 +299,7 @@ def test_a_server_that_is_not_there_is_unreachable() -> None:
 def test_without_a_key_the_error_says_what_to_do(sim: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", sim.url)
 
-    async def run() -> Reply:
+    async def run() -> ModelResponse:
         provider = AnthropicProvider()
         try:
             return await provider.send(ask())
@@ -325,8 +325,8 @@ def test_middleware_is_shown_the_body_as_an_object(sim: Simulator) -> None:
 
 def test_a_plain_client_is_spared_the_parsing(sim: Simulator) -> None:
     client = sim.client()
-    assert not sees_bodies(client)
-    assert sees_bodies(client.with_middleware(lambda request, call_next: call_next(request)))
+    assert not needs_json_body(client)
+    assert needs_json_body(client.with_middleware(lambda request, call_next: call_next(request)))
 
 
 @pytest.mark.parametrize("is_sync", [False, True])

@@ -25,18 +25,18 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.requests import Breakpoint, ModelRequest
 from sevenfold.core.wire import read_message
-from sevenfold.providers.anthropic_body import BodyWriter
+from sevenfold.providers.anthropic_body import MessagesBodyWriter
 from sevenfold.providers.json_bytes import join_object
-from sevenfold.providers.memo import Memo
-from sevenfold.providers.openai_chat_body import ChatWriter, write_chat
-from sevenfold.providers.openai_params import RESPONSES, chat_words, write_params, write_tool
-from sevenfold.providers.openai_responses_body import ResponsesWriter, write_items
+from sevenfold.providers.memo import ListMemo
+from sevenfold.providers.openai_chat_body import ChatBodyWriter, write_chat_messages
+from sevenfold.providers.openai_params import RESPONSES_NAMES, make_chat_names, write_params, write_tool
+from sevenfold.providers.openai_responses_body import ResponsesBodyWriter, write_input_items
 from tests.providers.asking import ask, assistant, frozen, result, tool, used, user
 
 Kind: TypeAlias = Literal["chat", "responses"]
 PIXEL = frozen({"type": "base64", "media_type": "image/png", "data": "AAAA"})
 PAGE = frozen({"type": "base64", "media_type": "application/pdf", "data": "BBBB"})
-CHAT = chat_words("max_tokens")
+CHAT = make_chat_names("max_tokens")
 
 texts = st.text(max_size=20)
 messages = st.lists(
@@ -49,8 +49,8 @@ messages = st.lists(
 )
 
 
-def body(request: ModelRequest, writer: BodyWriter | None = None) -> JsonObject:
-    return read_object((writer or BodyWriter()).write(request, streams=False))
+def body(request: ModelRequest, writer: MessagesBodyWriter | None = None) -> JsonObject:
+    return read_object((writer or MessagesBodyWriter()).write(request, streams=False))
 
 
 def sent(body: JsonObject, key: str) -> tuple[Json, ...]:
@@ -60,14 +60,14 @@ def sent(body: JsonObject, key: str) -> tuple[Json, ...]:
 
 
 def chat(message: Message) -> list[object]:
-    return [dict(wire) for wire in write_chat(message)]
+    return [dict(wire) for wire in write_chat_messages(message)]
 
 
 @given(messages, st.data())
 def test_what_is_written_says_what_was_meant_whatever_was_written_before(
     history: list[Message], data: st.DataObject
 ) -> None:
-    writer = BodyWriter()
+    writer = MessagesBodyWriter()
     for _ in range(3):
         start = data.draw(st.integers(0, len(history)))
         shown = [*history[start:], *data.draw(messages)]
@@ -85,7 +85,7 @@ def test_what_is_written_says_what_was_meant_whatever_was_written_before(
 
 def test_only_new_messages_are_written() -> None:
     made: list[Message] = []
-    memo = Memo[Message, int](lambda message: (made.append(message), len(made))[1])
+    memo = ListMemo[Message, int](lambda message: (made.append(message), len(made))[1])
     history = [user(str(number)) for number in range(100)]
     assert memo.of(history) == list(range(1, 101))
     grown = [*history, user("new")]
@@ -98,7 +98,7 @@ def test_only_new_messages_are_written() -> None:
 
 def test_a_short_fork_leaves_what_is_kept_and_a_deep_cut_lets_it_go() -> None:
     made: list[str] = []
-    memo = Memo[str, str](lambda item: (made.append(item), item)[1])
+    memo = ListMemo[str, str](lambda item: (made.append(item), item)[1])
     history = [f"message {number}" for number in range(10)]
     memo.of(history)
     memo.of(history[:6])
@@ -115,7 +115,7 @@ def test_an_item_that_cannot_be_made_is_not_taken_for_one_that_was() -> None:
             raise InputError("bad")
         return item
 
-    memo = Memo[str, str](make)
+    memo = ListMemo[str, str](make)
     memo.of(["good"])
     for _ in range(2):
         with pytest.raises(InputError):
@@ -124,7 +124,7 @@ def test_an_item_that_cannot_be_made_is_not_taken_for_one_that_was() -> None:
 
 
 def test_a_list_that_was_handed_out_is_the_callers_own() -> None:
-    memo = Memo[str, str](str)
+    memo = ListMemo[str, str](str)
     history = ["one", "two"]
     memo.of(history)[0] = "spoilt"
     assert memo.of(history) == ["one", "two"]
@@ -171,7 +171,7 @@ def test_a_failed_result_says_so_in_words() -> None:
         "tool_call_id": "toolu_1",
         "content": "Error: no such file",
     }
-    assert [dict(item) for item in write_items(result("Error: no", is_error=True))] == [
+    assert [dict(item) for item in write_input_items(result("Error: no", is_error=True))] == [
         {"type": "function_call_output", "call_id": "toolu_1", "output": "Error: no"}
     ]
 
@@ -183,7 +183,7 @@ def test_what_a_tool_shows_in_a_chat_is_shown_by_the_user() -> None:
         {"role": "tool", "tool_call_id": "a", "content": "see\n[image]"},
         {"role": "user", "content": (picture,)},
     ]
-    (item,) = write_items(shown)
+    (item,) = write_input_items(shown)
     assert item["output"] == (
         frozen({"type": "input_text", "text": "see"}),
         frozen({"type": "input_image", "image_url": "data:image/png;base64,AAAA"}),
@@ -200,7 +200,7 @@ def test_media_have_a_form_or_a_word() -> None:
     message = Message(
         "user", (Image(away), page, note, lost, Image(frozen({"type": "file", "file_id": "f"})))
     )
-    (wire,) = write_chat(message)
+    (wire,) = write_chat_messages(message)
     assert wire["content"] == (
         frozen({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}),
         frozen(
@@ -210,7 +210,7 @@ def test_media_have_a_form_or_a_word() -> None:
         frozen({"type": "text", "text": "[document at https://example.org/a.png]"}),
         frozen({"type": "text", "text": "[image]"}),
     )
-    (item,) = write_items(message)
+    (item,) = write_input_items(message)
     assert sent(item, "content")[1] == frozen(
         {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,BBBB"}
     )
@@ -226,9 +226,9 @@ def test_another_providers_thinking_is_left_out_and_other_blocks_are_named() -> 
         Text(""),
     )
     message = Message("assistant", blocks)
-    (wire,) = write_chat(message, replays_reasoning=True)
+    (wire,) = write_chat_messages(message, replays_reasoning=True)
     assert wire == frozen({"role": "assistant", "content": "Yes.So far: nothing.[server_tool_use block]"})
-    (item,) = write_items(message)
+    (item,) = write_input_items(message)
     assert [part.get("text") for part in sent(item, "content") if isinstance(part, JsonObject)] == [
         "Yes.",
         "So far: nothing.",
@@ -237,7 +237,7 @@ def test_another_providers_thinking_is_left_out_and_other_blocks_are_named() -> 
 
 
 def test_a_request_alone_has_no_text_and_thought_alone_an_empty_one() -> None:
-    (call,) = write_chat(used("look", at="it"))
+    (call,) = write_chat_messages(used("look", at="it"))
     assert call["content"] is None
     assert call["tool_calls"] == (
         frozen(
@@ -250,7 +250,7 @@ def test_a_request_alone_has_no_text_and_thought_alone_an_empty_one() -> None:
 def test_who_speaks_twice_in_a_row_speaks_once_in_a_chat_and_again_the_same() -> None:
     looks = Message("assistant", (Text("I look."), *used("look").blocks))
     history = [user("go"), user("now"), looks, assistant("And wait."), result("seen"), user("well?")]
-    writer = ChatWriter(max_tokens_field="max_tokens", replays_reasoning=False)
+    writer = ChatBodyWriter(max_tokens_field="max_tokens", replays_reasoning=False)
 
     def turns(*messages: Message) -> list[JsonObject]:
         body = read_object(writer.write(ask(*messages), streams=False))
@@ -267,15 +267,15 @@ def test_items_keep_the_order_of_blocks_and_a_texts_phase() -> None:
     reasoning = frozen({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"})
     call = ToolUse(ToolUseId("call_1"), "look", frozen({}))
     message = Message("assistant", (Opaque(reasoning), Text("First.", phase), call, Text("Then.")))
-    items = list(write_items(message))
+    items = list(write_input_items(message))
     assert [item["type"] for item in items] == ["reasoning", "message", "function_call", "message"]
     assert items[0] == reasoning
     assert [item.get("phase") for item in items] == [None, "commentary", None, None]
 
 
 def test_a_message_of_nothing_but_thought_is_no_item() -> None:
-    assert list(write_items(Message("assistant", (Thinking("Hmm."),)))) == []
-    writer = ResponsesWriter(asks_reasoning=False)
+    assert list(write_input_items(Message("assistant", (Thinking("Hmm."),)))) == []
+    writer = ResponsesBodyWriter(asks_reasoning=False)
     request = ask(user("Hi"), Message("assistant", (Thinking("Hmm."),)), user("So?"), system="Be brief.")
     written = read_object(writer.write(request, streams=True))
     assert len(sent(written, "input")) == 2
@@ -285,7 +285,7 @@ def test_a_message_of_nothing_but_thought_is_no_item() -> None:
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])
 def test_a_chat_body_names_its_limit_as_its_server_does(field: str) -> None:
-    writer = ChatWriter(max_tokens_field=field, replays_reasoning=False)
+    writer = ChatBodyWriter(max_tokens_field=field, replays_reasoning=False)
     system = (frozen({"type": "text", "text": "One."}), frozen({"type": "text", "text": "Two."}))
     written = read_object(writer.write(ask(user("Hi"), assistant("Ho"), system=system), streams=True))
     assert written[field] == 1_000
@@ -331,20 +331,22 @@ def test_params_are_said_in_the_words_of_each_api(
     params: dict[str, object], chat_form: dict[str, object], responses_form: dict[str, object]
 ) -> None:
     assert JsonObject(write_params(frozen(params), CHAT)) == frozen(chat_form)
-    assert JsonObject(write_params(frozen(params), RESPONSES)) == frozen(responses_form)
+    assert JsonObject(write_params(frozen(params), RESPONSES_NAMES)) == frozen(responses_form)
 
 
 def test_stop_sequences_exist_in_chats_alone() -> None:
     params = frozen({"stop_sequences": ["END"]})
     assert JsonObject(write_params(params, CHAT)) == frozen({"stop": ["END"]})
     with pytest.raises(InputError, match="stop_sequences"):
-        write_params(params, RESPONSES)
+        write_params(params, RESPONSES_NAMES)
 
 
 def test_tools_become_functions_and_functions_stay() -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
     function = {"name": "look", "description": "Does look.", "parameters": schema}
     assert write_tool(tool("look"), CHAT) == frozen({"type": "function", "function": function})
-    assert write_tool(tool("look"), RESPONSES) == frozen({"type": "function", **function, "strict": False})
+    assert write_tool(tool("look"), RESPONSES_NAMES) == frozen(
+        {"type": "function", **function, "strict": False}
+    )
     own = frozen({"type": "function", "function": function})
     assert write_tool(own, CHAT) is own

@@ -25,13 +25,13 @@ from sevenfold.core.errors import (
     SignInRefused,
 )
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic_errors import map_error, mapped
-from sevenfold.providers.error_map import map_fault, read_fault
+from sevenfold.providers.anthropic_errors import map_anthropic_error, map_anthropic_errors
+from sevenfold.providers.error_map import map_fault, read_provider_fault
 from sevenfold.providers.openai_chat import ChatProvider
-from sevenfold.providers.openai_errors import map_error as map_openai
-from sevenfold.providers.openai_errors import mapped as mapped_openai
+from sevenfold.providers.openai_errors import map_openai_error as map_openai
+from sevenfold.providers.openai_errors import map_openai_errors as mapped_openai
 from sevenfold.providers.openai_responses import ResponsesProvider
-from sevenfold.providers.too_long import Overflow, read_overflow
+from sevenfold.providers.too_long import PromptOverflow, read_overflow
 from tests.providers.asking import ask
 
 MAXIMUM = "This model's maximum context length is"
@@ -70,7 +70,7 @@ def test_every_class_of_the_sdk_has_an_error_of_ours(kind: type[anthropic.Anthro
     status = getattr(kind, "status_code", 500)
     error = raised(kind, status if isinstance(status, int) else 500)
     assert isinstance(error, anthropic.AnthropicError)
-    told = map_error(error)
+    told = map_anthropic_error(error)
     assert type(told) is not ProviderError
     assert str(told)
 
@@ -81,7 +81,7 @@ def test_every_class_of_the_sdk_has_an_error_of_ours(kind: type[anthropic.Anthro
     ids=lambda kind: kind.__name__,
 )
 def test_every_class_of_http_has_an_error_of_ours(kind: type[Exception]) -> None:
-    with pytest.raises((ReplyBroken, ProviderUnreachable)), mapped():
+    with pytest.raises((ReplyBroken, ProviderUnreachable)), map_anthropic_errors():
         raise raised(kind)
 
 
@@ -106,9 +106,9 @@ def test_a_connection_that_breaks_once_an_answer_has_begun_breaks_the_answer() -
 
 
 def test_a_mistake_of_our_own_is_not_taken_for_the_providers() -> None:
-    with pytest.raises(TypeError, match="mistake"), mapped():
+    with pytest.raises(TypeError, match="mistake"), map_anthropic_errors():
         raise TypeError("mistake")
-    with pytest.raises(KeyError), mapped():
+    with pytest.raises(KeyError), map_anthropic_errors():
         raise KeyError("mistake")
 
 
@@ -134,7 +134,7 @@ def test_the_sdks_errors_mean_what_they_say(
     status = getattr(kind, "status_code", 500)
     error = raised(kind, status if isinstance(status, int) else 500)
     assert isinstance(error, anthropic.AnthropicError)
-    assert type(map_error(error)) is expected
+    assert type(map_anthropic_error(error)) is expected
 
 
 SAID = [
@@ -194,7 +194,7 @@ SAID = [
 def test_what_servers_say_of_a_long_prompt_is_understood(
     text: str, tokens: int | None, limit: int | None
 ) -> None:
-    assert read_overflow(text) == Overflow(tokens, limit)
+    assert read_overflow(text) == PromptOverflow(tokens, limit)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_code_decides_whatever_the_words() -> None:
     body = {
         "error": {"message": "Too big!", "type": "invalid_request_error", "code": "context_length_exceeded"}
     }
-    error = map_fault(read_fault("", 400, body, {}))
+    error = map_fault(read_provider_fault("", 400, body, {}))
     assert isinstance(error, PromptTooLong)
     assert (error.tokens, error.limit, error.overshoot) == (None, None, None)
 
@@ -228,7 +228,7 @@ def test_llama_cpp_gives_its_figures_as_fields() -> None:
         "n_prompt_tokens": 1407,
         "n_ctx": 256,
     }
-    error = map_fault(read_fault("", 500, {"error": said}, {}))
+    error = map_fault(read_provider_fault("", 500, {"error": said}, {}))
     assert isinstance(error, PromptTooLong)
     assert (error.tokens, error.limit, error.overshoot) == (1_407, 256, 1_151)
 
@@ -246,7 +246,7 @@ def test_llama_cpp_gives_its_figures_as_fields() -> None:
     ],
 )
 def test_a_body_of_any_shape_gives_its_message(body: object, message: str) -> None:
-    assert read_fault("as the SDK says it", 400, body, {}).message == message
+    assert read_provider_fault("as the SDK says it", 400, body, {}).message == message
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_body_of_any_shape_gives_its_message(body: object, message: str) -> No
     ],
 )
 def test_how_long_to_wait_is_read_in_every_form(headers: dict[str, str], expected: timedelta | None) -> None:
-    error = map_fault(read_fault("slow down", 429, None, headers))
+    error = map_fault(read_provider_fault("slow down", 429, None, headers))
     assert isinstance(error, RateLimited)
     assert error.retry_after == expected
 

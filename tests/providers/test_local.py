@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.seen import Seen, Streamed
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.seen import DeltaReceived, TurnEvent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import InputError
-from sevenfold.core.requests import Frame, ModelRequest
+from sevenfold.core.requests import ModelRequest, RequestParams
 from sevenfold.providers.local import LocalProvider
 from sevenfold.providers.provider import Delta, TextDelta
 from tests.providers.asking import ask, user
@@ -68,8 +68,8 @@ def test_an_agent_takes_a_turn_with_a_file_and_pays_nothing(tmp_path: Path) -> N
     path = weights()
 
     async def check() -> None:
-        provider, seen = small(path), list[Seen]()
-        setup = Setup(
+        provider, seen = small(path), list[TurnEvent]()
+        setup = AgentOptions(
             tmp_path,
             model=str(path),
             provider=provider,
@@ -89,7 +89,7 @@ def test_an_agent_takes_a_turn_with_a_file_and_pays_nothing(tmp_path: Path) -> N
             await agent.close()
             await provider.close()
         assert (end.reason, bool(end.text)) == ("answered", True)
-        assert sum(isinstance(item, Streamed) for item in seen) > 1
+        assert sum(isinstance(item, DeltaReceived) for item in seen) > 1
         assert spent.usage.output > 0
         assert spent.cost is not None
         assert spent.cost.total == 0
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_model_is_refused_in_plain_words(
     path = tmp_path / "some.gguf"
     if content is not None:
         path.write_bytes(content)
-    request = ModelRequest(Frame(str(path), 10, "", ()), (user("x"),))
+    request = ModelRequest(RequestParams(str(path), 10, "", ()), (user("x"),))
     provider = LocalProvider(path)
     for _ in range(2):  # the second is tried anew, and not given the first one's error
         with pytest.raises(InputError, match=reason):

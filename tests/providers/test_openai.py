@@ -25,7 +25,7 @@ from sevenfold.core.errors import (
     SignInRefused,
 )
 from sevenfold.core.messages import Message, Opaque, Text, Thinking, ToolResult, ToolUse
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.usage import read_openai_usage
 from sevenfold.providers.openai_chat import ChatProvider
 from sevenfold.providers.openai_responses import ResponsesProvider
@@ -65,7 +65,7 @@ def talk(kind: Kind, sim: Simulator, act: Callable[[Provider], Coroutine[None, N
     return asyncio.run(run())
 
 
-def send(kind: Kind, sim: Simulator, request: ModelRequest) -> Reply:
+def send(kind: Kind, sim: Simulator, request: ModelRequest) -> ModelResponse:
     return talk(kind, sim, lambda provider: provider.send(request))
 
 
@@ -117,7 +117,7 @@ def test_a_conversation_with_tools_and_reasoning_comes_back_as_it_was(kind: Kind
 
     sim.reset(brain)
 
-    async def run(provider: Provider) -> Reply:
+    async def run(provider: Provider) -> ModelResponse:
         first = await provider.send(
             gpt(user("Go."), system="Be brief.", tools=(tool("look"),), params=THINKING)
         )
@@ -143,8 +143,8 @@ def test_a_conversation_with_tools_and_reasoning_comes_back_as_it_was(kind: Kind
 def test_the_cache_is_read_by_exact_prefix_from_1024_tokens_on(kind: Kind, sim: Simulator) -> None:
     history = [user(PROSE * 3)]
 
-    async def run(provider: Provider) -> list[Reply]:
-        replies: list[Reply] = []
+    async def run(provider: Provider) -> list[ModelResponse]:
+        replies: list[ModelResponse] = []
         for _ in range(3):
             replies.append(await provider.send(gpt(*history)))
             history.extend([replies[-1].message, user(PROSE)])
@@ -166,7 +166,7 @@ def test_a_sync_client_gives_the_same(kind: Kind, sim: Simulator) -> None:
     sim.reset(lambda _: "Hello there.")
     told: list[bool] = []
 
-    async def run() -> list[Reply]:
+    async def run() -> list[ModelResponse]:
         loop = asyncio.get_running_loop()
         with sync_client(sim) as sdk:
             provider = provider_on(kind, sdk)
@@ -236,7 +236,7 @@ def test_an_answer_that_drops_before_it_is_whole_is_an_error_that_may_pass(
 
 
 def test_a_provider_by_address_needs_no_key_and_closes_what_it_opened(kind: Kind, sim: Simulator) -> None:
-    async def run() -> Reply:
+    async def run() -> ModelResponse:
         url = f"{sim.url}/v1"
         provider = ChatProvider(base_url=url) if kind == "chat" else ResponsesProvider(base_url=url)
         try:
@@ -255,7 +255,7 @@ def test_without_a_key_or_an_address_the_error_says_what_to_do(kind: Kind) -> No
 
 
 def test_a_server_that_is_not_there_is_unreachable(kind: Kind) -> None:
-    async def run() -> Reply:
+    async def run() -> ModelResponse:
         http = openai.DefaultAsyncHttpxClient(trust_env=False)
         async with AsyncOpenAI(
             api_key="k", base_url="http://127.0.0.1:9/v1", max_retries=0, http_client=http

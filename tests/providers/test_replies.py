@@ -9,14 +9,14 @@ import pytest
 from sevenfold.core.errors import Overloaded, PromptTooLong, ProviderRefused, RateLimited, ReplyBroken
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Opaque, Text, Thinking, ToolUse
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.core.wire import write_message
-from sevenfold.providers.anthropic_reply import Assembly, read_reply
-from sevenfold.providers.openai_chat_reply import ChatAssembly, read_chat
-from sevenfold.providers.openai_responses_reply import ResponseAssembly, read_response
-from sevenfold.providers.provider import UNREADABLE
-from sevenfold.providers.tool_inputs import INVALID, invalid_text, read_input
+from sevenfold.providers.anthropic_reply import MessagesAssembler, read_messages_response
+from sevenfold.providers.openai_chat_reply import ChatAssembler, read_chat_completion
+from sevenfold.providers.openai_responses_reply import ResponsesAssembler, read_response
+from sevenfold.providers.provider import UNREADABLE_USAGE
+from sevenfold.providers.tool_inputs import INVALID_INPUT_KEY, find_invalid_text, read_tool_input
 from tests.providers.asking import frozen
 
 USAGE = {"input_tokens": 5, "output_tokens": 2}
@@ -42,15 +42,15 @@ def chunk(delta: dict[str, object], finish: str | None = None) -> dict[str, obje
     }
 
 
-def assembled(*events: object) -> Reply:
-    assembly = Assembly()
+def assembled(*events: object) -> ModelResponse:
+    assembly = MessagesAssembler()
     for event in events:
         list(assembly.add(event))
     return assembly.reply()
 
 
-def chatted(*chunks: object) -> Reply:
-    assembly = ChatAssembly()
+def chatted(*chunks: object) -> ModelResponse:
+    assembly = ChatAssembler()
     for item in chunks:
         list(assembly.add(item))
     return assembly.reply()
@@ -64,7 +64,7 @@ def response(*output: object, **fields: object) -> JsonObject:
 def test_a_block_nobody_knows_is_kept_and_sent_again_as_it_came() -> None:
     odd = {"type": "hologram", "depth": 3, "parts": [{"a": None}]}
     cited = {"type": "text", "text": "So.", "citations": [{"type": "page", "n": 1}]}
-    reply = read_reply(message(odd, cited, container={"id": "c"}, stop_sequence=None))
+    reply = read_messages_response(message(odd, cited, container={"id": "c"}, stop_sequence=None))
     assert reply.message.blocks[0] == Opaque(frozen(odd))
     assert write_message(reply.message)["content"] == [odd, cited]
     assert reply.extra == frozen({"container": {"id": "c"}, "stop_sequence": None})
@@ -76,7 +76,7 @@ def test_a_block_nobody_knows_is_kept_and_sent_again_as_it_came() -> None:
 def test_what_is_no_answer_is_broken(wire: Json) -> None:
     spoilt = JsonObject({**wire, "usage": None}) if isinstance(wire, JsonObject) else wire
     with pytest.raises(ReplyBroken):
-        read_reply(spoilt)
+        read_messages_response(spoilt)
 
 
 def test_a_stream_is_put_together_field_by_field() -> None:
@@ -147,7 +147,7 @@ def test_a_tool_request_that_was_cut_off_keeps_its_text() -> None:
         {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": 9}},
         {"type": "message_stop"},
     )
-    assert invalid_text(reply.tool_uses[0]) == '{"at": "i'
+    assert find_invalid_text(reply.tool_uses[0]) == '{"at": "i'
 
 
 def test_a_stream_that_ends_early_or_makes_no_sense_is_broken() -> None:
@@ -165,15 +165,15 @@ def test_a_stream_that_ends_early_or_makes_no_sense_is_broken() -> None:
 @pytest.mark.parametrize("text", ["{not json", "[1, 2]", '"text"', "null", "{'a': 1}"])
 def test_arguments_that_are_no_object_have_a_form_that_can_be_sent_again(text: str) -> None:
     said = {"tool_calls": [{"id": "call_123456", "function": {"name": "look", "arguments": text}}]}
-    call = read_chat(completion(said, "tool_calls")).tool_uses[0]
-    assert call.input == frozen({INVALID: text})
-    assert invalid_text(call) == text
-    assert invalid_text(ToolUse(call.id, call.name, read_input('{"a": 1}'))) is None
+    call = read_chat_completion(completion(said, "tool_calls")).tool_uses[0]
+    assert call.input == frozen({INVALID_INPUT_KEY: text})
+    assert find_invalid_text(call) == text
+    assert find_invalid_text(ToolUse(call.id, call.name, read_tool_input('{"a": 1}'))) is None
 
 
 @pytest.mark.parametrize("text", ["", "  ", "{}"])
 def test_no_arguments_are_an_empty_object(text: str) -> None:
-    assert read_input(text) == JsonObject()
+    assert read_tool_input(text) == JsonObject()
 
 
 def test_every_request_gets_an_id_that_no_other_has() -> None:
@@ -184,7 +184,7 @@ def test_every_request_gets_an_id_that_no_other_has() -> None:
         "tool_calls": [{"id": given, "function": function} for given in ids],
         "function_call": {"name": "old", "arguments": {"a": 1}},
     }
-    reply = read_chat(completion(said))
+    reply = read_chat_completion(completion(said))
     given = [call.id for call in reply.tool_uses]
     assert len(set(given)) == 6
     assert given[3] == "call_123456"
@@ -193,7 +193,7 @@ def test_every_request_gets_an_id_that_no_other_has() -> None:
 
 
 def test_a_refusal_is_one_whatever_the_finish() -> None:
-    reply = read_chat(completion({"content": None, "refusal": "I will not."}))
+    reply = read_chat_completion(completion({"content": None, "refusal": "I will not."}))
     assert (reply.text, reply.stop_reason) == ("I will not.", "refusal")
 
 
@@ -202,21 +202,21 @@ def test_a_refusal_is_one_whatever_the_finish() -> None:
     [("stop", "end_turn"), ("length", "max_tokens"), ("content_filter", "refusal"), ("novelty", "novelty")],
 )
 def test_each_finish_has_a_stop_reason(finish: str, expected: str) -> None:
-    assert read_chat(completion({"content": "Hi"}, finish)).stop_reason == expected
+    assert read_chat_completion(completion({"content": "Hi"}, finish)).stop_reason == expected
 
 
 def test_usage_that_is_missing_or_cannot_be_is_none_and_says_so() -> None:
-    assert read_chat(completion({"content": "Hi"})).usage is NO_USAGE
+    assert read_chat_completion(completion({"content": "Hi"})).usage is NO_USAGE
     usage = {"prompt_tokens": 3, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}}
-    reply = read_chat(completion({"content": "Hi"}, usage=usage))
+    reply = read_chat_completion(completion({"content": "Hi"}, usage=usage))
     assert reply.usage is NO_USAGE
     assert reply.usage_wire == frozen(usage)
-    assert "cached" in str(reply.extra[UNREADABLE])
+    assert "cached" in str(reply.extra[UNREADABLE_USAGE])
 
 
 def test_reasoning_is_found_in_either_field_and_content_in_parts() -> None:
     said = {"reasoning": "Hmm.", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "B"}]}
-    reply = read_chat(completion(said))
+    reply = read_chat_completion(completion(said))
     assert reply.message.blocks == (
         Thinking("Hmm.", None, frozen({"reasoning_field": "reasoning"})),
         Text("AB"),
@@ -228,7 +228,7 @@ def test_reasoning_is_found_in_either_field_and_content_in_parts() -> None:
 )
 def test_a_completion_without_a_message_is_broken(wire: Json) -> None:
     with pytest.raises(ReplyBroken, match="no message"):
-        read_chat(wire)
+        read_chat_completion(wire)
 
 
 def test_chunks_are_joined_by_place_or_by_id_where_a_server_gives_no_good_one() -> None:
@@ -297,7 +297,7 @@ def test_a_response_without_output_is_broken_and_a_cut_one_says_why() -> None:
 
 
 def test_a_server_whose_last_event_has_no_items_is_understood_by_the_others() -> None:
-    assembly = ResponseAssembly()
+    assembly = ResponsesAssembler()
     item = {"type": "message", "phase": "final_answer", "content": [{"type": "output_text", "text": "Hi"}]}
     for event in (
         {"type": "response.created", "response": None},
@@ -310,8 +310,8 @@ def test_a_server_whose_last_event_has_no_items_is_understood_by_the_others() ->
 
 def test_a_response_stream_that_ends_early_or_in_an_error_is_broken() -> None:
     with pytest.raises(ReplyBroken, match="before the answer did"):
-        ResponseAssembly().reply()
+        ResponsesAssembler().reply()
     with pytest.raises(ReplyBroken, match="Oops"):
-        list(ResponseAssembly().add({"type": "error", "code": "server_error", "message": "Oops"}))
+        list(ResponsesAssembler().add({"type": "error", "code": "server_error", "message": "Oops"}))
     with pytest.raises(PromptTooLong):
-        list(ResponseAssembly().add({"type": "error", "code": "context_length_exceeded", "message": "x"}))
+        list(ResponsesAssembler().add({"type": "error", "code": "context_length_exceeded", "message": "x"}))

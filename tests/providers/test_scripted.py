@@ -9,20 +9,20 @@ import pytest
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import CallUnexpected, Overloaded, StepsUnused
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.usage import Usage, read_usage
 from sevenfold.providers.provider import Delta, Provider, TextDelta, ThinkingDelta, ToolDelta
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from tests.providers.asking import MODEL, PROSE, ask, assistant, frozen, user
 
 
-def send(provider: Provider, request: ModelRequest | None = None) -> Reply:
+def send(provider: Provider, request: ModelRequest | None = None) -> ModelResponse:
     return asyncio.run(provider.send(request or ask()))
 
 
 def test_steps_are_answered_in_their_order_and_requests_are_kept() -> None:
     with ScriptedProvider(
-        ["One.", Overloaded("busy"), lambda request: say(f"For {request.who}.")]
+        ["One.", Overloaded("busy"), lambda request: make_response(f"For {request.who}.")]
     ) as provider:
         assert send(provider).text == "One."
         with pytest.raises(Overloaded):
@@ -69,7 +69,9 @@ def test_a_test_that_failed_keeps_its_own_error() -> None:
 
 
 def test_a_reply_looks_like_one_of_a_provider() -> None:
-    provider = ScriptedProvider([say("Look.", think="Hmm.", calls={"read": {"path": "a"}, "list": {}})])
+    provider = ScriptedProvider(
+        [make_response("Look.", think="Hmm.", calls={"read": {"path": "a"}, "list": {}})]
+    )
     reply = send(provider)
     assert reply.stop_reason == "tool_use"
     assert (reply.id, reply.model) == ("msg_scripted_1", MODEL)
@@ -81,7 +83,9 @@ def test_a_reply_looks_like_one_of_a_provider() -> None:
 @pytest.mark.moves_prefix(reason="compares two prompts of different length")
 def test_usage_follows_the_length_of_the_request_unless_it_is_given() -> None:
     given = Usage(fresh=7, read=8, written_5m=9, output=1)
-    provider = ScriptedProvider([say("One."), say("Two."), say("Three.", usage=given)])
+    provider = ScriptedProvider(
+        [make_response("One."), make_response("Two."), make_response("Three.", usage=given)]
+    )
     first = send(provider, ask(user(PROSE)))
     longer = ask(user(PROSE), assistant("One."), user(PROSE), system="Be brief.", who="second")
     second, third = send(provider, longer), send(provider, ask(who="third"))
@@ -92,7 +96,7 @@ def test_usage_follows_the_length_of_the_request_unless_it_is_given() -> None:
 
 def test_a_watcher_is_told_what_the_reply_says() -> None:
     told: list[Delta] = []
-    provider = ScriptedProvider([say("Look.", think="Hmm.", calls={"read": {"path": "a"}})])
+    provider = ScriptedProvider([make_response("Look.", think="Hmm.", calls={"read": {"path": "a"}})])
     reply = asyncio.run(provider.send(ask(), told.append))
     call = reply.tool_uses[0].id
     assert told == [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-    from sevenfold.replay.report import Report
+    from sevenfold.replay.report import ReplayReport
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
@@ -57,7 +57,7 @@ class Opened:
 
 class Open(Protocol):
     def __call__(
-        self, report: Report, width: int = DESKTOP, scheme: Scheme = "light", *, touch: bool = False
+        self, report: ReplayReport, width: int = DESKTOP, scheme: Scheme = "light", *, touch: bool = False
     ) -> Opened:
         """Open the page of this report."""
         ...

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sevenfold.replay.page.build import build_page
-from sevenfold.replay.report import Report
+from sevenfold.replay.report import ReplayReport
 from tests.replay.browsing import CHROMIUM, DESKTOP, FLAGS, PATIENCE_MS, Open, Opened, Scheme
 from tests.replay.reports import START
 
@@ -37,7 +37,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Generator[Open]:
     opened: list[Opened] = []
 
     def open_one(
-        report: Report, width: int = DESKTOP, scheme: Scheme = "light", *, touch: bool = False
+        report: ReplayReport, width: int = DESKTOP, scheme: Scheme = "light", *, touch: bool = False
     ) -> Opened:
         path = tmp_path / f"{len(opened)}.html"
         path.write_text(build_page(report, made_at=START), encoding="utf-8")

@@ -7,9 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sevenfold.replay.account import Terms, read_account
+from sevenfold.replay.account import ReplayTerms, read_account
 from sevenfold.replay.page.build import build_page
-from sevenfold.replay.report import sum_up
+from sevenfold.replay.report import build_replay_report
 from tests.replay.browsing import CHROMIUM, DESKTOP, FLAGS
 from tests.replay.reports import START
 
@@ -19,10 +19,10 @@ SAMPLE = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
 
 def sample_page() -> str:
     """As if it were the reader's own session: no path of the machine that takes the picture is in it."""
-    file = read_account(SAMPLE, "claude-code", Terms())
+    file = read_account(SAMPLE, "claude-code", ReplayTerms())
     shown = Path("~/.claude/projects/-srv-tidewatch", f"{file.sessions[0].id}.jsonl")
     sessions = tuple(replace(session, path=shown) for session in file.sessions)
-    return build_page(sum_up([replace(file, sessions=sessions)]), made_at=START)
+    return build_page(build_replay_report([replace(file, sessions=sessions)]), made_at=START)
 
 
 def take_pictures() -> None:

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.layers.microcompact import CachePrices
-from sevenfold.layers.shelf import read_call
-from sevenfold.replay.counterfactual import Rates
-from sevenfold.replay.counterfactual_record import Recorded, Recording, Round, Stretch
-from sevenfold.replay.fidelity import Use
+from sevenfold.layers.shelf import describe_clearable
+from sevenfold.replay.counterfactual import CacheRates
+from sevenfold.replay.counterfactual_record import RecordedResult, RecordedRound, RecordedSegment, Recording
+from sevenfold.replay.fidelity import ResultUse
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 FRAME_TOKENS = 1_000
-FIVE = Rates(timedelta(minutes=5), CachePrices(0.1, 1.25))
-HOUR = Rates(timedelta(hours=1), CachePrices(0.05, 2.0))
+FIVE = CacheRates(timedelta(minutes=5), CachePrices(0.1, 1.25))
+HOUR = CacheRates(timedelta(hours=1), CachePrices(0.05, 2.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Made:
     tool: str = "Read"
 
 
-def stretch(made: Sequence[Made], previous: datetime | None = None) -> Stretch:
+def stretch(made: Sequence[Made], previous: datetime | None = None) -> RecordedSegment:
     """These rounds, one after another."""
     at, tokens = NOON, FRAME_TOKENS
-    rounds: list[Round] = []
-    results: list[Recorded] = []
+    rounds: list[RecordedRound] = []
+    results: list[RecordedResult] = []
     for number, each in enumerate(made):
         at += timedelta(minutes=each.minutes)
         tokens += each.said_tokens
@@ -49,15 +49,15 @@ def stretch(made: Sequence[Made], previous: datetime | None = None) -> Stretch:
         for size in each.results:
             name = f"/file{len(results)}"
             use = ToolUse(ToolUseId(f"use {len(results)}"), each.tool, JsonObject({"file_path": name}))
-            results.append(Recorded(read_call(use, size), number, tokens))
+            results.append(RecordedResult(describe_clearable(use, size), number, tokens))
             tokens += size
         shown = range(first, len(results))
-        uses = tuple(Use("span", (quote,)) for quote in each.quotes if quote < len(results))
-        rounds.append(Round(at, at + timedelta(seconds=9), tokens, shown, uses))
-    return Stretch(tuple(rounds), tuple(results), FRAME_TOKENS, previous)
+        uses = tuple(ResultUse("span", (quote,)) for quote in each.quotes if quote < len(results))
+        rounds.append(RecordedRound(at, at + timedelta(seconds=9), tokens, shown, uses))
+    return RecordedSegment(tuple(rounds), tuple(results), FRAME_TOKENS, previous)
 
 
-def recording(*stretches: Stretch) -> Recording:
+def recording(*stretches: RecordedSegment) -> Recording:
     return Recording("made up", stretches, sum(each.rounds[-1].tokens for each in stretches))
 
 

@@ -9,23 +9,23 @@ from decimal import Decimal
 from pathlib import Path
 
 from sevenfold.core.prices import Cost
-from sevenfold.core.usage import Counts
-from sevenfold.replay.bills import Bill
-from sevenfold.replay.breaks import CAUSES, Break, Cause
-from sevenfold.replay.fill import Fill, Share
+from sevenfold.core.usage import TokenCounts
+from sevenfold.replay.bills import ModelBill
+from sevenfold.replay.breaks import BREAK_CAUSES, BreakCause, CacheBreak
+from sevenfold.replay.fill import ContextFill, FillShare
 from sevenfold.replay.report import (
-    Clearing,
-    Compaction,
     FileReport,
     LineCounts,
+    RecordedClearing,
+    RecordedCompaction,
     RepeatedRead,
-    Report,
+    ReplayReport,
     SessionReport,
-    sum_up,
+    build_replay_report,
 )
 from sevenfold.replay.results import CostlyResult
-from sevenfold.replay.series import MOST_POINTS, Mark, Point
-from sevenfold.store.foreign.find import Unreadable
+from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, SeriesPoint
+from sevenfold.store.foreign.find import UnreadableFile
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)
 MODEL = "claude-opus-5-5"
@@ -40,14 +40,14 @@ def at(minutes: float) -> datetime:
     return START + timedelta(minutes=minutes)
 
 
-def bill(usd: float | None, *, model: str = MODEL, calls: int = 12, estimated: int = 0) -> Bill:
+def bill(usd: float | None, *, model: str = MODEL, calls: int = 12, estimated: int = 0) -> ModelBill:
     """So many dollars, spread over all kinds; None for a model without a price."""
     whole = Decimal(str(usd or 0))
     cost = Cost(*(whole * part / 100 for part in (50, 20, 10, 5, 15)))
-    return Bill(
+    return ModelBill(
         model,
         calls,
-        Counts(1_000, 900_000, 30_000, 9_000, 4_000),
+        TokenCounts(1_000, 900_000, 30_000, 9_000, 4_000),
         estimated,
         100 * estimated,
         None if usd is None else cost,
@@ -57,17 +57,21 @@ def bill(usd: float | None, *, model: str = MODEL, calls: int = 12, estimated: i
     )
 
 
-def broke(minutes: float, cause: Cause = "idle", usd: str | None = "0.5", lost: int = 40_000) -> Break:
+def broke(
+    minutes: float, cause: BreakCause = "idle", usd: str | None = "0.5", lost: int = 40_000
+) -> CacheBreak:
     gap, life = timedelta(minutes=13), timedelta(minutes=5)
     price = None if usd is None else Decimal(usd)
-    return Break(at(minutes), cause, lost, price, gap, life, MODEL, lost + 9_000, 9_000)
+    return CacheBreak(at(minutes), cause, lost, price, gap, life, MODEL, lost + 9_000, 9_000)
 
 
-def climb(points: int, marks: dict[int, Mark] | None = None, *, has_times: bool = True) -> tuple[Point, ...]:
+def climb(
+    points: int, marks: dict[int, PointMark] | None = None, *, has_times: bool = True
+) -> tuple[SeriesPoint, ...]:
     """A context that grows call by call, one a minute."""
     named = marks or {}
     return tuple(
-        Point(
+        SeriesPoint(
             call,
             at(call) if has_times else None,
             20_000 + 500 * call,
@@ -78,14 +82,14 @@ def climb(points: int, marks: dict[int, Mark] | None = None, *, has_times: bool 
     )
 
 
-FILL = Fill(
+FILL = ContextFill(
     (
-        Share("tool_result", "Read", 9_000, 500_000),
-        Share("unlogged", "", 0, 300_000),
-        Share("tool_request", "Read", 600, 60_000),
-        Share("tool_result", "Bash", 2_000, 50_000),
-        Share("thinking", "", 500, 20_000),
-        Share("human", "", 100, 10_000),
+        FillShare("tool_result", "Read", 9_000, 500_000),
+        FillShare("unlogged", "", 0, 300_000),
+        FillShare("tool_request", "Read", 600, 60_000),
+        FillShare("tool_result", "Bash", 2_000, 50_000),
+        FillShare("thinking", "", 500, 20_000),
+        FillShare("human", "", 100, 10_000),
     ),
     1_500,
     13_000,
@@ -100,14 +104,14 @@ class Story:
     project: str = "/srv/harbour"
     usd: float | None = 3.0
     model: str = MODEL
-    breaks: tuple[Break, ...] = ()
-    series: tuple[Point, ...] = ()
-    cuts: tuple[Compaction | Clearing, ...] = ()
+    breaks: tuple[CacheBreak, ...] = ()
+    series: tuple[SeriesPoint, ...] = ()
+    cuts: tuple[RecordedCompaction | RecordedClearing, ...] = ()
     estimated: int = 0
     sub_agent: str | None = None
     results: tuple[CostlyResult, ...] = ()
     reads: tuple[RepeatedRead, ...] = ()
-    fill: Fill = FILL
+    fill: ContextFill = FILL
 
     def tell(self) -> SessionReport:
         series = self.series or climb(12)
@@ -124,8 +128,8 @@ class Story:
             0,
             (bill(self.usd, model=self.model, calls=series[-1].call + 1, estimated=self.estimated),),
             self.breaks,
-            tuple(item for item in self.cuts if isinstance(item, Compaction)),
-            tuple(item for item in self.cuts if isinstance(item, Clearing)),
+            tuple(item for item in self.cuts if isinstance(item, RecordedCompaction)),
+            tuple(item for item in self.cuts if isinstance(item, RecordedClearing)),
             series,
             max(point.prompt_tokens for point in series),
             self.fill,
@@ -135,11 +139,11 @@ class Story:
 
 
 def report_of(
-    *stories: Story, lines: LineCounts | None = None, unreadable: Sequence[Unreadable] = ()
-) -> Report:
+    *stories: Story, lines: LineCounts | None = None, unreadable: Sequence[UnreadableFile] = ()
+) -> ReplayReport:
     sessions = tuple(story.tell() for story in stories)
     counted = lines or LineCounts(lines=120, length_bytes=2_500_000)
-    return sum_up(
+    return build_replay_report(
         [FileReport(Path("/srv/logs/all.jsonl"), "claude-code", counted, sessions)], unreadable=unreadable
     )
 
@@ -148,7 +152,7 @@ def result(session: str = "s1", tool: str = "Read", label: str = "/srv/harbour/t
     return CostlyResult(session, tool, label, at(3), 4_000, 30, Decimal("0.25"))
 
 
-def rich_report() -> Report:
+def rich_report() -> ReplayReport:
     """Three sessions that hold one of everything."""
     harbour = Story(
         "aaaa1111",
@@ -160,7 +164,7 @@ def rich_report() -> Report:
             broke(33, "compaction", "0.30", 9_000),
             broke(40, "unexplained", "0.05", 2_000),
         ),
-        cuts=(Compaction(at(32.9), 155_000, 53_000), Clearing(at(49.9), 7, 30_000)),
+        cuts=(RecordedCompaction(at(32.9), 155_000, 53_000), RecordedClearing(at(49.9), 7, 30_000)),
         results=(result("aaaa1111"), result("aaaa1111", "Bash", "tail -n 120 var/import.log")),
         reads=(RepeatedRead("/srv/harbour/tides.py", 2, 3_000),),
     )
@@ -173,11 +177,11 @@ def rich_report() -> Report:
         lighthouse,
         unpriced,
         lines=LineCounts(900, 12_000_000, {"brand-new-kind": 4}, {"half a line": 1}),
-        unreadable=[Unreadable(Path("/srv/logs/locked.jsonl"), "Permission denied")],
+        unreadable=[UnreadableFile(Path("/srv/logs/locked.jsonl"), "Permission denied")],
     )
 
 
-def hostile_report(text: str = HOSTILE) -> Report:
+def hostile_report(text: str = HOSTILE) -> ReplayReport:
     """A stranger chose every name in it."""
     story = Story(
         text,
@@ -187,22 +191,24 @@ def hostile_report(text: str = HOSTILE) -> Report:
         sub_agent=text,
         results=(result(f"{text}/{text}", text, text),),
         reads=(RepeatedRead(text, 1, 10),),
-        fill=Fill((Share("tool_result", text, 5_000, 90_000), Share("tool_request", text, 10, 900))),
+        fill=ContextFill(
+            (FillShare("tool_result", text, 5_000, 90_000), FillShare("tool_request", text, 10, 900))
+        ),
     )
     return report_of(
         story,
         replace(story, name=f"other {text}", sub_agent=None, usd=None, model=f"x {text}"),
         lines=LineCounts(1, 1, {text: 1}, {text: 2}),
-        unreadable=[Unreadable(Path("/srv", text), text)],
+        unreadable=[UnreadableFile(Path("/srv", text), text)],
     )
 
 
-def large_report(sessions: int = 500) -> Report:
+def large_report(sessions: int = 500) -> ReplayReport:
     """Every session as long as a series gets, with twenty breaks and five results each."""
-    series = climb(MOST_POINTS, dict.fromkeys(range(10, MOST_POINTS, 16), "break"))
+    series = climb(MAX_SERIES_POINTS, dict.fromkeys(range(10, MAX_SERIES_POINTS, 16), "break"))
     breaks = tuple(
-        broke(call, CAUSES[place % len(CAUSES)], f"0.{place + 10}")
-        for place, call in enumerate(range(10, MOST_POINTS, 16))
+        broke(call, BREAK_CAUSES[place % len(BREAK_CAUSES)], f"0.{place + 10}")
+        for place, call in enumerate(range(10, MAX_SERIES_POINTS, 16))
     )
     return report_of(
         *(

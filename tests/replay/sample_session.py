@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from sevenfold.core.token_estimators import weigh_by_shape
-from sevenfold.core.tokens import NEWER_SCALE
+from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
 from sevenfold.core.wire import read_block
 from tests.replay import sample_code as code
 from tests.replay import sample_texts as texts
@@ -36,7 +36,7 @@ def fake_id(prefix: str, *parts: object) -> str:
 
 
 def tokens(block: Wire) -> int:
-    return round(weigh_by_shape(read_block(block)) * NEWER_SCALE)
+    return round(weigh_by_shape(read_block(block)) * NEWER_TOKENIZER_SCALE)
 
 
 @dataclass

@@ -8,8 +8,15 @@ from datetime import UTC, datetime, timedelta
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.usage import Usage
-from sevenfold.replay.calls import Call, Part
-from sevenfold.store.foreign.entries import MAIN, CallId, Dialect, LineKey, Said, Source
+from sevenfold.replay.calls import CallPart, RecordedCall
+from sevenfold.store.foreign.entries import (
+    MAIN_CONVERSATION,
+    CacheDialect,
+    CallId,
+    ForeignInput,
+    ForeignSource,
+    LineKey,
+)
 
 START = datetime(2026, 11, 3, 10, tzinfo=UTC)
 MODEL = "claude-opus-5-5"
@@ -19,8 +26,8 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def said(*blocks: Block, when: float = 0, key: str = "", source: Source = "human") -> Said:
-    return Said(MAIN, LineKey(key), at(when), "user", blocks, source)
+def said(*blocks: Block, when: float = 0, key: str = "", source: ForeignSource = "human") -> ForeignInput:
+    return ForeignInput(MAIN_CONVERSATION, LineKey(key), at(when), "user", blocks, source)
 
 
 def use(name: str, tool: str = "Read", **arguments: str) -> ToolUse:
@@ -36,7 +43,7 @@ class Calls:
     """Makes calls, each with an id of its own."""
 
     model: str = MODEL
-    dialect: Dialect = "anthropic"
+    dialect: CacheDialect = "anthropic"
     made: int = field(default=0)
 
     def call(
@@ -47,14 +54,14 @@ class Calls:
         model: str | None = None,
         is_final: bool = True,
         cleared: int = 0,
-    ) -> Call:
+    ) -> RecordedCall:
         self.made += 1
         time = None if when is None else at(when)
-        return Call(
-            MAIN,
+        return RecordedCall(
+            MAIN_CONVERSATION,
             CallId(f"msg_{self.made:04}"),
             model or self.model,
-            (Part(LineKey(f"line {self.made}"), blocks or (Text("ok"),)),),
+            (CallPart(LineKey(f"line {self.made}"), blocks or (Text("ok"),)),),
             usage,
             time,
             time,

@@ -14,29 +14,29 @@ from hypothesis import strategies as st
 from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.messages import Text
 from sevenfold.core.token_estimators import weigh_by_shape
-from sevenfold.core.usage import Counts
-from sevenfold.replay.account import Terms, read_account
-from sevenfold.replay.bills import Totals, add_bills, add_counts
-from sevenfold.replay.report import FileReport, SessionReport, sum_up
-from sevenfold.store.foreign.detect import READERS
-from sevenfold.store.foreign.entries import Agent, CallId
-from sevenfold.store.foreign.repeats import digest
+from sevenfold.core.usage import TokenCounts
+from sevenfold.replay.account import ReplayTerms, read_account
+from sevenfold.replay.bills import BillTotals, sum_bills, sum_counts
+from sevenfold.replay.report import FileReport, SessionReport, build_replay_report
+from sevenfold.store.foreign.detect import FOREIGN_READERS
+from sevenfold.store.foreign.entries import CallId, ForeignAgent
+from sevenfold.store.foreign.repeats import hash_call_id
 from tests.replay.logs import Row, answered, asked, row, usage, write_log
 from tests.replay.steps import START
 
 LONG = "The tide comes in and the tide goes out, and nobody asks the harbour master why. " * 30
-TERMS = Terms()
+TERMS = ReplayTerms()
 
 
 def text(said: str) -> Row:
     return {"type": "text", "text": said}
 
 
-def account(path: Path, terms: Terms = TERMS, foreign: frozenset[int] = frozenset()) -> FileReport:
+def account(path: Path, terms: ReplayTerms = TERMS, foreign: frozenset[int] = frozenset()) -> FileReport:
     return read_account(path, "claude-code", terms, foreign=foreign)
 
 
-def session(path: Path, terms: Terms = TERMS) -> SessionReport:
+def session(path: Path, terms: ReplayTerms = TERMS) -> SessionReport:
     (only,) = account(path, terms).sessions
     return only
 
@@ -46,7 +46,7 @@ def test_a_call_of_many_lines_is_billed_once(tmp_path: Path) -> None:
     blocks: list[Row] = [{"type": "thinking", "thinking": "Hm."}, text("One."), text("Two.")]
     found = session(write_log(tmp_path / "s.jsonl", asked("Go"), answered("msg_1", bill, *blocks)))
     assert found.totals.calls == 1
-    assert found.totals.tokens == Counts(fresh=10, read=1_000, written_5m=200, output=30)
+    assert found.totals.tokens == TokenCounts(fresh=10, read=1_000, written_5m=200, output=30)
     assert found.totals.cost.read == Decimal("0.0002")
     assert found.totals.cost.written_5m == Decimal("0.001")
 
@@ -70,7 +70,7 @@ def test_a_model_without_a_row_is_tokens_and_no_dollars_until_the_user_prices_it
     assert unpriced.totals.cost.total == 0
     assert (unpriced.totals.unpriced_calls, unpriced.totals.unpriced_tokens) == (1, 1_000_007)
     own = ModelSettings(input_usd_per_mtok=Decimal(3), output_usd_per_mtok=Decimal(9))
-    priced = session(path, Terms(CATALOG.with_overrides({"ours-1": own})))
+    priced = session(path, ReplayTerms(CATALOG.with_overrides({"ours-1": own})))
     assert priced.totals.cost.fresh == Decimal(3)
     assert priced.totals.unpriced_calls == 0
 
@@ -162,14 +162,14 @@ def test_calls_of_another_file_fill_the_context_and_cost_nothing(tmp_path: Path)
         asked("Resumed", 9_000),
         answered("msg_2", usage(fresh=5, written=50_500, output=1), seconds=9_001),
     )
-    (found,) = account(path, foreign=frozenset({digest(CallId("msg_1"))})).sessions
+    (found,) = account(path, foreign=frozenset({hash_call_id(CallId("msg_1"))})).sessions
     assert (found.totals.calls, found.uncounted_calls) == (1, 1)
     assert [item.cause for item in found.breaks] == ["idle"]
 
 
 def test_a_file_whose_calls_all_belong_to_others_has_no_session(tmp_path: Path) -> None:
     path = write_log(tmp_path / "s.jsonl", answered("msg_1", usage(fresh=5, output=1)))
-    assert account(path, foreign=frozenset({digest(CallId("msg_1"))})).sessions == ()
+    assert account(path, foreign=frozenset({hash_call_id(CallId("msg_1"))})).sessions == ()
 
 
 def test_calls_before_the_date_asked_for_are_not_counted(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_calls_before_the_date_asked_for_are_not_counted(tmp_path: Path) -> None
         answered("msg_1", usage(fresh=5, output=1), seconds=0),
         answered("msg_2", usage(fresh=7, output=1), seconds=100),
     )
-    found = session(path, Terms(since=START + timedelta(seconds=50)))
+    found = session(path, ReplayTerms(since=START + timedelta(seconds=50)))
     assert (found.totals.tokens.fresh, found.uncounted_calls) == (7, 1)
 
 
@@ -188,7 +188,7 @@ def test_repricing_takes_one_models_prices_of_today_for_every_call(tmp_path: Pat
         answered("msg_1", usage(read=1_000_000, output=10), model="claude-sonnet-5-5", seconds=-86_400 * 40),
         answered("msg_2", usage(fresh=1_000_000, output=10), model="gpt-5.5"),
     )
-    found = session(path, Terms(reprice=CATALOG.find("claude-sonnet-5-5")))
+    found = session(path, ReplayTerms(reprice=CATALOG.find("claude-sonnet-5-5")))
     assert {bill.model: bill.cost.total for bill in found.bills if bill.cost} == {
         "claude-sonnet-5-5": Decimal("0.1001"),
         "gpt-5.5": Decimal("2.0001"),
@@ -202,7 +202,7 @@ def test_what_was_billed_beside_a_request_is_counted_with_it(tmp_path: Path) -> 
         {"type": "message", "input_tokens": 100, "output_tokens": 10},
     ]
     found = session(write_log(tmp_path / "s.jsonl", answered("msg_1", bill)))
-    assert found.totals.tokens == Counts(fresh=5_100, output=310)
+    assert found.totals.tokens == TokenCounts(fresh=5_100, output=310)
     assert found.totals.cost.total == 5_100 * Decimal("0.000004") + 310 * Decimal("0.00002")
     assert found.largest_prompt_tokens == 100
 
@@ -313,16 +313,17 @@ LIKELY = st.recursive(
 
 
 @given(
-    st.lists(st.dictionaries(KEYS, LIKELY, max_size=8) | JSON, max_size=8), st.sampled_from(sorted(READERS))
+    st.lists(st.dictionaries(KEYS, LIKELY, max_size=8) | JSON, max_size=8),
+    st.sampled_from(sorted(FOREIGN_READERS)),
 )
 def test_no_line_however_odd_stops_an_account(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[object], agent: Agent
+    tmp_path_factory: pytest.TempPathFactory, rows: list[object], agent: ForeignAgent
 ) -> None:
     path = tmp_path_factory.mktemp("odd") / "s.jsonl"
     path.write_text("".join(json.dumps(item) + "\n" for item in rows), encoding="utf-8")
     found = read_account(path, agent, TERMS)
     assert found.lines.lines == len(rows)
-    assert sum_up([found]).totals.calls == sum(item.totals.calls for item in found.sessions)
+    assert build_replay_report([found]).totals.calls == sum(item.totals.calls for item in found.sessions)
 
 
 CALLS = st.lists(
@@ -348,14 +349,14 @@ def test_sessions_add_up_to_the_total(
             seconds += gap
             rows += answered(f"msg_{place}_{number}", usage(*counts), seconds=seconds, model=model)
         files.append(account(write_log(folder / f"{place}.jsonl", rows)))
-    report = sum_up(files)
+    report = build_replay_report(files)
     parts = [item.totals for item in report.sessions]
     total = report.totals
-    whole = Totals()
+    whole = BillTotals()
     for part in parts:
-        whole = Totals(
+        whole = BillTotals(
             whole.calls + part.calls,
-            add_counts(whole.tokens, part.tokens),
+            sum_counts(whole.tokens, part.tokens),
             whole.cost + part.cost,
             whole.uncached_usd + part.uncached_usd,
             whole.estimated_output_tokens + part.estimated_output_tokens,
@@ -363,7 +364,7 @@ def test_sessions_add_up_to_the_total(
             whole.unpriced_calls + part.unpriced_calls,
             whole.unpriced_tokens + part.unpriced_tokens,
         )
-    assert total == whole == add_bills(report.bills)
+    assert total == whole == sum_bills(report.bills)
     assert total.calls + sum(item.unbilled_calls for item in report.sessions) == sum(map(len, sessions))
     assert report.fill.carried_tokens == sum(item.fill.carried_tokens for item in report.sessions)
     assert report.fill.carried_tokens == total.tokens.prompt

@@ -9,14 +9,14 @@ from decimal import Decimal
 import pytest
 
 from sevenfold.core.usage import Usage
-from sevenfold.replay.breaks import MIN_LOST_TOKENS, Break, BreakWatch, group_breaks
-from sevenfold.replay.pricing import Rates
+from sevenfold.replay.breaks import MIN_LOST_TOKENS, BreakDetector, CacheBreak, group_breaks
+from sevenfold.replay.pricing import CallRates
 from tests.replay.steps import MODEL, Calls
 
 WARM = Usage(fresh=10, read=40_000, written_5m=9_990)
 GROWN = Usage(fresh=10, read=49_990, written_5m=2_000)
 LOST = Usage(fresh=10, read=15_000, written_5m=36_990)
-RATES = Rates(read=Decimal("0.0000002"), paid=Decimal("0.000005"))
+RATES = CallRates(read=Decimal("0.0000002"), paid=Decimal("0.000005"))
 
 
 def watch(
@@ -24,9 +24,9 @@ def watch(
     model: str = MODEL,
     before_last: str = "",
     last_model: str | None = None,
-) -> Break | None:
+) -> CacheBreak | None:
     """What the last of these calls shows; calls are usage and the second they started."""
-    calls_made, watching, found = Calls(model), BreakWatch(), None
+    calls_made, watching, found = Calls(model), BreakDetector(), None
     for place, (usage, when) in enumerate(calls):
         is_last = place == len(calls) - 1
         if is_last and before_last in ("compaction", "clearing"):
@@ -54,7 +54,7 @@ def test_a_break_says_what_was_lost_and_what_it_cost_over_reading_it() -> None:
 
 
 def test_less_than_a_thousand_tokens_are_no_break() -> None:
-    def after(lost: int) -> Break | None:
+    def after(lost: int) -> CacheBreak | None:
         return watch((WARM, 0), (Usage(fresh=10, read=49_990 - lost, written_5m=lost + 500), 60))
 
     assert after(MIN_LOST_TOKENS - 1) is None
@@ -111,7 +111,7 @@ def test_what_happened_in_between_explains_a_break(cut: str, seconds: float, cau
 
 
 def test_a_cut_explains_only_the_call_after_it() -> None:
-    calls, watching = Calls(), BreakWatch()
+    calls, watching = Calls(), BreakDetector()
     watching.check(calls.call(WARM), WARM, RATES)
     watching.note_cut("compaction")
     watching.check(calls.call(GROWN, when=10), GROWN, RATES)
@@ -121,7 +121,7 @@ def test_a_cut_explains_only_the_call_after_it() -> None:
 
 
 def test_what_the_provider_cleared_by_itself_explains_a_break_too() -> None:
-    calls, watching = Calls(), BreakWatch()
+    calls, watching = Calls(), BreakDetector()
     watching.check(calls.call(WARM), WARM, RATES)
     found = watching.check(calls.call(LOST, when=10, cleared=20_000), LOST, RATES)
     assert found is not None
@@ -159,7 +159,7 @@ def test_models_that_no_table_knows_are_told_apart_by_their_names() -> None:
 
 
 def test_coming_back_to_a_model_reads_what_it_had() -> None:
-    calls, watching = Calls(), BreakWatch()
+    calls, watching = Calls(), BreakDetector()
     watching.check(calls.call(WARM), WARM, RATES)
     cold = Usage(fresh=10, written_5m=51_000)
     assert watching.check(calls.call(cold, when=10, model="claude-haiku-5-5"), cold, RATES) is not None
@@ -173,7 +173,7 @@ def test_without_times_nothing_is_called_idle() -> None:
 
 
 def test_without_a_price_a_break_has_tokens_and_no_dollars() -> None:
-    calls, watching = Calls("gpt-5.5", "openai"), BreakWatch()
+    calls, watching = Calls("gpt-5.5", "openai"), BreakDetector()
     first, second = Usage(fresh=50_000), Usage(fresh=41_000, read=10_000)
     watching.check(calls.call(first), first, None)
     found = watching.check(calls.call(second, when=400), second, None)
@@ -185,7 +185,7 @@ def test_without_a_price_a_break_has_tokens_and_no_dollars() -> None:
     ("model", "cause"), [("gpt-5.5", "idle"), ("gpt-5.6", "unexplained"), ("gpt-6.0", "unexplained")]
 )
 def test_openais_newer_models_keep_entries_for_half_an_hour(model: str, cause: str) -> None:
-    calls, watching = Calls(model, "openai"), BreakWatch()
+    calls, watching = Calls(model, "openai"), BreakDetector()
     first, second = Usage(fresh=50_000), Usage(fresh=50_500)
     watching.check(calls.call(first), first, None)
     found = watching.check(calls.call(second, when=900), second, None)

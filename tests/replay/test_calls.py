@@ -11,25 +11,41 @@ from hypothesis import strategies as st
 
 from sevenfold.core.messages import Text
 from sevenfold.core.usage import Usage
-from sevenfold.replay.calls import MOST_HELD, Assembler, Call, Event, Step
-from sevenfold.store.foreign.entries import MAIN, NO_KEY, Answered, CallId, Compacted, LaneId, Said
+from sevenfold.replay.calls import (
+    MAX_HELD_RESULTS,
+    CallAssembler,
+    RecordedCall,
+    TranscriptEvent,
+    TranscriptStep,
+)
+from sevenfold.store.foreign.entries import (
+    MAIN_CONVERSATION,
+    NO_LINE_KEY,
+    CallId,
+    ConversationId,
+    ForeignCompaction,
+    ForeignInput,
+    ForeignOutput,
+)
 from tests.replay.steps import at, result, said
 
 
 def part(
     call: str, text: str = "x", *, output: int | None = 1, when: float = 1, lane: str = "", done: bool = False
-) -> Answered:
+) -> ForeignOutput:
     bill = None if output is None else Usage(fresh=3, read=100, output=output)
-    return Answered(LaneId(lane), NO_KEY, at(when), CallId(call), "m", (Text(text),), bill, is_complete=done)
+    return ForeignOutput(
+        ConversationId(lane), NO_LINE_KEY, at(when), CallId(call), "m", (Text(text),), bill, is_complete=done
+    )
 
 
-def steps(entries: Iterable[Event]) -> list[Step]:
-    assembler = Assembler()
+def steps(entries: Iterable[TranscriptEvent]) -> list[TranscriptStep]:
+    assembler = CallAssembler()
     return [step for entry in entries for step in assembler.take(entry)] + list(assembler.finish())
 
 
-def calls(*entries: Event) -> list[Call]:
-    return [step for step in steps(entries) if isinstance(step, Call)]
+def calls(*entries: TranscriptEvent) -> list[RecordedCall]:
+    return [step for step in steps(entries) if isinstance(step, RecordedCall)]
 
 
 def test_the_lines_of_one_id_are_one_call() -> None:
@@ -42,7 +58,7 @@ def test_what_is_said_between_the_lines_of_a_call_comes_after_it() -> None:
     early = said(result("t1", "42"))
     found = steps([part("a", "one"), early, part("a", "two"), part("b")])
     assert [type(step).__name__ for step in found] == ["Call", "Said", "Call"]
-    assert isinstance(found[0], Call)
+    assert isinstance(found[0], RecordedCall)
     assert found[0].blocks == (Text("one"), Text("two"))
     assert found[1] is early
 
@@ -81,30 +97,30 @@ def test_a_call_that_gets_no_bill_is_over_when_a_person_speaks() -> None:
         [part("a", output=None), said(result("t1", "42")), said(Text("Hello?")), part("a", output=5)]
     )
     assert [type(step).__name__ for step in found] == ["Call", "Said", "Said", "Call"]
-    assert isinstance(found[0], Call)
-    assert isinstance(found[3], Call)
+    assert isinstance(found[0], RecordedCall)
+    assert isinstance(found[3], RecordedCall)
     assert (found[0].usage is None, found[3].usage is None) == (True, False)
 
 
 def test_a_log_without_any_bill_is_not_held_whole() -> None:
-    assembler = Assembler()
-    entries: list[Event] = [part("call 0", output=None)]
-    for number in range(3 * MOST_HELD):
+    assembler = CallAssembler()
+    entries: list[TranscriptEvent] = [part("call 0", output=None)]
+    for number in range(3 * MAX_HELD_RESULTS):
         entries += [said(result(f"t{number}", "42")), part("call 0", output=None)]
     early = [step for entry in entries for step in assembler.take(entry)]
-    assert sum(isinstance(step, Said) for step in early) >= 2 * MOST_HELD
+    assert sum(isinstance(step, ForeignInput) for step in early) >= 2 * MAX_HELD_RESULTS
 
 
 def test_lanes_do_not_mix() -> None:
     found = calls(part("a", "one"), part("s", "sub", lane="agent"), part("a", "two"))
     assert {call.lane: call.blocks for call in found} == {
-        MAIN: (Text("one"), Text("two")),
+        MAIN_CONVERSATION: (Text("one"), Text("two")),
         "agent": (Text("sub"),),
     }
 
 
 def test_a_boundary_closes_the_call_before_it() -> None:
-    found = steps([part("a"), Compacted(MAIN, at(5)), part("b", when=9)])
+    found = steps([part("a"), ForeignCompaction(MAIN_CONVERSATION, at(5)), part("b", when=9)])
     assert [type(step).__name__ for step in found] == ["Call", "Compacted", "Call"]
 
 
@@ -129,11 +145,11 @@ def test_however_often_lines_are_repeated_calls_and_bills_are_the_same(
     shape: list[tuple[int, int, bool]], random: object
 ) -> None:
     """Each call has some lines, some results between them, and maybe a copy of an earlier call after it."""
-    once: list[Event] = []
-    messy: list[Event] = []
+    once: list[TranscriptEvent] = []
+    messy: list[TranscriptEvent] = []
     for number, (lines, results, is_copied) in enumerate(shape):
-        parts: list[Event] = [part(f"call {number}", f"{number}/{place}") for place in range(lines)]
-        between: list[Event] = [said(result(f"t{number}.{place}", "r")) for place in range(results)]
+        parts: list[TranscriptEvent] = [part(f"call {number}", f"{number}/{place}") for place in range(lines)]
+        between: list[TranscriptEvent] = [said(result(f"t{number}.{place}", "r")) for place in range(results)]
         once += [*parts, *between]
         messy += [parts[0], *between, *parts[1:]]
         if is_copied:
@@ -143,5 +159,5 @@ def test_however_often_lines_are_repeated_calls_and_bills_are_the_same(
         (call.id, call.usage, call.blocks) for call in repeated
     ]
     assert len(plain) == len(shape)
-    heard = [step for step in steps(messy) if isinstance(step, Said)]
+    heard = [step for step in steps(messy) if isinstance(step, ForeignInput)]
     assert len(heard) == list(accumulate(results for _, results, _ in shape))[-1]

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.cache_choices import CHOICES
-from sevenfold.core.cache_model import Part, PromptCache, Scope
+from sevenfold.core.cache_choices import DEFAULT_CACHE_CHOICES
+from sevenfold.core.cache_model import CacheScope, PromptCache, PromptPart
 from sevenfold.core.canonical import Digest
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import ToolUseId
-from sevenfold.layers.microcompact import Clearing, CutFacts, Shelf
+from sevenfold.layers.microcompact import ClearableResults, ClearingFacts, ClearingPlan
 from sevenfold.layers.shelf import MARKER_TOKENS
-from sevenfold.replay.counterfactual import Rates, Sent, play
+from sevenfold.replay.counterfactual import CacheRates, PlayedRequest, play_recording
 from sevenfold.replay.counterfactual_record import Recording
-from sevenfold.replay.policies import OURS, POLICIES
+from sevenfold.replay.policies import CLEARING_POLICIES, DEFAULT_POLICY
 from tests.replay.recordings import (
     FIVE,
     FRAME_TOKENS,
@@ -38,7 +38,7 @@ MODEL = CATALOG.find("claude-opus-5-5")
 
 def test_a_session_with_everything_kept_reads_what_was_written_and_writes_what_is_new() -> None:
     made = recording(stretch([Made(200, (500,)), Made(100, (300,)), Made(50, minutes=6)]))
-    found = play(made, POLICIES["keep"], FIVE)
+    found = play_recording(made, CLEARING_POLICIES["keep"], FIVE)
     first, second, third = 1_700, 2_100, 2_150
     assert found.cost == pytest.approx(
         WRITE * first + READ * first + WRITE * (second - first) + WRITE * third
@@ -48,7 +48,10 @@ def test_a_session_with_everything_kept_reads_what_was_written_and_writes_what_i
 
 def test_clearing_on_a_cold_cache_saves_at_once() -> None:
     made = recording(stretch([*[Made(100, (1_000,)) for _ in range(8)], Made(100, minutes=30)]))
-    kept, ours = play(made, POLICIES["keep"], FIVE), play(made, POLICIES["thrift"], FIVE)
+    kept, ours = (
+        play_recording(made, CLEARING_POLICIES["keep"], FIVE),
+        play_recording(made, CLEARING_POLICIES["thrift"], FIVE),
+    )
     gone = 6 * (1_000 - MARKER_TOKENS)
     assert (ours.cuts, ours.cleared) == (1, 6)
     assert kept.cost - ours.cost == pytest.approx(WRITE * gone)
@@ -56,7 +59,7 @@ def test_clearing_on_a_cold_cache_saves_at_once() -> None:
 
 def test_a_line_that_is_quoted_after_its_result_was_cleared_is_read_again_once() -> None:
     rounds = [*[Made(100, (1_000,)) for _ in range(8)], Made(100, minutes=30, quotes=(0,)), Made(quotes=(0,))]
-    found = play(recording(stretch(rounds)), POLICIES["thrift"], FIVE)
+    found = play_recording(recording(stretch(rounds)), CLEARING_POLICIES["thrift"], FIVE)
     view = FRAME_TOKENS + 9 * 100 + 8_000 - 6 * (1_000 - MARKER_TOKENS)
     assert found.rereads == 1
     assert found.reread_cost == pytest.approx(READ * view + WRITE * 1_000)
@@ -67,16 +70,16 @@ def test_a_bare_marker_leads_back_to_files_only() -> None:
     for tool, reached in (("Read", 1), ("Bash", 0)):
         rounds = [Made(100, (1_000,), tool=tool) for _ in range(8)]
         made = recording(stretch([*rounds, Made(minutes=90, quotes=(0,))]))
-        found = play(made, POLICIES["fixed"], FIVE)
+        found = play_recording(made, CLEARING_POLICIES["fixed"], FIVE)
         assert (found.wanted, found.in_view, found.one_pointer_away) == (1, 0, reached)
 
 
 def test_what_a_boundary_took_is_wanted_and_out_of_reach() -> None:
-    from sevenfold.replay.fidelity import Use
+    from sevenfold.replay.fidelity import ResultUse
 
     part = stretch([Made(100)])
-    lost = replace(part, rounds=(replace(part.rounds[0], uses=(Use("name", ()),)),))
-    found = play(recording(part, lost), POLICIES["keep"], FIVE)
+    lost = replace(part, rounds=(replace(part.rounds[0], uses=(ResultUse("name", ()),)),))
+    found = play_recording(recording(part, lost), CLEARING_POLICIES["keep"], FIVE)
     assert (found.wanted, found.in_view, found.one_pointer_away, found.rereads) == (1, 0, 0, 0)
 
 
@@ -84,28 +87,28 @@ def test_nothing_is_carried_over_a_boundary_but_the_frame() -> None:
     part = stretch([Made(100, (4_000,)) for _ in range(9)])
     after = stretch([Made(100)], previous=part.rounds[-1].started)
     whole, first = (
-        play(recording(part, after), POLICIES["keep"], HOUR),
-        play(recording(part), POLICIES["keep"], HOUR),
+        play_recording(recording(part, after), CLEARING_POLICIES["keep"], HOUR),
+        play_recording(recording(part), CLEARING_POLICIES["keep"], HOUR),
     )
     assert whole.cost - first.cost == pytest.approx(HOUR.prices.read * FRAME_TOKENS + HOUR.prices.write * 100)
 
 
 def test_the_default_policy_is_ours() -> None:
-    assert POLICIES[OURS].policy == "balanced"
-    assert set(POLICIES) == {"keep", "fixed", "ski", "thrift", "balanced"}
+    assert CLEARING_POLICIES[DEFAULT_POLICY].policy == "balanced"
+    assert set(CLEARING_POLICIES) == {"keep", "fixed", "ski", "thrift", "balanced"}
 
 
 @given(
     st.lists(made_rounds, min_size=1, max_size=14),
     st.sampled_from([FIVE, HOUR]),
-    st.sampled_from(sorted(POLICIES)),
+    st.sampled_from(sorted(CLEARING_POLICIES)),
 )
 def test_a_session_played_twice_costs_the_same_and_its_shares_are_shares(
-    made: list[Made], rates: Rates, policy: str
+    made: list[Made], rates: CacheRates, policy: str
 ) -> None:
     whole = recording(stretch(made))
-    found = play(whole, POLICIES[policy], rates)
-    assert found == play(whole, POLICIES[policy], rates)
+    found = play_recording(whole, CLEARING_POLICIES[policy], rates)
+    assert found == play_recording(whole, CLEARING_POLICIES[policy], rates)
     assert found.in_view + found.one_pointer_away <= found.wanted
     assert found.cost >= found.reread_cost >= 0
 
@@ -127,17 +130,19 @@ class Mirror:
     """
 
     made: Recording
-    rates: Rates
-    cache: PromptCache = field(default_factory=lambda: PromptCache(replace(CHOICES, refresh="prefix")))
+    rates: CacheRates
+    cache: PromptCache = field(
+        default_factory=lambda: PromptCache(replace(DEFAULT_CACHE_CHOICES, refresh="prefix"))
+    )
     view: list[Piece] = field(default_factory=list[Piece])
     reads: list[int] = field(default_factory=list[int])
     _sizes: dict[ToolUseId, int] = field(default_factory=dict[ToolUseId, int])
     _natural: int = FRAME_TOKENS
     _requests: int = 0
     _rounds: int = 0
-    _last: Sent | None = None
+    _last: PlayedRequest | None = None
 
-    def take(self, sent: Sent) -> None:
+    def take(self, sent: PlayedRequest) -> None:
         is_again = any(" again " in use for use in sent.joined)
         self._requests += 1
         if is_again:
@@ -155,7 +160,7 @@ class Mirror:
         if not is_again:
             self._last = sent
 
-    def _grow(self, sent: Sent) -> None:
+    def _grow(self, sent: PlayedRequest) -> None:
         part = self.made.stretches[0]
         turn = part.rounds[self._rounds]
         self._rounds += 1
@@ -169,7 +174,7 @@ class Mirror:
         self._natural = turn.tokens
         assert [part.results[number].result.id for number in turn.results] == list(sent.joined)
 
-    def _whole(self, sent: Sent) -> int:
+    def _whole(self, sent: PlayedRequest) -> int:
         """The size of the view before the cut."""
         return sent.view_tokens + sum(self._saved(use) for use in sent.cleared)
 
@@ -190,7 +195,7 @@ class Mirror:
                 return next(at for at, each in enumerate(self.view) if each.request == piece.request)
         return len(self.view)
 
-    def _clear(self, sent: Sent, marks: set[int]) -> None:
+    def _clear(self, sent: PlayedRequest, marks: set[int]) -> None:
         if not sent.cleared:
             return
         gone = set(sent.cleared)
@@ -201,40 +206,42 @@ class Mirror:
         ]
         marks.add(self._edge(last + 1))
 
-    def _bill(self, sent: Sent, marks: set[int]) -> None:
+    def _bill(self, sent: PlayedRequest, marks: set[int]) -> None:
         parts = [_part("frame", FRAME_TOKENS, "", marked=self.rates.ttl)]
         for at, piece in enumerate(self.view, 1):
             ttl = self.rates.ttl if at in marks else None
             parts.append(_part(piece.name, piece.tokens, parts[-1].digest, marked=ttl))
-        bill = self.cache.look_up(Scope("test"), MODEL, parts, sent.at)
+        bill = self.cache.look_up(CacheScope("test"), MODEL, parts, sent.at)
         self.cache.begin_response(bill, sent.at)
         self.reads.append(bill.read)
 
 
-def _part(name: str, tokens: int, before: str, *, marked: timedelta | None) -> Part:
+def _part(name: str, tokens: int, before: str, *, marked: timedelta | None) -> PromptPart:
     kind = "text" if name.startswith("said") else "tool_result"
-    return Part(name, "messages", kind, Digest(f"{before}/{name}"), tokens, marked)
+    return PromptPart(name, "messages", kind, Digest(f"{before}/{name}"), tokens, marked)
 
 
 @given(st.integers(0, 2**32), st.sampled_from([FIVE, HOUR]))
-def test_the_cache_model_reads_what_the_fast_account_says_whatever_is_cut(seed: int, rates: Rates) -> None:
+def test_the_cache_model_reads_what_the_fast_account_says_whatever_is_cut(
+    seed: int, rates: CacheRates
+) -> None:
     chance = Random(seed)
     whole = recording(stretch([busy_round(chance) for _ in range(chance.randint(1, 20))]))
     mirror, reads = Mirror(whole, rates), list[int]()
 
-    def follow(sent: Sent) -> None:
+    def follow(sent: PlayedRequest) -> None:
         mirror.take(sent)
         reads.append(sent.read_tokens)
 
-    def clear_any(facts: CutFacts, shelf: Shelf, *_: object) -> Clearing | None:
+    def clear_any(facts: ClearingFacts, shelf: ClearableResults, *_: object) -> ClearingPlan | None:
         stale = shelf.stale(0, facts.round)[::-1] if chance.random() < 0.4 else []
         gone = [item for item in stale if chance.random() < 0.3]
         saved = sum(item.result.saved_tokens for item in gone)
-        return Clearing(tuple(item.result.id for item in gone), "test", "", saved, 0) if gone else None
+        return ClearingPlan(tuple(item.result.id for item in gone), "test", "", saved, 0) if gone else None
 
     with pytest.MonkeyPatch.context() as patch:
         # How far a marker looks back is not what is compared here.
-        patch.setattr("sevenfold.core.cache_model.LOOKBACK", 1_000)
+        patch.setattr("sevenfold.core.cache_model.LOOKBACK_BLOCKS", 1_000)
         patch.setattr("sevenfold.replay.counterfactual.choose_clearing", clear_any)
-        play(whole, POLICIES["keep"], rates, follow)
+        play_recording(whole, CLEARING_POLICIES["keep"], rates, follow)
     assert mirror.reads == reads

@@ -6,25 +6,25 @@ from datetime import UTC, datetime
 
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.tool_results import Decision
-from sevenfold.replay.cut_fidelity import CutFidelity, measure_cuts
+from sevenfold.layers.tool_results import SpillDecision
+from sevenfold.replay.cut_fidelity import CutFidelity, measure_cut_fidelity
 from sevenfold.store.records import (
-    AsideRecord,
-    Body,
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
+    InjectedRecord,
+    KeptSegment,
     MessageRecord,
     Record,
+    RecordBody,
     RecordId,
-    Segment,
 )
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 LINE = "def parse_header(line: str) -> tuple[str, str]:"
 
 
-def records(*bodies: Body) -> list[Record]:
+def records(*bodies: RecordBody) -> list[Record]:
     return [Record(body, AT, RecordId(str(number))) for number, body in enumerate(bodies)]
 
 
@@ -44,8 +44,8 @@ def cleared(*uses: str, marker: str = "[cleared]") -> CutRecord:
     return CutRecord(2, "old results", None, detail)
 
 
-def only(*bodies: Body) -> CutFidelity:
-    [cut] = measure_cuts(records(*bodies))
+def only(*bodies: RecordBody) -> CutFidelity:
+    [cut] = measure_cut_fidelity(records(*bodies))
     return cut
 
 
@@ -72,7 +72,7 @@ def test_what_no_result_had_shown_before_the_cut_does_not_count() -> None:
 
 
 def test_after_a_compaction_only_what_the_summary_or_a_kept_message_names_is_left() -> None:
-    summary = AsideRecord(Message("user", (Text("We worked on src/a.py."),)), "summary")
+    summary = InjectedRecord(Message("user", (Text("We worked on src/a.py."),)), "summary")
     boundary = BoundaryRecord("auto", 1_000, None)
     cut = only(
         *read(1, "src/a.py", LINE), *read(2, "lib/z.py", "other_name = 1"), boundary, summary, edit(LINE)
@@ -83,14 +83,14 @@ def test_after_a_compaction_only_what_the_summary_or_a_kept_message_names_is_lef
 
 
 def test_messages_that_a_boundary_kept_are_in_view() -> None:
-    kept = Segment(RecordId("2"), RecordId("5"), RecordId("3"), 0)
+    kept = KeptSegment(RecordId("2"), RecordId("5"), RecordId("3"), 0)
     first, second = read(1, "src/a.py", "gone"), read(2, "src/b.py", LINE)
     cut = only(*first, *second, BoundaryRecord("auto", 1, None, (), kept), edit(LINE))
     assert (cut.used, cut.in_view) == (2, 2)
 
 
 def test_a_spilled_result_counts_as_its_preview_and_leads_to_its_file() -> None:
-    decision = Decision(ToolUseId("t1"), "see tool-results/t1.txt", "tool-results/t1.txt", None, 9)
+    decision = SpillDecision(ToolUseId("t1"), "see tool-results/t1.txt", "tool-results/t1.txt", None, 9)
     asked = Message("assistant", (ToolUse(ToolUseId("t1"), "shell", JsonObject({"command": "make"})),))
     shown = Message("user", (ToolResult(ToolUseId("t1"), LINE),))
     cut = only(
@@ -113,5 +113,5 @@ def test_each_cut_counts_what_was_used_after_it() -> None:
         cleared("t2"),
         edit(LINE),
     )
-    first, second = measure_cuts(records(*bodies))
+    first, second = measure_cut_fidelity(records(*bodies))
     assert (first.used, second.used) == (4, 2)

@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.replay.counterfactual import Rates, play
+from sevenfold.replay.counterfactual import CacheRates, play_recording
 from sevenfold.replay.counterfactual_record import Recording, read_recordings
-from sevenfold.replay.driven import Driven, drive
-from sevenfold.replay.driven_record import Stretch, read_stretches
-from sevenfold.replay.policies import POLICIES
-from sevenfold.replay.trial import LIFETIMES
+from sevenfold.replay.driven import ResendOutcome, resend_session
+from sevenfold.replay.driven_record import MessageSegment, read_message_segments
+from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.replay.trial import LIFETIME_RATES
 
-FIVE = LIFETIMES["5m"]
+FIVE = LIFETIME_RATES["5m"]
 QUOTED = "the line of file number {} that an edit quotes"
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    stretches: list[Stretch]
+    stretches: list[MessageSegment]
     recording: Recording
 
-    def drive(self, policy: str, rates: Rates = FIVE) -> Driven:
-        return drive(self.stretches, self.recording, POLICIES[policy], rates)
+    def drive(self, policy: str, rates: CacheRates = FIVE) -> ResendOutcome:
+        return resend_session(self.stretches, self.recording, CLEARING_POLICIES[policy], rates)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def read(folder: Path, uses: list[dict[str, object]], *, first_time: int = 0) ->
         ]
     path = folder / "session.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return Session(read_stretches(path, "messages"), read_recordings(path, "messages")[0])
+    return Session(read_message_segments(path, "messages"), read_recordings(path, "messages")[0])
 
 
 def stamp(seconds: int) -> str:
@@ -77,7 +77,7 @@ def stamp(seconds: int) -> str:
 
 
 def test_every_policy_sends_every_round_and_breaks_nothing_unannounced(session: Session) -> None:
-    runs = {name: session.drive(name) for name in POLICIES}
+    runs = {name: session.drive(name) for name in CLEARING_POLICIES}
     assert {run.requests for run in runs.values()} == {30}
     assert {run.unannounced for run in runs.values()} == {0}
     assert runs["keep"].cuts == 0
@@ -91,7 +91,7 @@ def test_clearing_costs_less_than_keeping_where_the_cache_went_cold(session: Ses
 
 
 def test_a_pause_within_the_caches_life_costs_no_rewrite(session: Session) -> None:
-    short, long = session.drive("keep"), session.drive("keep", Rates(timedelta(hours=1), FIVE.prices))
+    short, long = session.drive("keep"), session.drive("keep", CacheRates(timedelta(hours=1), FIVE.prices))
     assert long.cost < short.cost
     assert (short.missed, long.missed) == (1, 0)
 
@@ -105,14 +105,17 @@ def test_what_was_cleared_and_is_quoted_is_asked_for_again_once_in_a_round_of_it
 
 
 def test_reading_again_costs_a_round_and_the_result_as_the_figures_have_it(editing: Session) -> None:
-    driven, played = editing.drive("thrift"), play(editing.recording, POLICIES["thrift"], FIVE)
+    driven, played = (
+        editing.drive("thrift"),
+        play_recording(editing.recording, CLEARING_POLICIES["thrift"], FIVE),
+    )
     assert played.rereads == 1
     # The call that asks is written too, which the figures leave out, and a cut may be due before it.
     assert played.reread_cost < driven.reread_cost < 1.3 * played.reread_cost
 
 
 def test_a_clearing_session_costs_what_the_figures_say(session: Session) -> None:
-    played = play(session.recording, POLICIES["thrift"], FIVE)
+    played = play_recording(session.recording, CLEARING_POLICIES["thrift"], FIVE)
     assert session.drive("thrift").cost == pytest.approx(played.cost, rel=0.02)
 
 

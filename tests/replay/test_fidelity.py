@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.replay.fidelity import Quote, TextIndex, block_text, read_quotes
+from sevenfold.replay.fidelity import Quote, TextIndex, extract_block_text, find_quotes
 
 LONG = "return compute_the_total(of_all_the_items, with_tax=True)"
 
 
 def quotes(tool: str, **given_: object) -> set[Quote]:
-    return set(read_quotes(ToolUse(ToolUseId("use"), tool, JsonObject(given_))))  # pyright: ignore[reportArgumentType]
+    return set(find_quotes(ToolUse(ToolUseId("use"), tool, JsonObject(given_))))  # pyright: ignore[reportArgumentType]
 
 
 def test_an_edit_quotes_the_long_lines_it_replaces_and_nothing_of_what_it_brings() -> None:
@@ -59,13 +59,13 @@ def test_what_is_written_anew_is_no_use() -> None:
 
 def test_blocks_are_read_as_a_model_reads_them() -> None:
     use = ToolUse(ToolUseId("use"), "Bash", JsonObject({"command": "make", "more": ("x", 1)}))
-    assert block_text(use) == "make\nx"
-    assert block_text(Thinking("hm")) == "hm"
+    assert extract_block_text(use) == "make\nx"
+    assert extract_block_text(Thinking("hm")) == "hm"
     assert (
-        block_text(ToolResult(ToolUseId("use"), (Text("one"), Image(JsonObject({})), Text("two"))))
+        extract_block_text(ToolResult(ToolUseId("use"), (Text("one"), Image(JsonObject({})), Text("two"))))
         == "one\n\ntwo"
     )
-    assert block_text(ToolResult(ToolUseId("use"), None)) == ""
+    assert extract_block_text(ToolResult(ToolUseId("use"), None)) == ""
 
 
 @given(st.lists(st.text("ab", max_size=6), max_size=8), st.text("ab", min_size=1, max_size=3))

@@ -11,29 +11,29 @@ from hypothesis import strategies as st
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Text, Thinking, ToolUseId
-from sevenfold.replay.fill import Contents, Fill, Share, add_fills
-from sevenfold.replay.pricing import Rates
-from sevenfold.replay.results import MOST_RESULTS, ResultCosts, costliest, label
-from sevenfold.replay.series import MOST_POINTS, Mark, Point, Series
-from sevenfold.store.foreign.entries import NO_KEY, LineKey, Source
+from sevenfold.replay.fill import ContextFill, ContextTracker, FillShare, sum_fills
+from sevenfold.replay.pricing import CallRates
+from sevenfold.replay.results import MAX_COSTLY_RESULTS, ResultCosts, choose_costliest, label_tool_input
+from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, PointSeries, SeriesPoint
+from sevenfold.store.foreign.entries import NO_LINE_KEY, ForeignSource, LineKey
 from tests.replay.steps import at, result, use
 
 OPUS = CATALOG.find("claude-opus-5-5")
 OLDER = CATALOG.find("claude-sonnet-4-5")
 WORDS = "The tide comes in and the tide goes out, and nobody asks the harbour master why. " * 20
-RATES = Rates(Decimal("0.0000002"), Decimal("0.000005"))
+RATES = CallRates(Decimal("0.0000002"), Decimal("0.000005"))
 
 
-def add(contents: Contents, *blocks: Block, key: str = "", source: Source = "human") -> None:
+def add(contents: ContextTracker, *blocks: Block, key: str = "", source: ForeignSource = "human") -> None:
     contents.add(LineKey(key), "user", blocks, source)
 
 
-def carried(contents: Contents) -> dict[str, int]:
+def carried(contents: ContextTracker) -> dict[str, int]:
     return {f"{share.kind} {share.tool}".strip(): share.carried_tokens for share in contents.fill().shares}
 
 
 def test_what_no_line_accounts_for_is_the_rest_of_the_bill() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     add(contents, Text(WORDS))
     contents.bill(10_000, OPUS, is_counted=True)
     found = carried(contents)
@@ -42,14 +42,14 @@ def test_what_no_line_accounts_for_is_the_rest_of_the_bill() -> None:
 
 
 def test_an_estimate_over_the_bill_is_scaled_down_to_it() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     add(contents, Text(WORDS))
     contents.bill(50, OPUS, is_counted=True)
     assert carried(contents) == {"human": 50, "unlogged": 0}
 
 
 def test_what_stays_is_carried_by_every_call_and_entered_once() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     add(contents, Text(WORDS))
     for _ in range(3):
         contents.bill(5_000, OPUS, is_counted=True)
@@ -67,36 +67,36 @@ def test_what_stays_is_carried_by_every_call_and_entered_once() -> None:
         ("system_prompt", "system_prompt"),
     ],
 )
-def test_text_counts_as_what_its_source_says(source: Source, kind: str) -> None:
-    contents = Contents()
+def test_text_counts_as_what_its_source_says(source: ForeignSource, kind: str) -> None:
+    contents = ContextTracker()
     add(contents, Text(WORDS), source=source)
     contents.bill(9_000, OPUS, is_counted=True)
     assert carried(contents)[kind] > 300
 
 
 def test_requests_and_results_count_for_their_tool() -> None:
-    contents = Contents()
-    contents.add(NO_KEY, "assistant", (use("t1", "Grep", pattern="tide"), Thinking("Hm.")))
+    contents = ContextTracker()
+    contents.add(NO_LINE_KEY, "assistant", (use("t1", "Grep", pattern="tide"), Thinking("Hm.")))
     add(contents, result("t1", WORDS))
     contents.bill(9_000, OPUS, is_counted=True)
     assert {"tool_request Grep", "tool_result Grep", "thinking", "unlogged"} == set(carried(contents))
 
 
 def test_calls_that_are_not_counted_carry_nothing() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     add(contents, Text(WORDS))
     contents.bill(9_000, OPUS, is_counted=False)
-    assert contents.fill() == Fill()
+    assert contents.fill() == ContextFill()
 
 
-def read_file(contents: Contents, name: str, content: str, path: str = "/a.py") -> bool:
-    contents.add(NO_KEY, "assistant", (use(name, file_path=path),))
-    (item,) = contents.add(NO_KEY, "user", (result(name, content),))
+def read_file(contents: ContextTracker, name: str, content: str, path: str = "/a.py") -> bool:
+    contents.add(NO_LINE_KEY, "assistant", (use(name, file_path=path),))
+    (item,) = contents.add(NO_LINE_KEY, "user", (result(name, content),))
     return item.is_repeated
 
 
 def test_a_file_read_again_with_the_same_content_is_a_repetition() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     assert not read_file(contents, "t1", WORDS)
     assert read_file(contents, "t2", WORDS)
     assert not read_file(contents, "t3", WORDS + "changed")
@@ -107,19 +107,19 @@ def test_a_file_read_again_with_the_same_content_is_a_repetition() -> None:
 
 
 def test_a_file_read_again_after_it_left_the_context_is_none() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     read_file(contents, "t1", WORDS)
     contents.clear(frozenset({ToolUseId("t1")}))
     assert not read_file(contents, "t2", WORDS)
-    contents.cut(frozenset(), NO_KEY)
+    contents.cut(frozenset(), NO_LINE_KEY)
     assert not read_file(contents, "t3", WORDS)
 
 
 def test_compaction_drops_all_but_the_lines_it_kept() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     for name in ("u1", "u2", "u3"):
         add(contents, Text(WORDS + name), key=name)
-    left = contents.cut(frozenset({LineKey("u3")}), NO_KEY)
+    left = contents.cut(frozenset({LineKey("u3")}), NO_LINE_KEY)
     assert [item.key for item in left] == ["u1", "u2"]
     contents.bill(9_000, OPUS, is_counted=True)
     once = carried(contents)["human"]
@@ -127,7 +127,7 @@ def test_compaction_drops_all_but_the_lines_it_kept() -> None:
 
 
 def test_compaction_keeps_a_run_from_its_first_line_on() -> None:
-    contents = Contents()
+    contents = ContextTracker()
     for name in ("u1", "u2", "u3"):
         add(contents, Text(name), key=name)
     assert [item.key for item in contents.cut(frozenset(), LineKey("u2"))] == ["u1"]
@@ -136,9 +136,9 @@ def test_compaction_keeps_a_run_from_its_first_line_on() -> None:
 
 def test_models_that_drop_earlier_thinking_carry_none_after_a_person_speaks() -> None:
     def thinking_after_a_turn(model: str) -> int:
-        contents = Contents()
+        contents = ContextTracker()
         contents.bill(1_000, CATALOG.find(model), is_counted=True)
-        contents.add(NO_KEY, "assistant", (Thinking(WORDS),))
+        contents.add(NO_LINE_KEY, "assistant", (Thinking(WORDS),))
         add(contents, Text("And now?"))
         contents.bill(2_000, CATALOG.find(model), is_counted=True)
         return carried(contents).get("thinking", 0)
@@ -154,23 +154,23 @@ def test_models_that_drop_earlier_thinking_carry_none_after_a_person_speaks() ->
     )
 )
 def test_the_rows_add_up_to_what_was_billed(turns: list[tuple[str, int, str]]) -> None:
-    contents = Contents()
+    contents = ContextTracker()
     for place, (text, prompt, what) in enumerate(turns):
         if what == "cut":
-            contents.cut(frozenset(), NO_KEY)
+            contents.cut(frozenset(), NO_LINE_KEY)
         elif what == "clear":
             contents.clear(frozenset({ToolUseId(f"t{place - 1}")}))
-        contents.add(NO_KEY, "assistant", (use(f"t{place}", file_path="/x"),))
+        contents.add(NO_LINE_KEY, "assistant", (use(f"t{place}", file_path="/x"),))
         add(contents, result(f"t{place}", text), Text(text))
         contents.bill(prompt, OPUS if place % 2 else OLDER, is_counted=True)
     assert contents.fill().carried_tokens == sum(prompt for _, prompt, _ in turns)
 
 
 def test_fills_of_several_sessions_add_up_by_row() -> None:
-    one = Fill((Share("human", "", 10, 100), Share("tool_result", "Read", 5, 50)), 1, 2)
-    two = Fill((Share("tool_result", "Read", 7, 700),), 3, 4)
-    assert add_fills([one, two]) == Fill(
-        (Share("tool_result", "Read", 12, 750), Share("human", "", 10, 100)), 4, 6
+    one = ContextFill((FillShare("human", "", 10, 100), FillShare("tool_result", "Read", 5, 50)), 1, 2)
+    two = ContextFill((FillShare("tool_result", "Read", 7, 700),), 3, 4)
+    assert sum_fills([one, two]) == ContextFill(
+        (FillShare("tool_result", "Read", 12, 750), FillShare("human", "", 10, 100)), 4, 6
     )
 
 
@@ -230,8 +230,8 @@ def test_only_the_ten_most_expensive_are_kept() -> None:
         costs.add(ToolUseId(f"t{place}"), (place * 7) % 40 + 1, at(place))
     costs.bill(20_000, 19_000, RATES, is_break=False)
     found = costs.finish("s1")
-    assert [item.tokens for item in found] == list(range(40, 40 - MOST_RESULTS, -1))
-    assert costliest([*found, *found])[:2] == (found[0], found[0])
+    assert [item.tokens for item in found] == list(range(40, 40 - MAX_COSTLY_RESULTS, -1))
+    assert choose_costliest([*found, *found])[:2] == (found[0], found[0])
 
 
 def test_without_a_price_results_are_ranked_by_tokens_sent() -> None:
@@ -253,16 +253,16 @@ def test_without_a_price_results_are_ranked_by_tokens_sent() -> None:
     ],
 )
 def test_a_request_is_labelled_by_its_most_telling_argument(asked: dict[str, object], text: str) -> None:
-    assert label(JsonObject(asked)) == text  # pyright: ignore[reportArgumentType]
+    assert label_tool_input(JsonObject(asked)) == text  # pyright: ignore[reportArgumentType]
 
 
 @given(st.lists(st.tuples(st.integers(0, 200_000), st.booleans()), max_size=3_000))
 def test_a_series_is_bounded_and_keeps_its_ends_and_its_peak(calls: list[tuple[int, bool]]) -> None:
-    series = Series()
+    series = PointSeries()
     for place, (tokens, _) in enumerate(calls):
-        series.add(Point(place, None, tokens, 0))
+        series.add(SeriesPoint(place, None, tokens, 0))
     points = series.points()
-    assert len(points) <= MOST_POINTS + 2
+    assert len(points) <= MAX_SERIES_POINTS + 2
     assert [point.call for point in points] == sorted({point.call for point in points})
     if calls:
         assert (points[0].call, points[-1].call) == (0, len(calls) - 1)
@@ -270,8 +270,8 @@ def test_a_series_is_bounded_and_keeps_its_ends_and_its_peak(calls: list[tuple[i
 
 
 def test_a_marked_point_outlives_its_larger_neighbours() -> None:
-    series = Series()
-    marked: Mark = "break"
-    for place in range(4 * MOST_POINTS):
-        series.add(Point(place, None, 100 + place % 3, 0, marked if place == 777 else ""))
+    series = PointSeries()
+    marked: PointMark = "break"
+    for place in range(4 * MAX_SERIES_POINTS):
+        series.add(SeriesPoint(place, None, 100 + place % 3, 0, marked if place == 777 else ""))
     assert [point.call for point in series.points() if point.mark] == [777]

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.layers.shelf import MARKER_TOKENS
-from sevenfold.replay.counterfactual import Rates, play
-from sevenfold.replay.counterfactual_record import Stretch
+from sevenfold.replay.counterfactual import CacheRates, play_recording
+from sevenfold.replay.counterfactual_record import RecordedSegment
 from sevenfold.replay.optimum import find_optimum
-from sevenfold.replay.policies import POLICIES
+from sevenfold.replay.policies import CLEARING_POLICIES
 from tests.replay.recordings import (
     FIVE,
     FRAME_TOKENS,
@@ -42,7 +42,7 @@ class Shown:
         return self.kind == "again" or (self.kind == "result" and self.tokens > MARKER_TOKENS)
 
 
-def naive_cost(made: Stretch, rates: Rates, cuts: frozenset[int], keep: int) -> float:
+def naive_cost(made: RecordedSegment, rates: CacheRates, cuts: frozenset[int], keep: int) -> float:
     """What these cuts cost, by putting every view together and comparing it with the one before."""
     view: list[Shown] = []
     ends: set[int] = {0}
@@ -94,7 +94,7 @@ def cut(view: list[Shown], depth: int, ends: set[int]) -> list[Shown]:
     return after
 
 
-def cheapest(made: Stretch, rates: Rates, keep: int) -> float:
+def cheapest(made: RecordedSegment, rates: CacheRates, keep: int) -> float:
     count = len(made.rounds)
     every = (frozenset(cuts) for size in range(count + 1) for cuts in combinations(range(1, count), size))
     return min(naive_cost(made, rates, cuts, keep) for cuts in every)
@@ -102,7 +102,7 @@ def cheapest(made: Stretch, rates: Rates, keep: int) -> float:
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([FIVE, HOUR]), st.integers(1, 3))
-def test_no_set_of_cuts_is_cheaper_and_one_costs_just_that(seed: int, rates: Rates, keep: int) -> None:
+def test_no_set_of_cuts_is_cheaper_and_one_costs_just_that(seed: int, rates: CacheRates, keep: int) -> None:
     chance = Random(seed)
     whole = stretch([busy_round(chance) for _ in range(chance.randint(1, 8))])
     plan = find_optimum(recording(whole), rates, keep)
@@ -111,9 +111,9 @@ def test_no_set_of_cuts_is_cheaper_and_one_costs_just_that(seed: int, rates: Rat
 
 
 @given(st.lists(made_rounds, min_size=1, max_size=12), st.sampled_from([FIVE, HOUR]))
-def test_the_optimum_is_never_dearer_than_keeping_everything(made: list[Made], rates: Rates) -> None:
+def test_the_optimum_is_never_dearer_than_keeping_everything(made: list[Made], rates: CacheRates) -> None:
     whole = recording(stretch(made))
-    kept = play(whole, POLICIES["keep"], rates)
+    kept = play_recording(whole, CLEARING_POLICIES["keep"], rates)
     assert find_optimum(whole, rates).cost <= kept.cost + 1e-6
     assert kept.cost == pytest.approx(naive_cost(whole.stretches[0], rates, frozenset(), 5))
 

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from sevenfold.cli import replay_contents, replay_view
 from sevenfold.core.errors import AccessDenied, DiskFull, InputError
-from sevenfold.replay.page.build import SCRIPTS, STYLES, build_page, escape_json
-from sevenfold.replay.page.payload import MOST_PAGE_POINTS, MOST_UNREADABLE, describe_page
-from sevenfold.replay.page.write import BEGINNING, check_target, write_page
-from sevenfold.replay.report import FileReport, LineCounts, Report, sum_up
-from sevenfold.replay.series import Point
-from sevenfold.store.foreign.find import Unreadable
+from sevenfold.replay.page.build import PAGE_SCRIPTS, PAGE_STYLES, build_page, escape_html_json
+from sevenfold.replay.page.payload import MAX_PAGE_POINTS, MAX_UNREADABLE_ROWS, describe_page
+from sevenfold.replay.page.write import PAGE_OPENING, resolve_page_path, write_page
+from sevenfold.replay.report import FileReport, LineCounts, ReplayReport, build_replay_report
+from sevenfold.replay.series import SeriesPoint
+from sevenfold.store.foreign.find import UnreadableFile
 from tests.replay.reports import (
     HOSTILE,
     START,
@@ -46,15 +46,15 @@ OLD, NEW = "<!doctype html>old", "<!doctype html>new ✓"
 Row = list[object]
 
 
-def page_of(report: Report) -> str:
+def page_of(report: ReplayReport) -> str:
     return build_page(report, made_at=START)
 
 
-def payload_of(report: Report) -> dict[str, object]:
+def payload_of(report: ReplayReport) -> dict[str, object]:
     return describe_page(report, made_at=START)
 
 
-def sessions_of(report: Report) -> list[dict[str, object]]:
+def sessions_of(report: ReplayReport) -> list[dict[str, object]]:
     return cast("list[dict[str, object]]", payload_of(report)["sessions"])
 
 
@@ -79,7 +79,7 @@ def elements(page: str, tag: str) -> list[str]:
 
 @given(st.recursive(st.text() | st.integers() | st.none(), st.lists, max_leaves=20))
 def test_any_data_survives_and_none_of_it_can_end_an_element(value: object) -> None:
-    text = escape_json(value)
+    text = escape_html_json(value)
     assert json.loads(text) == value
     assert not DANGEROUS.search(text)
     assert text.isascii()
@@ -132,7 +132,7 @@ def test_the_page_names_no_other_place() -> None:
 
 
 def test_the_scripts_write_text_and_never_markup() -> None:
-    assert {*SCRIPTS, *STYLES, "template.html"} == {path.name for path in ASSETS.iterdir()}
+    assert {*PAGE_SCRIPTS, *PAGE_STYLES, "template.html"} == {path.name for path in ASSETS.iterdir()}
     for path in ASSETS.iterdir():
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) <= 500
@@ -143,10 +143,10 @@ def test_the_scripts_write_text_and_never_markup() -> None:
 
 def test_the_page_has_the_terminals_words_for_every_cause_and_kind() -> None:
     words = (ASSETS / "figures.js").read_text(encoding="utf-8")
-    for cause, label in replay_view.CAUSES.items():
+    for cause, label in replay_view.CAUSE_LABELS.items():
         assert re.search(rf'^  "?{cause}"?: \{{$', words, re.MULTILINE), cause
         assert f'long: "{label}"' in words
-    for kind, label in replay_contents.KINDS.items():
+    for kind, label in replay_contents.FILL_KIND_LABELS.items():
         assert re.search(rf'^  {kind}: "{label}"', words, re.MULTILINE | re.IGNORECASE), kind
 
 
@@ -156,7 +156,7 @@ def test_five_hundred_long_sessions_are_less_than_five_megabytes() -> None:
     assert len(page.encode()) < MOST_BYTES
     described = sessions_of(report)
     assert len(described) == 500
-    assert sum(len(column(session, "call")) for session in described) <= MOST_PAGE_POINTS
+    assert sum(len(column(session, "call")) for session in described) <= MAX_PAGE_POINTS
 
 
 def test_a_thinned_plot_keeps_its_ends_and_its_largest_call() -> None:
@@ -176,12 +176,12 @@ def test_a_few_sessions_keep_every_point() -> None:
 @given(st.lists(st.tuples(st.integers(0, 10**7), st.none() | st.integers(0, 10**6)), min_size=1, max_size=20))
 def test_a_packed_plot_reads_back_whatever_its_values(calls: list[tuple[int, int | None]]) -> None:
     points = tuple(
-        Point(call, None if minutes is None else at(minutes), size, size // 2)
+        SeriesPoint(call, None if minutes is None else at(minutes), size, size // 2)
         for call, (size, minutes) in enumerate(calls)
     )
     start = next((point.at for point in points if point.at), None)
     story = replace(Story(series=points).tell(), first_at=start)
-    report = sum_up([FileReport(Path("/srv/s.jsonl"), "claude-code", LineCounts(), (story,))])
+    report = build_replay_report([FileReport(Path("/srv/s.jsonl"), "claude-code", LineCounts(), (story,))])
     session = sessions_of(report)[0]
     assert column(session, "prompt") == [size for size, _ in calls]
     assert column(session, "read") == [size // 2 for size, _ in calls]
@@ -232,10 +232,10 @@ def test_a_result_names_its_session() -> None:
 
 
 def test_many_unreadable_files_are_counted_though_not_all_are_named() -> None:
-    bad = [Unreadable(Path(f"/srv/{place}.jsonl"), "Permission denied") for place in range(1_000)]
+    bad = [UnreadableFile(Path(f"/srv/{place}.jsonl"), "Permission denied") for place in range(1_000)]
     described = payload_of(report_of(Story(), unreadable=bad))
     assert described["unreadable_count"] == 1_000
-    assert len(cast("list[Row]", described["unreadable"])) == MOST_UNREADABLE
+    assert len(cast("list[Row]", described["unreadable"])) == MAX_UNREADABLE_ROWS
 
 
 def test_an_empty_report_is_a_page_too() -> None:
@@ -280,7 +280,7 @@ def test_a_transcript_named_by_mistake_is_not_written_over(tmp_path: Path) -> No
 
 
 def test_every_page_begins_as_one_that_may_be_written_over() -> None:
-    assert page_of(report_of()).encode().startswith(BEGINNING)
+    assert page_of(report_of()).encode().startswith(PAGE_OPENING)
 
 
 @pytest.mark.parametrize("name", ["", ".", "sub/.."])
@@ -293,19 +293,19 @@ def test_a_folder_is_not_written_over(tmp_path: Path, name: str) -> None:
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"the folder '.*/nowhere' does not exist; make it first"):
-        check_target(tmp_path / "nowhere" / "page.html")
+        resolve_page_path(tmp_path / "nowhere" / "page.html")
 
 
 @pytest.mark.parametrize("name", ["loop", "nul\0byte", "w" * 300])
 def test_a_name_that_cannot_be_used_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     with pytest.raises(InputError, match="cannot be used"):
-        check_target(tmp_path / name)
+        resolve_page_path(tmp_path / name)
 
 
 def test_the_home_of_nobody_is_told() -> None:
     with pytest.raises(InputError, match="cannot be used"):
-        check_target(Path("~no-such-person/page.html"))
+        resolve_page_path(Path("~no-such-person/page.html"))
 
 
 def test_what_is_no_plain_file_is_refused(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from typing import cast
 import pytest
 from playwright.sync_api import Browser, expect
 
-from sevenfold.cli.figures import spell_tokens, spell_usd
+from sevenfold.cli.figures import format_tokens, format_usd
 from sevenfold.core.events import ModelUnknown
-from sevenfold.replay.account import Terms, read_account
+from sevenfold.replay.account import ReplayTerms, read_account
 from sevenfold.replay.page.build import build_page
-from sevenfold.replay.pricing import UNNAMED
-from sevenfold.replay.report import Report, sum_up
+from sevenfold.replay.pricing import UNNAMED_MODEL
+from sevenfold.replay.report import ReplayReport, build_replay_report
 from tests.replay.browsing import PHONE, Open, Opened
 from tests.replay.reports import (
     HOSTILE,
@@ -34,21 +34,21 @@ pytestmark = pytest.mark.story
 
 
 @pytest.fixture(scope="module")
-def sample() -> Report:
+def sample() -> ReplayReport:
     path = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
-    return sum_up([read_account(path, "claude-code", Terms())], origin="sample")
+    return build_replay_report([read_account(path, "claude-code", ReplayTerms())], origin="sample")
 
 
-def test_the_sample_is_told_as_on_the_terminal(open_page: Open, sample: Report) -> None:
+def test_the_sample_is_told_as_on_the_terminal(open_page: Open, sample: ReplayReport) -> None:
     opened = open_page(sample)
     totals = sample.totals
     values = opened.texts("#cards .value")
-    assert values[0] == f"~{spell_usd(totals.cost.total)}"
-    assert values[1] == f"~{spell_usd(totals.uncached_usd)}"
+    assert values[0] == f"~{format_usd(totals.cost.total)}"
+    assert values[1] == f"~{format_usd(totals.uncached_usd)}"
     assert values[2] == f"{totals.hit_rate:.1%}"
-    assert values[3] == spell_usd(sample.breaks[0].lost_usd)
-    assert values[4] == spell_tokens(totals.tokens.prompt + totals.tokens.output)
-    assert values[5] == spell_tokens(sample.sessions[0].largest_prompt_tokens)
+    assert values[3] == format_usd(sample.breaks[0].lost_usd)
+    assert values[4] == format_tokens(totals.tokens.prompt + totals.tokens.output)
+    assert values[5] == format_tokens(sample.sessions[0].largest_prompt_tokens)
     expect(opened["h1"]).to_have_text(f"1 session cost {values[0]}")
     opened.expect_text("#notices", "this is the sample that comes with Sevenfold")
     assert len(opened.texts("#results .card:first-of-type tbody tr")) == 10
@@ -364,7 +364,7 @@ def test_each_model_without_a_price_has_its_reason_and_only_models_are_asked_for
 
 
 def test_calls_on_a_model_without_a_name_ask_for_no_price(open_page: Open) -> None:
-    opened = open_page(report_of(Story(usd=None, model=UNNAMED)))
+    opened = open_page(report_of(Story(usd=None, model=UNNAMED_MODEL)))
     opened.expect_text("#unpriced", "Calls whose model the log does not name: 944K tokens in 12 calls.")
     assert opened["#unpriced pre"].count() == 0
 

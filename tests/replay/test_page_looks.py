@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from playwright.sync_api import expect
 
-from sevenfold.replay.report import Report
+from sevenfold.replay.report import ReplayReport
 from tests.replay.browsing import DESKTOP, PHONE, Open, Scheme
 from tests.replay.reports import ENDLESS, Story, hostile_report, report_of, rich_report
 
@@ -107,7 +107,7 @@ def test_text_stands_out_from_what_is_behind_it(open_page: Open, scheme: Scheme)
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("report", [rich_report(), hostile_report(ENDLESS)], ids=["usual", "endless words"])
-def test_nothing_sticks_out_at_the_side(open_page: Open, report: Report, width: int) -> None:
+def test_nothing_sticks_out_at_the_side(open_page: Open, report: ReplayReport, width: int) -> None:
     assert open_page(report, width).page.evaluate(SIDEWAYS) == [0, []]
 
 

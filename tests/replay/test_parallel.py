@@ -12,9 +12,9 @@ import pytest
 
 from sevenfold.core.errors import InputError
 from sevenfold.replay import parallel
-from sevenfold.replay.account import Terms
-from sevenfold.replay.crew import Crew, Done, Failed, run_inline
-from sevenfold.replay.parallel import Outcome, Progress, read_all
+from sevenfold.replay.account import ReplayTerms
+from sevenfold.replay.crew import FailedTask, ProcessPool, TaskDone, do_tasks_inline
+from sevenfold.replay.parallel import ReadOutcome, ReadProgress, read_accounts
 from sevenfold.store.foreign.find import find_transcripts
 from tests.replay.logs import Row, answered, asked, usage, write_log
 
@@ -32,36 +32,36 @@ def ignore(_: int) -> None:
     pass
 
 
-def by_place(done: list[Done[int]]) -> list[int | Failed]:
+def by_place(done: list[TaskDone[int]]) -> list[int | FailedTask]:
     return [item.result for item in sorted(done, key=lambda item: item.place)]
 
 
 def test_every_task_is_done_once_whoever_does_it() -> None:
     tasks = list(range(20, 40))
-    with Crew[int, int](double, 2) as crew:
+    with ProcessPool[int, int](double, 2) as crew:
         assert by_place(list(crew.run(tasks, ignore))) == [2 * task for task in tasks]
         assert by_place(list(crew.run([1, 2], ignore))) == [2, 4], "and the same crew does more"
-    assert by_place(list(run_inline(double, tasks, ignore))) == [2 * task for task in tasks]
+    assert by_place(list(do_tasks_inline(double, tasks, ignore))) == [2 * task for task in tasks]
 
 
 def test_a_task_that_fails_or_kills_its_process_costs_only_itself() -> None:
-    with Crew[int, int](double, 2) as crew:
+    with ProcessPool[int, int](double, 2) as crew:
         found = by_place(list(crew.run([1, 13, 2, 666, 3, 4, 5], ignore)))
-    assert found[1] == Failed("thirteen is refused")
-    assert isinstance(found[3], Failed)
+    assert found[1] == FailedTask("thirteen is refused")
+    assert isinstance(found[3], FailedTask)
     assert "-9" in found[3].reason
     assert [item for item in found if isinstance(item, int)] == [2, 4, 6, 8, 10]
 
 
 def test_bytes_are_told_from_every_process() -> None:
     heard: list[int] = []
-    with Crew[int, int](double, 2) as crew:
+    with ProcessPool[int, int](double, 2) as crew:
         list(crew.run([100, 20, 3], heard.append))
     assert sum(heard) == 123
 
 
 def interrupted() -> None:
-    with Crew[int, int](double, 2) as crew:
+    with ProcessPool[int, int](double, 2) as crew:
         for _ in crew.run([1, 2, 3, 4], ignore):
             assert len(active_children()) == 2
             raise KeyboardInterrupt
@@ -98,7 +98,7 @@ def logs(folder: Path) -> Path:
 
 
 def test_calls_that_stand_in_several_files_are_counted_once(tmp_path: Path) -> None:
-    outcome = read_all(find_transcripts([logs(tmp_path)]).found, Terms())
+    outcome = read_accounts(find_transcripts([logs(tmp_path)]).found, ReplayTerms())
     calls = {
         session.name + "@" + file.path.name: session.totals.calls
         for file in outcome.files
@@ -110,27 +110,27 @@ def test_calls_that_stand_in_several_files_are_counted_once(tmp_path: Path) -> N
 
 def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
     (tmp_path / "new.jsonl").touch()
-    outcome = read_all(find_transcripts([tmp_path]).found, Terms())
+    outcome = read_accounts(find_transcripts([tmp_path]).found, ReplayTerms())
     assert [item.reason for item in outcome.unreadable] == ["the file is empty"]
 
 
 def test_two_processes_say_what_one_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = find_transcripts([logs(tmp_path)]).found
-    alone = read_all(found, Terms(), jobs=1)
-    monkeypatch.setattr(parallel, "SMALL_BYTES", 0)
-    together = read_all(found, Terms(), jobs=2)
+    alone = read_accounts(found, ReplayTerms(), jobs=1)
+    monkeypatch.setattr(parallel, "INLINE_READ_BYTES", 0)
+    together = read_accounts(found, ReplayTerms(), jobs=2)
     assert _sorted(alone) == _sorted(together)
     assert together.files
 
 
-def _sorted(outcome: Outcome) -> Outcome:
-    return Outcome(outcome.files, tuple(sorted(outcome.unreadable, key=lambda item: str(item.path))))
+def _sorted(outcome: ReadOutcome) -> ReadOutcome:
+    return ReadOutcome(outcome.files, tuple(sorted(outcome.unreadable, key=lambda item: str(item.path))))
 
 
 def test_progress_reaches_the_end_of_both_phases(tmp_path: Path) -> None:
-    told: list[Progress] = []
+    told: list[ReadProgress] = []
     found = [item for item in find_transcripts([logs(tmp_path)]).found if item.path.name == "one.jsonl"]
-    read_all(found, Terms(), on_progress=told.append)
+    read_accounts(found, ReplayTerms(), on_progress=told.append)
     last = {item.phase: item for item in told}
     assert list(last) == ["looking", "reading"]
     assert all(item.done_bytes == item.total_bytes == found[0].size_bytes for item in last.values())
@@ -139,7 +139,7 @@ def test_progress_reaches_the_end_of_both_phases(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_read_is_told_with_its_reason(tmp_path: Path) -> None:
     found = find_transcripts([logs(tmp_path)]).found
     (tmp_path / "one.jsonl").unlink()
-    outcome = read_all(found, Terms())
+    outcome = read_accounts(found, ReplayTerms())
     reasons = {item.path.name: item.reason for item in outcome.unreadable}
     assert "No such file" in reasons["one.jsonl"]
     assert {file.path.name for file in outcome.files} == {"two.jsonl", "agent-a1.jsonl"}

@@ -12,8 +12,8 @@ from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.events import Event, ModelUnknown, PriceUnknown
 from sevenfold.core.usage import Iteration, Usage
 from sevenfold.replay.account import read_account
-from sevenfold.replay.pricing import PriceGap, Pricer
-from sevenfold.replay.report import sum_up
+from sevenfold.replay.pricing import CallPricer, PriceGap
+from sevenfold.replay.report import build_replay_report
 from tests.replay.logs import answered, usage, write_log
 from tests.replay.steps import MODEL
 from tests.replay.test_account import TERMS
@@ -23,7 +23,7 @@ MILLION = Decimal(1_000_000)
 
 def test_rates_come_from_the_call_itself() -> None:
     bill = Usage(fresh=100, read=1_000, written_5m=300, written_1h=600)
-    rates = Pricer().price(bill, MODEL, None).rates
+    rates = CallPricer().price(bill, MODEL, None).rates
     assert rates is not None
     assert rates.read == Decimal("0.20") / MILLION
     assert rates.paid == (100 * Decimal(4) + 300 * Decimal(5) + 600 * Decimal(8)) / 1_000 / MILLION
@@ -34,13 +34,13 @@ def test_what_was_billed_beside_a_request_does_not_change_its_rates() -> None:
     compaction = Iteration(read=180_000, written_5m=5_000, output=3_000, kind="compaction")
     inside = Iteration(fresh=100, read=1_000, written_5m=300)
     with_one = replace(bill, iterations=(compaction, inside))
-    assert Pricer().price(with_one, MODEL, None).rates == Pricer().price(bill, MODEL, None).rates
+    assert CallPricer().price(with_one, MODEL, None).rates == CallPricer().price(bill, MODEL, None).rates
 
 
 @pytest.mark.parametrize("read", [0, 1_000])
 def test_a_multiplier_holds_for_reading_even_where_nothing_was_read(read: int) -> None:
-    plain = Pricer().price(Usage(read=read, written_5m=300), MODEL, None).rates
-    fast = Pricer().price(Usage(read=read, written_5m=300, speed="fast"), MODEL, None).rates
+    plain = CallPricer().price(Usage(read=read, written_5m=300), MODEL, None).rates
+    fast = CallPricer().price(Usage(read=read, written_5m=300, speed="fast"), MODEL, None).rates
     assert plain is not None
     assert fast is not None
     assert (fast.read, fast.paid) == (2 * plain.read, 2 * plain.paid)
@@ -69,14 +69,14 @@ def test_a_multiplier_holds_for_reading_even_where_nothing_was_read(read: int) -
 def test_a_call_without_a_price_is_counted_under_a_name_that_says_what_has_none(
     bill: Usage, model: str, row: str, gap: PriceGap
 ) -> None:
-    priced = Pricer().price(bill, model, None)
+    priced = CallPricer().price(bill, model, None)
     assert (priced.row, priced.gap, priced.cost) == (row, gap, None)
 
 
 def test_each_model_without_a_price_is_told_of_once_even_where_another_called_it() -> None:
     heard: list[Event] = []
     catalog = CATALOG.with_overrides({"ours-2": ModelSettings(window_tokens=50_000)})
-    pricer = Pricer(catalog, emit=heard.append)
+    pricer = CallPricer(catalog, emit=heard.append)
     called = Iteration(fresh=9, kind="fallback_message", model="ours-3")
     for _ in range(2):
         pricer.price(Usage(fresh=9), "ours-1", None)
@@ -90,6 +90,6 @@ def test_a_report_tells_of_a_model_once_however_many_files_name_it(tmp_path: Pat
         write_log(tmp_path / f"{name}.jsonl", answered(f"msg_{name}", usage(fresh=9), model="ours-1"))
         for name in "ab"
     ]
-    report = sum_up(read_account(path, "claude-code", TERMS) for path in logs)
+    report = build_replay_report(read_account(path, "claude-code", TERMS) for path in logs)
     assert report.events == (ModelUnknown("ours-1", 200_000),)
     assert [(bill.model, bill.calls, bill.gap) for bill in report.bills] == [("ours-1", 2, "model")]

@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-from sevenfold.replay.account import Terms, read_account
-from sevenfold.replay.report import Report, sum_up
-from sevenfold.replay.report_json import FORMAT, describe_report
-from sevenfold.store.foreign.detect import detect
+from sevenfold.replay.account import ReplayTerms, read_account
+from sevenfold.replay.report import ReplayReport, build_replay_report
+from sevenfold.replay.report_json import REPORT_FORMAT, describe_replay_report
+from sevenfold.store.foreign.detect import detect_agent
 from tests.replay import sample_session
 
 SAMPLE = Path(str(files("sevenfold.replay") / "sample" / "session.jsonl"))
@@ -20,17 +20,17 @@ GOLDEN = Path(__file__).parent / "golden" / "sample_report.json"
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
-    return sum_up([read_account(SAMPLE, "claude-code", Terms())], origin="sample")
+def report() -> ReplayReport:
+    return build_replay_report([read_account(SAMPLE, "claude-code", ReplayTerms())], origin="sample")
 
 
 def test_the_sample_is_what_its_story_tells() -> None:
     assert SAMPLE.read_text(encoding="utf-8").splitlines() == sample_session.tell().lines
     assert SAMPLE.stat().st_size < 100_000
-    assert detect(SAMPLE) == "claude-code"
+    assert detect_agent(SAMPLE) == "claude-code"
 
 
-def test_the_sample_shows_what_a_report_can_show(report: Report) -> None:
+def test_the_sample_shows_what_a_report_can_show(report: ReplayReport) -> None:
     main, sub = report.sessions
     assert sub.sub_agent == "a7f01d5"
     assert [item.cause for item in main.breaks] == ["idle"]
@@ -42,7 +42,7 @@ def test_the_sample_shows_what_a_report_can_show(report: Report) -> None:
     assert report.lines.faults == {}
 
 
-def test_the_bill_agrees_with_the_lines_read_by_hand(report: Report) -> None:
+def test_the_bill_agrees_with_the_lines_read_by_hand(report: ReplayReport) -> None:
     bills = {
         line["message"]["id"]: line["message"]["usage"]
         for line in map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines())
@@ -56,20 +56,22 @@ def test_the_bill_agrees_with_the_lines_read_by_hand(report: Report) -> None:
     assert report.totals.tokens.fresh == sum(bill["input_tokens"] for bill in bills.values())
 
 
-def test_the_samples_report_is_pinned(report: Report) -> None:
+def test_the_samples_report_is_pinned(report: ReplayReport) -> None:
     """After a change that is meant: `python -m tests.replay.test_sample` writes it anew."""
     assert described(report) == json.loads(GOLDEN.read_text(encoding="utf-8"))
-    assert described(report)["format"] == FORMAT
+    assert described(report)["format"] == REPORT_FORMAT
 
 
-def described(report: Report) -> dict[str, object]:
-    plain = describe_report(report)
+def described(report: ReplayReport) -> dict[str, object]:
+    plain = describe_replay_report(report)
     for session in cast("list[dict[str, object]]", plain["sessions"]):
         session["path"] = "session.jsonl"
     return json.loads(json.dumps(plain))
 
 
 if __name__ == "__main__":
-    found = described(sum_up([read_account(SAMPLE, "claude-code", Terms())], origin="sample"))
+    found = described(
+        build_replay_report([read_account(SAMPLE, "claude-code", ReplayTerms())], origin="sample")
+    )
     GOLDEN.parent.mkdir(exist_ok=True)
     GOLDEN.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

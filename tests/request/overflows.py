@@ -11,14 +11,14 @@ from sevenfold.core.catalog import CATALOG
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.session_notes import NotesSettings
-from sevenfold.providers.scripted import ScriptedProvider, Steps
-from sevenfold.request.overflow import Overflow
-from sevenfold.request.overflow_job import Compacted, CompactJob
-from sevenfold.request.overflow_size import Sizer
-from sevenfold.request.overflow_state import StateFile
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedSteps
+from sevenfold.request.overflow import Compactor
+from sevenfold.request.overflow_job import Compacted, CompactionJob
+from sevenfold.request.overflow_size import ViewSizer
+from sevenfold.request.overflow_state import CompactionStateFile
 
 OLDER, NEWER = "claude-opus-4-8", "claude-opus-5-5"
 """One whose old turns may be rewritten, and one with preserved thinking."""
@@ -41,12 +41,12 @@ def talk(rounds: int = 20, *, words: int = 1_000) -> list[Message]:
     return messages
 
 
-def job(messages: Sequence[Message], model: str = OLDER, **changes: object) -> CompactJob:
+def job(messages: Sequence[Message], model: str = OLDER, **changes: object) -> CompactionJob:
     counts = count(messages, model)
     found = CATALOG.find(model)
     marks = (Breakpoint("system", 0), Breakpoint("messages", len(messages) - 1))
-    made = CompactJob(
-        ModelRequest(Frame(model, 4_000, "You mend things."), tuple(messages), marks),
+    made = CompactionJob(
+        ModelRequest(RequestParams(model, 4_000, "You mend things."), tuple(messages), marks),
         sum(counts) + FRAME_TOKENS,
         target=20_000,
         counts=counts,
@@ -59,26 +59,26 @@ def job(messages: Sequence[Message], model: str = OLDER, **changes: object) -> C
 
 def count(messages: Sequence[Message], model: str = OLDER) -> list[int]:
     scale = 1.3 if CATALOG.find(model).tokenizer == "newer" else 1.0
-    return [Sizer(scale, 0).message(message) for message in messages]
+    return [ViewSizer(scale, 0).message(message) for message in messages]
 
 
 @dataclass
 class Rig:
     """An overflow over a script, with what it told."""
 
-    steps: Steps = ()
+    steps: ScriptedSteps = ()
     settings: CompactSettings = field(default_factory=CompactSettings)
     notes: NotesSettings = field(default_factory=NotesSettings)
-    state: StateFile | None = None
+    state: CompactionStateFile | None = None
     heard: list[Event] = field(default_factory=list[Event])
 
     def __post_init__(self) -> None:
         self.provider = ScriptedProvider(self.steps)
-        self.overflow = Overflow(
+        self.overflow = Compactor(
             self.provider, self.settings, notes=self.notes, state=self.state, emit=self.heard.append
         )
 
-    def compact(self, wanted: CompactJob) -> Compacted:
+    def compact(self, wanted: CompactionJob) -> Compacted:
         return asyncio.run(self.overflow.compact(wanted))
 
     @property

@@ -6,22 +6,30 @@ from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
 
-from sevenfold.core.cache_model import CHOICES, Bill, CacheChoices, Level, Prompt, PromptCache, render_prompt
-from sevenfold.core.canonical import MARKER, unmarked
+from sevenfold.core.cache_model import (
+    DEFAULT_CACHE_CHOICES,
+    CacheChoices,
+    PromptBill,
+    PromptCache,
+    PromptLevel,
+    RenderedPrompt,
+    render_prompt,
+)
+from sevenfold.core.canonical import CACHE_CONTROL, strip_cache_control
 from sevenfold.core.capabilities import choose_capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.json import Json, JsonObject, freeze, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Breakpoint, Frame
+from sevenfold.core.requests import Breakpoint, RequestParams
 from sevenfold.core.wire import write_block
 from sevenfold.request.placement import (
-    FRESH,
+    INITIAL_BREAKPOINT_STATE,
+    BreakpointPlan,
+    BreakpointState,
     CacheSettings,
-    Placement,
-    PlacementState,
-    is_markable,
+    collect_breakpoint_facts,
+    is_breakpoint_allowed,
     plan_breakpoints,
-    read_facts,
 )
 from tests.core.cache_cases import HERE, START
 
@@ -29,15 +37,15 @@ STEP = timedelta(seconds=5)
 """Short enough for a whole conversation with its forks to stay within five minutes."""
 
 SYSTEM = "You are careful. " * 200
-FRAME = Frame("claude-opus-5", 1_000, SYSTEM)
+FRAME = RequestParams("claude-opus-5", 1_000, SYSTEM)
 SETTINGS = CacheSettings()
 
 
-def unmarked_bytes(level: Level, block: JsonObject) -> int:
-    return len(write_json(unmarked(block)))
+def unmarked_bytes(level: PromptLevel, block: JsonObject) -> int:
+    return len(write_json(strip_cache_control(block)))
 
 
-def wire(frame: Frame, view: Sequence[Message], marks: Sequence[Breakpoint]) -> JsonObject:
+def wire(frame: RequestParams, view: Sequence[Message], marks: Sequence[Breakpoint]) -> JsonObject:
     """The body of a request."""
     messages: list[dict[str, object]] = []
     for index, message in enumerate(view):
@@ -70,19 +78,25 @@ def _marked(block: object, mark: Breakpoint) -> Json:
     frozen = freeze(block)
     assert isinstance(frozen, JsonObject)
     name = "1h" if mark.ttl == timedelta(hours=1) else "5m"
-    return JsonObject({**frozen, MARKER: JsonObject({"type": "ephemeral", "ttl": name})})
+    return JsonObject({**frozen, CACHE_CONTROL: JsonObject({"type": "ephemeral", "ttl": name})})
 
 
 class Line:
     """One conversation that is marked by our placement, or naively, and sent to a cache."""
 
-    def __init__(self, frame: Frame = FRAME, choices: CacheChoices = CHOICES, *, naive: bool = False) -> None:
+    def __init__(
+        self,
+        frame: RequestParams = FRAME,
+        choices: CacheChoices = DEFAULT_CACHE_CHOICES,
+        *,
+        naive: bool = False,
+    ) -> None:
         self.frame, self.naive, self.choices = frame, naive, choices
         self.cache = PromptCache(choices)
         self.now = START
         self.view: list[Message] = []
-        self.state: PlacementState = FRESH
-        self.prompt: Prompt | None = None
+        self.state: BreakpointState = INITIAL_BREAKPOINT_STATE
+        self.prompt: RenderedPrompt | None = None
         self.promised = 0
         """Tokens up to the last marker of the last request that was answered."""
 
@@ -93,14 +107,16 @@ class Line:
         other.state, other.promised, other.prompt = self.state, self.promised, self.prompt
         return other
 
-    def plan(self) -> Placement:
+    def plan(self) -> BreakpointPlan:
         model = CATALOG.find(self.frame.model)
         if self.naive:
-            return Placement(tuple(last_block(self.view)), self.state)
-        facts = read_facts(self.frame, model, choose_capabilities(model, "anthropic"), len(SYSTEM))
+            return BreakpointPlan(tuple(last_block(self.view)), self.state)
+        facts = collect_breakpoint_facts(
+            self.frame, model, choose_capabilities(model, "anthropic"), len(SYSTEM)
+        )
         return plan_breakpoints(self.view, facts, SETTINGS, self.state)
 
-    def send(self, *, fails: bool = False) -> Bill:
+    def send(self, *, fails: bool = False) -> PromptBill:
         """A moment later: plan, send, and let the answer begin unless the request fails."""
         self.now += STEP
         placement = self.plan()
@@ -119,7 +135,7 @@ def last_block(view: Sequence[Message]) -> list[Breakpoint]:
     for index in range(len(view) - 1, -1, -1):
         blocks = view[index].blocks
         for at in range(len(blocks) - 1, -1, -1):
-            if is_markable(blocks[at]):
+            if is_breakpoint_allowed(blocks[at]):
                 return [Breakpoint("messages", index, at)]
     return []
 

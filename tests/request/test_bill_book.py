@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from sevenfold.core.json import EMPTY
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.request.bill_book import BillBook
+from sevenfold.request.bill_book import UsageLedger
 from tests.core.cache_cases import START
 
 MODEL = "claude-opus-5"
-REPLY = Reply(Message("assistant", ()), Usage(fresh=100, read=800, written_5m=100, output=10), EMPTY)
+REPLY = ModelResponse(
+    Message("assistant", ()), Usage(fresh=100, read=800, written_5m=100, output=10), EMPTY_OBJECT
+)
 
 
 def test_each_lane_is_summed_up_apart_and_all_together() -> None:
-    book = BillBook()
+    book = UsageLedger()
     price = book.add("main", MODEL, REPLY, START)
     book.add("main", MODEL, REPLY, START)
     book.add("notes", MODEL, replace(REPLY, usage=Usage(read=1_000)), START)
@@ -34,7 +36,7 @@ def test_each_lane_is_summed_up_apart_and_all_together() -> None:
 
 
 def test_runs_beside_the_totals_count_and_leave_no_list_behind() -> None:
-    book = BillBook()
+    book = UsageLedger()
     runs = (Iteration(read=500, output=40, kind="compaction"), Iteration(fresh=100, output=10))
     book.add("main", MODEL, replace(REPLY, usage=Usage(fresh=100, output=10, iterations=runs)), START)
     (main,) = book.spent()
@@ -45,7 +47,7 @@ def test_runs_beside_the_totals_count_and_leave_no_list_behind() -> None:
 
 
 def test_a_price_that_is_not_known_leaves_the_total_unknown() -> None:
-    book = BillBook()
+    book = UsageLedger()
     book.add("main", MODEL, REPLY, START)
     assert book.add("main", "nobody-knows", REPLY, START) is None
     assert book.total().cost is None
@@ -53,7 +55,7 @@ def test_a_price_that_is_not_known_leaves_the_total_unknown() -> None:
 
 
 def test_an_empty_book_has_spent_nothing() -> None:
-    total = BillBook().total()
+    total = UsageLedger().total()
     assert (total.calls, total.hit_rate) == (0, 0.0)
     assert total.cost is not None
     assert total.cost.total == 0

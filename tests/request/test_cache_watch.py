@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from sevenfold.core.cache_model import Difference
-from sevenfold.core.canonical import MARKER
+from sevenfold.core.cache_model import PromptDifference
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.events import CacheMissed, CutRegistered, Event, PrefixBroken
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Compaction,
     Document,
@@ -25,20 +25,20 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
+from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.usage import Iteration, Usage
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.request.cache_watch import WHOLE, CacheWatch, Settled
+from sevenfold.request.cache_watch import WHOLE_PROMPT, CacheMonitor, CacheOutcome
 from sevenfold.request.view import Cut
 from sevenfold.testing import Simulator
 from tests.core.cache_cases import MINUTE, START
 from tests.providers.asking import PROSE, assistant, frozen, tool, user
 
 MODEL = "claude-opus-5"
-FRAME = Frame(MODEL, 1_000, "Be brief. " * 30, (tool("look"), tool("walk")))
+FRAME = RequestParams(MODEL, 1_000, "Be brief. " * 30, (tool("look"), tool("walk")))
 SAID = (user(PROSE), assistant("Yes."), user("And?"))
 PICTURE = Image(frozen({"type": "base64", "media_type": "image/png", "data": "aGk="}))
-NOTHING = Reply(Message("assistant", ()), Usage(), EMPTY)
+NOTHING = ModelResponse(Message("assistant", ()), Usage(), EMPTY_OBJECT)
 
 
 @dataclass
@@ -51,23 +51,23 @@ class Desk:
     """The id of the last answer, by who asked."""
 
     def __post_init__(self) -> None:
-        self.watch = CacheWatch(self.events.append)
+        self.watch = CacheMonitor(self.events.append)
         self.now = START
 
     def check(
-        self, *messages: Message, frame: Frame = FRAME, who: str = "main", cuts: Sequence[Cut] = ()
-    ) -> Difference | None:
+        self, *messages: Message, frame: RequestParams = FRAME, who: str = "main", cuts: Sequence[Cut] = ()
+    ) -> PromptDifference | None:
         self.now += MINUTE
         return self.watch.check(marked(messages, frame, who), self.now, cuts)
 
     def send(
         self,
         *messages: Message,
-        frame: Frame = FRAME,
+        frame: RequestParams = FRAME,
         who: str = "main",
         wait: timedelta = MINUTE,
         cuts: Sequence[Cut] = (),
-    ) -> Settled:
+    ) -> CacheOutcome:
         """Check, send to the simulator, ask it to compare with the last answer, settle."""
         assert self.sim is not None
         self.sim.advance(wait)
@@ -85,15 +85,15 @@ class Desk:
         return [type(event).__name__ for event in self.events]
 
 
-def sent(sim: Simulator, request: ModelRequest) -> Reply:
-    async def run() -> Reply:
+def sent(sim: Simulator, request: ModelRequest) -> ModelResponse:
+    async def run() -> ModelResponse:
         async with sim.async_client(max_retries=0) as client:
             return await AnthropicProvider(client).send(request)
 
     return asyncio.run(run())
 
 
-def marked(messages: Sequence[Message], frame: Frame = FRAME, who: str = "main") -> ModelRequest:
+def marked(messages: Sequence[Message], frame: RequestParams = FRAME, who: str = "main") -> ModelRequest:
     end = Breakpoint("messages", len(messages) - 1, len(messages[-1].blocks) - 1)
     return ModelRequest(frame, tuple(messages), (end,), who)
 
@@ -131,7 +131,7 @@ def test_how_one_roles_blocks_are_split_into_messages_is_no_break() -> None:
     assert desk.events == []
 
 
-CHANGES: dict[str, tuple[Frame, tuple[Message, ...], str, str]] = {
+CHANGES: dict[str, tuple[RequestParams, tuple[Message, ...], str, str]] = {
     "model": (replace(FRAME, model="claude-opus-4-8"), SAID, "model", "model"),
     "speed": (replace(FRAME, params=frozen({"speed": "fast"})), SAID, "model", "speed"),
     "fewer tools": (replace(FRAME, tools=FRAME.tools[:1]), SAID, "tools", "system.0"),
@@ -205,10 +205,12 @@ def test_a_registered_cut_is_no_break_and_starts_the_reckoning_anew(desk: Desk) 
         (2, FRAME, False),
         (0, replace(FRAME, system="Else."), False),
         (0, replace(FRAME, system="", tools=()), False),
-        (WHOLE, replace(FRAME, system="Else."), True),
+        (WHOLE_PROMPT, replace(FRAME, system="Else."), True),
     ],
 )
-def test_a_cut_explains_what_comes_after_its_place(first: int, frame: Frame, is_explained: bool) -> None:
+def test_a_cut_explains_what_comes_after_its_place(
+    first: int, frame: RequestParams, is_explained: bool
+) -> None:
     desk = Desk()
     desk.check(*SAID)
     assert desk.check(SAID[0], assistant("No."), SAID[2], frame=frame, cuts=(Cut(4, "cut", first),))
@@ -255,7 +257,7 @@ def test_a_request_that_failed_takes_nothing_away(desk: Desk) -> None:
     assert after.expected_tokens == after.read_tokens > first.read_tokens
 
 
-EDITED: dict[str, Callable[[Reply], Reply]] = {
+EDITED: dict[str, Callable[[ModelResponse], ModelResponse]] = {
     "edits": lambda reply: replace(
         reply, extra=frozen({"context_management": {"applied_edits": [{"type": "clear_tool_uses_20250919"}]}})
     ),
@@ -416,7 +418,9 @@ def test_the_order_of_keys_in_a_tools_input_is_a_break() -> None:
 def test_markers_and_what_no_prompt_shows_are_no_break() -> None:
     desk = Desk()
     desk.check(*SAID)
-    params = frozen({"metadata": {"user_id": "me"}, "stop_sequences": ["x"], MARKER: {"type": "ephemeral"}})
+    params = frozen(
+        {"metadata": {"user_id": "me"}, "stop_sequences": ["x"], CACHE_CONTROL: {"type": "ephemeral"}}
+    )
     assert desk.check(*SAID, frame=replace(FRAME, params=params, max_tokens=5)) is None
     assert desk.events == []
 

@@ -11,11 +11,11 @@ from sevenfold.core.cache_choices import FIVE_MINUTES
 from sevenfold.core.capabilities import choose_capabilities
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Frame
-from sevenfold.request.marking import Marking, find_caller_marks
-from sevenfold.request.mirror import Mark
+from sevenfold.core.requests import RequestParams
+from sevenfold.request.marking import BreakpointPlanner, find_caller_breakpoints
+from sevenfold.request.mirror import CallerBreakpoint
 from sevenfold.request.placement import CacheSettings
-from sevenfold.request.view import OWN, Item, Shown
+from sevenfold.request.view import ENGINE_ENTRY, ViewMessage, ViewMessages
 from tests.request.talks import spoken
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -26,8 +26,8 @@ ROUNDS = 40
 
 def marks_after_cut(ttl: str, between: timedelta, first: int) -> set[int]:
     """The messages marked by the request after so many rounds, when the view changes from this message on."""
-    frame = Frame(MODEL.name, 8_000, "system")
-    marking = Marking(CacheSettings(ttl=ttl))
+    frame = RequestParams(MODEL.name, 8_000, "system")
+    marking = BreakpointPlanner(CacheSettings(ttl=ttl))
     marking.use(frame, MODEL, choose_capabilities(MODEL, "anthropic"), 20_000)
     view: list[Message] = []
     now = NOON
@@ -53,31 +53,31 @@ def test_a_place_that_nobody_touched_for_a_lifetime_is_not_marked() -> None:
     assert first - 1 in marks_after_cut("5m", timedelta(seconds=10), first)
 
 
-def shown_of(*entries: int) -> Shown:
-    shown = Shown()
+def shown_of(*entries: int) -> ViewMessages:
+    shown = ViewMessages()
     for entry in entries:
-        shown.append(Item(spoken(f"message {entry}"), 1.0, entry))
+        shown.append(ViewMessage(spoken(f"message {entry}"), 1.0, entry))
     return shown
 
 
-def spots(marks: tuple[Mark, ...], shown: Shown, most: int = 4) -> list[tuple[int, int]]:
-    return [(one.index, one.block) for one in find_caller_marks(marks, shown, most)]
+def spots(marks: tuple[CallerBreakpoint, ...], shown: ViewMessages, most: int = 4) -> list[tuple[int, int]]:
+    return [(one.index, one.block) for one in find_caller_breakpoints(marks, shown, most)]
 
 
-def mark(message: int, block: int = 0) -> Mark:
-    return Mark(message, block, FIVE_MINUTES)
+def mark(message: int, block: int = 0) -> CallerBreakpoint:
+    return CallerBreakpoint(message, block, FIVE_MINUTES)
 
 
 def test_a_callers_marker_stands_wherever_the_view_shows_its_message() -> None:
     # A note of our own is in front, and the history's first two messages were cut away.
-    shown = shown_of(OWN, 2, 3, 3, 4)
+    shown = shown_of(ENGINE_ENTRY, 2, 3, 3, 4)
     assert spots((mark(4), mark(2)), shown) == [(1, 0), (4, 0)]
     assert spots((mark(3),), shown) == [(2, 0), (3, 0)]
 
 
-@pytest.mark.parametrize("gone", [mark(0), mark(OWN), mark(-3), mark(9), mark(2, block=1)])
-def test_a_callers_marker_on_what_is_not_shown_stands_nowhere(gone: Mark) -> None:
-    assert spots((gone,), shown_of(OWN, 2)) == []
+@pytest.mark.parametrize("gone", [mark(0), mark(ENGINE_ENTRY), mark(-3), mark(9), mark(2, block=1)])
+def test_a_callers_marker_on_what_is_not_shown_stands_nowhere(gone: CallerBreakpoint) -> None:
+    assert spots((gone,), shown_of(ENGINE_ENTRY, 2)) == []
 
 
 def test_markers_stand_in_the_order_of_the_view() -> None:
@@ -93,19 +93,19 @@ def test_of_more_markers_than_a_request_may_have_the_last_ones_stand() -> None:
 
 def test_a_view_that_starts_over_forgets_where_messages_stood() -> None:
     shown = shown_of(0, 1, 2)
-    shown.start_over(shown_of(OWN, 2))
+    shown.start_over(shown_of(ENGINE_ENTRY, 2))
     assert spots((mark(0), mark(2)), shown) == [(1, 0)]
 
 
 def test_a_callers_marker_costs_no_look_at_the_rest_of_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = shown_of(*range(50))
-    monkeypatch.delattr(Shown, "__iter__")
+    monkeypatch.delattr(ViewMessages, "__iter__")
     shown.items = Unlooped(shown.items)
     assert spots((mark(7),), shown) == [(7, 0)]
 
 
-class Unlooped(list[Item]):
+class Unlooped(list[ViewMessage]):
     """A list that nobody may go through."""
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[ViewMessage]:
         raise AssertionError("somebody goes through the whole view")

@@ -20,8 +20,8 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.wire import read_message
 from sevenfold.request import mirror as mirrors
-from sevenfold.request.facet import SIZE
-from sevenfold.request.mirror import Mark, Mirror
+from sevenfold.request.facet import CHUNK_SIZE
+from sevenfold.request.mirror import CallerBreakpoint, MessageListTracker
 
 Wire = dict[str, Any]
 
@@ -43,7 +43,7 @@ def result(use: str = "t1", text: str = "body") -> Wire:
 
 
 def test_a_longer_list_adds_its_end_only() -> None:
-    mirror, messages = Mirror(), [ask()]
+    mirror, messages = MessageListTracker(), [ask()]
     assert mirror.sync(messages).added == (Message("user", (Text("hello"),)),)
     messages.append(answer())
     synced = mirror.sync(messages)
@@ -53,7 +53,7 @@ def test_a_longer_list_adds_its_end_only() -> None:
 
 
 def test_a_text_changed_in_place_is_found() -> None:
-    mirror, messages = Mirror(), [ask(), answer(), result()]
+    mirror, messages = MessageListTracker(), [ask(), answer(), result()]
     mirror.sync(messages)
     messages[0]["content"][0]["text"] = "hullo"
     synced = mirror.sync(messages)
@@ -62,7 +62,7 @@ def test_a_text_changed_in_place_is_found() -> None:
 
 
 def test_a_field_set_on_an_object_of_the_sdk_is_found() -> None:
-    mirror, messages = Mirror(), [ask(), answer(), result()]
+    mirror, messages = MessageListTracker(), [ask(), answer(), result()]
     mirror.sync(messages)
     messages[1]["content"][0].text = "no"
     synced = mirror.sync(messages)
@@ -70,11 +70,11 @@ def test_a_field_set_on_an_object_of_the_sdk_is_found() -> None:
 
 
 def test_a_field_that_an_object_of_the_sdk_does_not_declare_is_found() -> None:
-    mirror, messages = Mirror(), [ask(), answer(), result()]
+    mirror, messages = MessageListTracker(), [ask(), answer(), result()]
     mirror.sync(messages)
     messages[1]["content"][0].cache_control = {"type": "ephemeral"}
     synced = mirror.sync(messages)
-    assert (synced.kept, synced.dropped, synced.marks) == (3, 0, (Mark(1, 0, FIVE_MINUTES),))
+    assert (synced.kept, synced.dropped, synced.marks) == (3, 0, (CallerBreakpoint(1, 0, FIVE_MINUTES),))
     messages[1]["content"][0].source = "elsewhere"
     assert mirror.sync(messages).kept == 1
 
@@ -96,7 +96,7 @@ class Sealed:
 
 def test_a_change_of_an_object_that_shows_no_fields_is_found() -> None:
     sealed = Sealed("hello")
-    mirror, messages = Mirror(), [{"role": "user", "content": [sealed]}, answer()]
+    mirror, messages = MessageListTracker(), [{"role": "user", "content": [sealed]}, answer()]
     assert mirror.sync(messages).added[0] == Message("user", (Text("hello"),))
     assert mirror.sync(messages).kept == 2
     sealed.say("no")
@@ -105,36 +105,36 @@ def test_a_change_of_an_object_that_shows_no_fields_is_found() -> None:
 
 
 def test_an_input_changed_inside_an_object_of_the_sdk_is_found() -> None:
-    mirror, messages = Mirror(), [ask(), answer(), result()]
+    mirror, messages = MessageListTracker(), [ask(), answer(), result()]
     mirror.sync(messages)
     messages[1]["content"][1].input["path"] = "b"
     assert mirror.sync(messages).kept == 1
 
 
 def test_a_shorter_list_drops_its_end() -> None:
-    mirror = Mirror()
+    mirror = MessageListTracker()
     mirror.sync([ask(), answer(), result()])
     synced = mirror.sync([ask()])
     assert (synced.kept, synced.dropped, synced.added) == (1, 2, ())
 
 
 def test_a_marker_that_moves_changes_nothing_but_where_it_stands() -> None:
-    mirror, messages = Mirror(), [ask()]
+    mirror, messages = MessageListTracker(), [ask()]
     mirror.sync(messages)
     messages[0]["content"][0]["cache_control"] = {"type": "ephemeral"}
     synced = mirror.sync(messages)
-    assert (synced.kept, synced.added, synced.marks) == (1, (), (Mark(0, 0, FIVE_MINUTES),))
+    assert (synced.kept, synced.added, synced.marks) == (1, (), (CallerBreakpoint(0, 0, FIVE_MINUTES),))
     del messages[0]["content"][0]["cache_control"]
     messages.append(result())
     messages[1]["content"][0]["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
     synced = mirror.sync(messages)
-    assert (synced.kept, synced.marks) == (1, (Mark(1, 0, ONE_HOUR),))
+    assert (synced.kept, synced.marks) == (1, (CallerBreakpoint(1, 0, ONE_HOUR),))
     assert synced.added[0] == read_message(result())
     assert mirror.sync(messages).dropped == 0
 
 
 def test_an_equal_copy_of_the_list_is_the_same_history() -> None:
-    mirror, messages = Mirror(), [ask(), answer(), result()]
+    mirror, messages = MessageListTracker(), [ask(), answer(), result()]
     mirror.sync(messages)
     synced = mirror.sync(copy.deepcopy(messages))
     assert (synced.kept, synced.dropped, synced.added) == (3, 0, ())
@@ -142,7 +142,7 @@ def test_an_equal_copy_of_the_list_is_the_same_history() -> None:
 
 def test_what_is_no_message_is_named_with_its_place() -> None:
     with pytest.raises(WireError, match=r"messages\[1\]: message role 'robot' is unknown"):
-        Mirror().sync([ask(), {"role": "robot", "content": "x"}])
+        MessageListTracker().sync([ask(), {"role": "robot", "content": "x"}])
 
 
 MESSAGES = st.lists(
@@ -155,10 +155,10 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, MESSAGES)
 def test_two_lists_one_after_the_other_end_in_the_second(one: list[Wire], other: list[Wire]) -> None:
-    mirror = Mirror()
+    mirror = MessageListTracker()
     before = mirror.sync(one)
     after = mirror.sync(other)
-    plain = Mirror().sync(other)
+    plain = MessageListTracker().sync(other)
     assert (*before.added[: after.kept], *after.added) == plain.added
     assert after.kept + after.dropped == len(one)
 
@@ -167,29 +167,29 @@ def long_talk(count: int) -> list[Wire]:
     return [ask(f"question {number}") for number in range(count)]
 
 
-@pytest.mark.parametrize("place", [0, SIZE - 1, SIZE, 2 * SIZE - 1, 2 * SIZE])
+@pytest.mark.parametrize("place", [0, CHUNK_SIZE - 1, CHUNK_SIZE, 2 * CHUNK_SIZE - 1, 2 * CHUNK_SIZE])
 def test_in_a_long_list_one_changed_message_is_found_where_it_stands(place: int) -> None:
-    mirror, messages = Mirror(), long_talk(2 * SIZE + 1)
+    mirror, messages = MessageListTracker(), long_talk(2 * CHUNK_SIZE + 1)
     mirror.sync(messages)
     messages[place]["content"][0]["text"] = "no"
     synced = mirror.sync(messages)
-    assert (synced.kept, synced.dropped) == (place, 2 * SIZE + 1 - place)
-    assert synced.added == Mirror().sync(messages).added[place:]
+    assert (synced.kept, synced.dropped) == (place, 2 * CHUNK_SIZE + 1 - place)
+    assert synced.added == MessageListTracker().sync(messages).added[place:]
 
 
-@pytest.mark.parametrize("left", [0, 1, SIZE - 1, SIZE, SIZE + 1])
+@pytest.mark.parametrize("left", [0, 1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1])
 def test_a_long_list_cut_anywhere_goes_on_from_there(left: int) -> None:
-    mirror, messages = Mirror(), long_talk(2 * SIZE)
+    mirror, messages = MessageListTracker(), long_talk(2 * CHUNK_SIZE)
     mirror.sync(messages)
     del messages[left:]
-    assert mirror.sync(messages).dropped == 2 * SIZE - left
-    messages += long_talk(SIZE)
+    assert mirror.sync(messages).dropped == 2 * CHUNK_SIZE - left
+    messages += long_talk(CHUNK_SIZE)
     synced = mirror.sync(messages)
-    assert (synced.kept, len(synced.added), len(mirror)) == (left, SIZE, left + SIZE)
+    assert (synced.kept, len(synced.added), len(mirror)) == (left, CHUNK_SIZE, left + CHUNK_SIZE)
 
 
 def test_a_list_that_cannot_be_read_leaves_all_as_it_was() -> None:
-    mirror, messages = Mirror(), [ask(), ask("more"), ask("last")]
+    mirror, messages = MessageListTracker(), [ask(), ask("more"), ask("last")]
     mirror.sync(messages)
     spoilt = copy.deepcopy(messages)
     spoilt[0]["content"][0]["cache_control"] = {"type": "ephemeral"}
@@ -204,14 +204,14 @@ def test_a_list_that_cannot_be_read_leaves_all_as_it_was() -> None:
 def test_a_marker_inside_a_result_moves_like_any_other(marked: object) -> None:
     inside: Wire = {"type": "text", "text": "body", "cache_control": marked}
     messages: list[Wire] = [{"role": "user", "content": [{**result()["content"][0], "content": [inside]}]}]
-    mirror = Mirror()
-    assert mirror.sync(messages).marks == ((Mark(0, 0, FIVE_MINUTES),) if marked else ())
+    mirror = MessageListTracker()
+    assert mirror.sync(messages).marks == ((CallerBreakpoint(0, 0, FIVE_MINUTES),) if marked else ())
     del inside["cache_control"]
     synced = mirror.sync(messages)
     assert (synced.kept, synced.dropped, synced.marks) == (1, 0, ())
     inside["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
     synced = mirror.sync(messages)
-    assert (synced.kept, synced.marks) == (1, (Mark(0, 0, ONE_HOUR),))
+    assert (synced.kept, synced.marks) == (1, (CallerBreakpoint(0, 0, ONE_HOUR),))
 
 
 class Checking(BaseModel, validate_assignment=True):
@@ -223,7 +223,7 @@ class Checking(BaseModel, validate_assignment=True):
 
 def test_a_model_that_checks_what_it_is_given_is_looked_at_again() -> None:
     block = Checking()
-    mirror, messages = Mirror(), [{"role": "user", "content": [block]}]
+    mirror, messages = MessageListTracker(), [{"role": "user", "content": [block]}]
     mirror.sync(messages)
     block.text = "no"
     assert mirror.sync(messages).kept == 0
@@ -232,7 +232,7 @@ def test_a_model_that_checks_what_it_is_given_is_looked_at_again() -> None:
 def test_a_mapping_that_is_no_dict_is_looked_at_again() -> None:
     block = {"type": "text", "text": "hello"}
     for seen in (MappingProxyType(block), UserDict(block)):
-        mirror, messages = Mirror(), [{"role": "user", "content": [seen]}]
+        mirror, messages = MessageListTracker(), [{"role": "user", "content": [seen]}]
         mirror.sync(messages)
         assert mirror.sync(messages).kept == 1
         block["text"] += "!"
@@ -248,7 +248,7 @@ def test_what_a_caller_has_dropped_is_not_held() -> None:
     def make() -> list[Wire]:
         return [Watched(ask("a"))]
 
-    mirror, messages = Mirror(), make()
+    mirror, messages = MessageListTracker(), make()
     first = weakref.ref(messages[0])
     mirror.sync(messages)
     messages = make()
@@ -257,7 +257,7 @@ def test_what_a_caller_has_dropped_is_not_held() -> None:
 
 
 def test_to_forget_more_than_was_seen_forgets_nothing() -> None:
-    mirror, messages = Mirror(), [ask(), answer()]
+    mirror, messages = MessageListTracker(), [ask(), answer()]
     mirror.sync(messages)
     mirror.forget(100)
     assert mirror.sync(messages).kept == 2
@@ -272,8 +272,8 @@ class Talk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(mirrors, "SIZE", 3)
-        self.mirror, self.messages = Mirror(), list[Wire]()
+        self.patch.setattr(mirrors, "CHUNK_SIZE", 3)
+        self.mirror, self.messages = MessageListTracker(), list[Wire]()
         self.known: tuple[Message, ...] = ()
 
     def teardown(self) -> None:
@@ -332,7 +332,7 @@ class Talk(RuleBasedStateMachine):
         synced = self.mirror.sync(self.messages)
         assert synced.kept + synced.dropped == len(self.known)
         self.known = (*self.known[: synced.kept], *synced.added)
-        plain = Mirror().sync(self.messages)
+        plain = MessageListTracker().sync(self.messages)
         assert self.known == plain.added
         assert sorted(synced.marks, key=lambda mark: mark.message) == list(plain.marks)
         assert len(self.mirror) == len(self.messages)

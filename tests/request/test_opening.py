@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from sevenfold.blocking import Session
-from sevenfold.cli.sections import SECTIONS as ALL
-from sevenfold.request.sections import SECTIONS
+from sevenfold.cli.sections import SETTINGS_SECTIONS as ALL
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from tests.engine.talk import FRAME
 
 
 def test_every_section_that_a_file_may_have_is_known_to_a_session() -> None:
-    assert set(SECTIONS) == set(ALL)
+    assert set(SETTINGS_SECTIONS) == set(ALL)
 
 
 def test_a_section_that_no_session_reads_stops_none(tmp_path: Path) -> None:

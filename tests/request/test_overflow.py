@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from sevenfold.core.canonical import MARKER
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.errors import CompactionStopped, InputError, PromptTooLong
 from sevenfold.core.events import CompactionStarted, HistoryCompacted, RungFailed, RungSkipped
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Compaction,
     Image,
@@ -19,16 +19,16 @@ from sevenfold.core.messages import (
     ToolUse,
     ToolUseId,
 )
-from sevenfold.core.requests import Breakpoint, Frame, Reply
+from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.layers.compact import CompactSettings
-from sevenfold.layers.compact_said import collect_said
-from sevenfold.layers.compact_summary import is_head
+from sevenfold.layers.compact_said import collect_user_quotes
+from sevenfold.layers.compact_summary import is_summary_head
 from sevenfold.layers.forks import FORK_MARK
 from sevenfold.layers.session_notes import NotesSettings
-from sevenfold.request.overflow import Overflow
-from sevenfold.request.overflow_ask import BLOCK_BETA
-from sevenfold.request.overflow_job import NotesText, Part
+from sevenfold.request.overflow import Compactor
+from sevenfold.request.overflow_ask import COMPACTION_BLOCK_BETA
+from sevenfold.request.overflow_job import CompactionNotes, Part
 from tests.request.overflows import (
     FRAME_TOKENS,
     GOOD,
@@ -50,8 +50,8 @@ TEMPLATE = "# Title\n_nothing yet_\n"
 BLOCK = Compaction("All that happened so far, in the provider's words.", JsonObject({"signature": "s"}))
 
 
-def block_reply(block: Compaction = BLOCK) -> Reply:
-    return Reply(Message("assistant", (block,)), NO_USAGE, EMPTY, "compaction")
+def block_reply(block: Compaction = BLOCK) -> ModelResponse:
+    return ModelResponse(Message("assistant", (block,)), NO_USAGE, EMPTY_OBJECT, "compaction")
 
 
 def test_a_summary_is_written_on_the_unchanged_prefix() -> None:
@@ -71,7 +71,7 @@ def test_the_new_view_holds_summary_words_transcript_and_the_newest_rounds_uncha
     messages = talk()
     result = Rig([GOOD]).compact(job(messages))
     (head,) = result.head
-    assert is_head(head)
+    assert is_summary_head(head)
     for part in (SUMMARY.strip(), "Please mend the parser, and keep its tests.", TRANSCRIPT):
         assert part in texts(result.head)
     assert "Please mend the parser" not in texts(result.kept), "what is kept need not be carried twice"
@@ -108,7 +108,7 @@ def test_an_unanswered_question_is_kept_whole_where_there_is_room(steps: list[st
     messages = [*talk(), Message("assistant", "Done."), asked]
     rig = Rig(steps)
     if not steps:
-        rig.overflow = Overflow(None, rig.settings)
+        rig.overflow = Compactor(None, rig.settings)
     assert rig.compact(job(messages)).view[-1] is asked
     words = Message("user", "What is wrong here? " + "log line\n" * 10_000)
     long = job([*messages[:-1], words])
@@ -131,7 +131,7 @@ def test_kept_messages_lose_their_thinking_where_it_is_signed() -> None:
 
 def test_notes_serve_before_any_model_is_asked() -> None:
     messages = talk()
-    notes = NotesText("# Title\nMending the parser.\n", noted=len(messages) - 3, template=TEMPLATE)
+    notes = CompactionNotes("# Title\nMending the parser.\n", noted=len(messages) - 3, template=TEMPLATE)
     settings = NotesSettings(keep_tokens=3_000, keep_messages=1)
     rig = Rig(notes=settings)
     result = rig.compact(job(messages, notes=notes))
@@ -145,7 +145,7 @@ def test_notes_serve_before_any_model_is_asked() -> None:
 @pytest.mark.parametrize(("target", "least", "most"), [(160_000, 10_000, 14_000), (20_000, 5_000, 8_000)])
 def test_beside_notes_less_is_kept_in_a_small_window(target: int, least: int, most: int) -> None:
     messages = talk(60)
-    notes = NotesText("# Title\nMending the parser.\n", noted=len(messages) - 1, template=TEMPLATE)
+    notes = CompactionNotes("# Title\nMending the parser.\n", noted=len(messages) - 1, template=TEMPLATE)
     result = Rig(notes=NotesSettings(keep_messages=1)).compact(job(messages, notes=notes, target=target))
     assert result.rung == "notes"
     assert least <= sum(count(result.kept)) <= most
@@ -154,21 +154,24 @@ def test_beside_notes_less_is_kept_in_a_small_window(target: int, least: int, mo
 @pytest.mark.parametrize(
     ("notes", "reason"),
     [
-        (NotesText(), "no notes were written yet"),
-        (NotesText(TEMPLATE, 30, TEMPLATE), "the notes are still the empty template"),
-        (NotesText("# Title\nx", None, TEMPLATE), "the last noted message is not in the view"),
-        (NotesText("# Title\n" + "x " * 60_000, 30, TEMPLATE), "the result would still be over the limit"),
+        (CompactionNotes(), "no notes were written yet"),
+        (CompactionNotes(TEMPLATE, 30, TEMPLATE), "the notes are still the empty template"),
+        (CompactionNotes("# Title\nx", None, TEMPLATE), "the last noted message is not in the view"),
+        (
+            CompactionNotes("# Title\n" + "x " * 60_000, 30, TEMPLATE),
+            "the result would still be over the limit",
+        ),
     ],
     ids=["none", "blank", "lost place", "too large"],
 )
-def test_notes_that_cannot_serve_are_passed_over_with_the_reason(notes: NotesText, reason: str) -> None:
+def test_notes_that_cannot_serve_are_passed_over_with_the_reason(notes: CompactionNotes, reason: str) -> None:
     rig = Rig([GOOD])
     assert rig.compact(job(talk(), notes=notes)).rung == "summary"
     assert RungSkipped("notes", reason) in rig.heard
 
 
 def test_an_instruction_goes_past_the_notes_into_the_directive() -> None:
-    notes = NotesText("# Title\nMending.", noted=38, template=TEMPLATE)
+    notes = CompactionNotes("# Title\nMending.", noted=38, template=TEMPLATE)
     rig = Rig([GOOD])
     wanted = job(talk(), notes=notes, trigger="manual", instructions="Focus on the tests.")
     assert rig.compact(wanted).rung == "summary"
@@ -180,19 +183,19 @@ def test_a_block_of_the_providers_is_adopted_as_it_came() -> None:
     result = rig.compact(job(messages, NEWER))
     (sent,) = rig.provider.requests
     assert sent.frame.params["compaction"]
-    assert BLOCK_BETA in sent.frame.betas
+    assert COMPACTION_BLOCK_BETA in sent.frame.betas
     assert sent.messages == tuple(messages)
     assert result.rung == "block"
     assert result.head[0] == Message("assistant", (BLOCK,))
-    assert is_head(result.head[1])
+    assert is_summary_head(result.head[1])
     assert "Please mend the parser" in texts(result.head[1:])
-    assert result.betas == (BLOCK_BETA,)
+    assert result.betas == (COMPACTION_BLOCK_BETA,)
 
 
 def test_context_management_is_left_out_of_a_request_for_a_block() -> None:
     rig, wanted = Rig([block_reply()]), job(talk(), NEWER)
     keep_all = JsonObject({"type": "clear_thinking_20251015", "keep": "all"})
-    params = JsonObject({"context_management": JsonObject({"edits": (keep_all,)}), "metadata": EMPTY})
+    params = JsonObject({"context_management": JsonObject({"edits": (keep_all,)}), "metadata": EMPTY_OBJECT})
     frame = replace(wanted.request.frame, params=params)
     rig.compact(replace(wanted, request=replace(wanted.request, frame=frame)))
     assert set(rig.provider.requests[0].frame.params) == {"metadata", "compaction"}
@@ -205,7 +208,7 @@ def test_context_management_is_left_out_of_a_request_for_a_block() -> None:
         ({"context_management": JsonObject({"edits": (CLEARING,)})}, "clearing on the provider's side"),
         ({"thread": JsonObject({"type": "create"})}, "thread"),
         ({"tool_choice": JsonObject({"type": "any"})}, "tool_choice"),
-        ({"output_config": JsonObject({"format": EMPTY})}, "output_config.format"),
+        ({"output_config": JsonObject({"format": EMPTY_OBJECT})}, "output_config.format"),
         ({"output_config": JsonObject({"task_budget": JsonObject({"remaining": 5})})}, "task budget"),
     ],
     ids=["stop", "clearing", "thread", "forced", "format", "budget"],
@@ -214,7 +217,7 @@ def test_what_a_block_cannot_be_combined_with_leads_to_a_summary(
     params: dict[str, JsonObject], reason: str
 ) -> None:
     rig, wanted = Rig([GOOD]), job(talk(), NEWER)
-    frame = Frame(NEWER, 4_000, params=JsonObject(params))
+    frame = RequestParams(NEWER, 4_000, params=JsonObject(params))
     assert rig.compact(replace(wanted, request=replace(wanted.request, frame=frame))).rung == "summary"
     told = [event for event in rig.heard if isinstance(event, RungSkipped) and event.rung == "block"]
     assert reason in told[0].reason
@@ -270,7 +273,7 @@ def test_a_cheaper_model_writes_the_summary_where_it_may() -> None:
     rig.compact(replace(wanted, request=replace(wanted.request, frame=frame)))
     sent = rig.provider.requests[0]
     assert sent.frame.model == "claude-haiku-5-5"
-    assert sent.frame.params == EMPTY
+    assert sent.frame.params == EMPTY_OBJECT
     assert not has_thinking(sent.messages)
 
 
@@ -316,19 +319,19 @@ def test_a_view_over_the_window_is_trimmed_before_it_is_sent() -> None:
 def test_a_trimmed_view_marks_its_frame_alone_since_nobody_goes_on_from_it() -> None:
     messages = talk()
     wanted = job(messages, window_tokens=sum(count(messages)) - 4_000)
-    automatic = JsonObject({MARKER: JsonObject({"type": "ephemeral"})})
+    automatic = JsonObject({CACHE_CONTROL: JsonObject({"type": "ephemeral"})})
     marks = (Breakpoint("system", 0), Breakpoint("messages", len(messages) - 1))
     frame = replace(wanted.request.frame, params=automatic)
     rig = Rig([GOOD])
     rig.compact(replace(wanted, request=replace(wanted.request, frame=frame, breakpoints=marks)))
     (sent,) = rig.provider.requests
     assert sent.breakpoints == marks[:1]
-    assert MARKER not in sent.frame.params
+    assert CACHE_CONTROL not in sent.frame.params
 
 
 def test_without_a_provider_the_structural_notes_serve() -> None:
     heard = Rig()
-    overflow = Overflow(None, CompactSettings(), emit=heard.heard.append)
+    overflow = Compactor(None, CompactSettings(), emit=heard.heard.append)
     heard.overflow = overflow
     result = heard.compact(job(talk()))
     assert result.rung == "structural"
@@ -382,7 +385,7 @@ def test_a_second_compaction_carries_on_what_the_first_carried() -> None:
     first = Rig([GOOD]).compact(job(talk()))
     more = [*first.view, Message("assistant", "On it."), Message("user", "Use tabs."), *talk(12)[1:]]
     second = Rig(["<summary>" + "A second summary of all of it. " * 5 + "</summary>"]).compact(job(more))
-    said = collect_said(second.head, is_summary=[True])
+    said = collect_user_quotes(second.head, is_summary=[True])
     assert [item.text for item in said] == ["Please mend the parser, and keep its tests.", "Use tabs."]
     assert SUMMARY.strip() not in texts(second.head), "a new summary stands for the old one"
 
@@ -401,7 +404,7 @@ def test_from_a_message_on_what_stands_before_it_is_unchanged() -> None:
     result = rig.compact(job(messages, part=Part("from", 10), trigger="manual"))
     assert result.head[:9] == tuple(messages[:9])
     assert all(one is other for one, other in zip(result.head[:9], messages[:9], strict=True))
-    assert is_head(result.head[9])
+    assert is_summary_head(result.head[9])
     assert result.before == 9
     assert result.kept == ()
     assert "only of the part that begins" in texts(rig.provider.requests[0].messages[-1:])

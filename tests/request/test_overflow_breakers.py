@@ -14,7 +14,7 @@ from sevenfold.core.events import BreakerOpened, BreakerStateLost, Event, Histor
 from sevenfold.core.messages import Message
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.compact_ladder import BreakerState
-from sevenfold.request.overflow_state import STATE, StateFile
+from sevenfold.request.overflow_state import COMPACT_STATE_FILE, CompactionStateFile
 from sevenfold.store.folder import Folder
 from tests.request.overflows import GOOD, Rig, job, talk
 
@@ -31,7 +31,7 @@ def failing(session: Folder | None = None) -> Rig:
     def busy(_: ModelRequest) -> Exception:
         return Overloaded("busy")
 
-    return Rig(busy, state=StateFile(session))
+    return Rig(busy, state=CompactionStateFile(session))
 
 
 def test_three_failed_summaries_are_the_last_in_this_session() -> None:
@@ -54,25 +54,25 @@ def test_a_restart_forgives_nothing(session: Folder) -> None:
 
 
 def test_broken_streams_are_retried_twice_and_then_never_again(session: Folder) -> None:
-    rig = Rig([ReplyBroken("cut")] * 3, state=StateFile(session))
+    rig = Rig([ReplyBroken("cut")] * 3, state=CompactionStateFile(session))
     assert rig.compact(job(talk())).rung == "structural"
-    again = Rig(state=StateFile(session))
+    again = Rig(state=CompactionStateFile(session))
     assert again.compact(job(talk())).rung == "structural"
     assert (rig.calls, again.calls) == (3, 0)
 
 
 def test_a_success_forgets_the_failures(session: Folder) -> None:
-    rig = Rig([Overloaded("busy"), Overloaded("busy"), GOOD], state=StateFile(session))
+    rig = Rig([Overloaded("busy"), Overloaded("busy"), GOOD], state=CompactionStateFile(session))
     rungs = [rig.compact(job(talk())).rung for _ in range(3)]
     assert rungs == ["structural", "structural", "summary"]
-    assert StateFile(session).read().failures_in_row == 0
+    assert CompactionStateFile(session).read().failures_in_row == 0
 
 
 def test_by_hand_a_summary_is_tried_again_and_closes_the_breaker(session: Folder) -> None:
     rig = failing(session)
     for _ in range(4):
         rig.compact(job(talk()))
-    healed = Rig([GOOD, GOOD], state=StateFile(session))
+    healed = Rig([GOOD, GOOD], state=CompactionStateFile(session))
     assert healed.compact(job(talk(), trigger="manual")).rung == "summary"
     assert healed.compact(job(talk())).rung == "summary"
 
@@ -82,12 +82,12 @@ def test_a_call_is_counted_before_it_is_made(session: Folder) -> None:
     seen: list[BreakerState] = []
 
     def look(_: ModelRequest) -> str:
-        seen.append(StateFile(session).read())
+        seen.append(CompactionStateFile(session).read())
         return GOOD
 
-    Rig(look, state=StateFile(session)).compact(job(talk()))
+    Rig(look, state=CompactionStateFile(session)).compact(job(talk()))
     assert seen == [BreakerState(failures_in_row=1)]
-    assert StateFile(session).read().failures_in_row == 0
+    assert CompactionStateFile(session).read().failures_in_row == 0
 
 
 def test_a_cancelled_summary_is_no_failure(session: Folder) -> None:
@@ -105,15 +105,15 @@ def test_a_cancelled_summary_is_no_failure(session: Folder) -> None:
             await asyncio.Event().wait()
             return ""
 
-        await run(Rig(never, state=StateFile(session)), asked)
+        await run(Rig(never, state=CompactionStateFile(session)), asked)
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
-    assert StateFile(session).read() == BreakerState()
+    assert CompactionStateFile(session).read() == BreakerState()
 
 
 def test_compactions_that_help_nothing_stop_the_automatic_ones(session: Folder) -> None:
-    rig = Rig([GOOD] * 2, state=StateFile(session))
+    rig = Rig([GOOD] * 2, state=CompactionStateFile(session))
     for _ in range(2):
         wanted = job(talk())
         # The frame alone is over the target: whatever is cut, the view stays too large.
@@ -122,7 +122,7 @@ def test_compactions_that_help_nothing_stop_the_automatic_ones(session: Folder) 
         assert result.tokens_after > wanted.target
     assert rig.overflow.is_stopped
     assert [event.breaker for event in rig.heard if isinstance(event, BreakerOpened)] == ["thrash"]
-    restarted = Rig(state=StateFile(session))
+    restarted = Rig(state=CompactionStateFile(session))
     with pytest.raises(CompactionStopped, match="2 compactions in a row helped nothing"):
         restarted.compact(job(talk()))
 
@@ -169,12 +169,12 @@ def test_by_hand_a_compaction_that_helps_lets_automatic_ones_run_again() -> None
 
 
 def test_a_damaged_state_is_told_and_started_anew(session: Folder) -> None:
-    session.replace(STATE, b'{"failures_in_row": "many"}')
+    session.replace(COMPACT_STATE_FILE, b'{"failures_in_row": "many"}')
     heard: list[Event] = []
-    assert StateFile(session, emit=heard.append).read() == BreakerState()
+    assert CompactionStateFile(session, emit=heard.append).read() == BreakerState()
     (told,) = heard
     assert isinstance(told, BreakerStateLost)
-    assert told.path.endswith(STATE)
+    assert told.path.endswith(COMPACT_STATE_FILE)
 
 
 def test_a_disk_that_refuses_the_state_stops_no_compaction(
@@ -185,7 +185,7 @@ def test_a_disk_that_refuses_the_state_stops_no_compaction(
 
     monkeypatch.setattr(Folder, "replace", full)
     heard: list[Event] = []
-    rig = Rig([GOOD], state=StateFile(session, emit=heard.append))
+    rig = Rig([GOOD], state=CompactionStateFile(session, emit=heard.append))
     assert rig.compact(job(talk())).rung == "summary"
     assert any(isinstance(event, BreakerStateLost) for event in heard)
     assert isinstance(rig.heard[-1], HistoryCompacted)

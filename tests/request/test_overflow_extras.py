@@ -7,11 +7,11 @@ import pytest
 from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import ExtraRestored, RestoreSkipped
 from sevenfold.core.messages import Message
-from sevenfold.layers.compact_ladder import RUNGS, Rung
+from sevenfold.layers.compact_ladder import COMPACTION_STRATEGIES, CompactionStrategy
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.layers.session_notes import NotesSettings
-from sevenfold.providers.scripted import Steps
-from sevenfold.request.overflow_job import Compacted, CompactJob, NotesText
+from sevenfold.providers.scripted import ScriptedSteps
+from sevenfold.request.overflow_job import Compacted, CompactionJob, CompactionNotes
 from tests.request.overflows import GOOD, NEWER, OLDER, Rig, job, talk, texts
 from tests.request.test_overflow import block_reply
 
@@ -21,7 +21,7 @@ EXTRAS = (
     Extra("skill", "review", "Look twice.\n" * 3_000),
 )
 
-STEPS: dict[Rung, Steps] = {
+STEPS: dict[CompactionStrategy, ScriptedSteps] = {
     "block": [block_reply()],
     "summary": [GOOD],
     "trimmed": [PromptTooLong(), GOOD],
@@ -30,25 +30,25 @@ STEPS: dict[Rung, Steps] = {
 }
 
 
-def climb(rung: Rung, target: int, extras: tuple[Extra, ...] = EXTRAS) -> tuple[Rig, Compacted]:
+def climb(rung: CompactionStrategy, target: int, extras: tuple[Extra, ...] = EXTRAS) -> tuple[Rig, Compacted]:
     rig = Rig(STEPS.get(rung, ()), notes=NotesSettings(keep_tokens=3_000, keep_messages=1))
     return rig, rig.compact(wanted(rung, target, extras))
 
 
-def wanted(rung: Rung, target: int, extras: tuple[Extra, ...]) -> CompactJob:
+def wanted(rung: CompactionStrategy, target: int, extras: tuple[Extra, ...]) -> CompactionJob:
     messages = talk(target // 700)
     changes: dict[str, object] = {"target": target, "extras": extras}
     if rung == "notes":
         template = "# Title\n_nothing yet_\n"
-        changes["notes"] = NotesText("# Title\nMending.\n", noted=len(messages) - 3, template=template)
+        changes["notes"] = CompactionNotes("# Title\nMending.\n", noted=len(messages) - 3, template=template)
     if rung == "clip":
         changes["structural"] = ""
     return job(messages, NEWER if rung == "block" else OLDER, **changes)
 
 
 @pytest.mark.parametrize("target", [4_000, 20_000, 150_000])
-@pytest.mark.parametrize("rung", RUNGS)
-def test_each_extra_comes_back_or_is_said_to_be_left_out(rung: Rung, target: int) -> None:
+@pytest.mark.parametrize("rung", COMPACTION_STRATEGIES)
+def test_each_extra_comes_back_or_is_said_to_be_left_out(rung: CompactionStrategy, target: int) -> None:
     rig, result = climb(rung, target)
     shown = texts(result.head)
     back = {(event.kind, event.title) for event in rig.heard if isinstance(event, ExtraRestored)}
@@ -61,8 +61,8 @@ def test_each_extra_comes_back_or_is_said_to_be_left_out(rung: Rung, target: int
         assert (f"{extra.kind} {extra.title}" in told) is not is_back
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-def test_a_short_list_comes_back_on_every_rung_of_a_small_window(rung: Rung) -> None:
+@pytest.mark.parametrize("rung", COMPACTION_STRATEGIES)
+def test_a_short_list_comes_back_on_every_rung_of_a_small_window(rung: CompactionStrategy) -> None:
     _, result = climb(rung, 20_000, EXTRAS[:1])
     assert "[>] mend the parser" in texts(result.head)
 

@@ -14,8 +14,8 @@ from sevenfold.core.messages import Message, Thinking
 from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.providers.scripted import ScriptedProvider
-from sevenfold.request.overflow import Overflow
-from sevenfold.request.overflow_job import Compacted, CompactJob
+from sevenfold.request.overflow import Compactor
+from sevenfold.request.overflow_job import Compacted, CompactionJob
 from tests.request.overflows import GOOD, NEWER, count, has_thinking, job, talk
 
 
@@ -26,14 +26,14 @@ class Slow:
         self.asked, self.let = asyncio.Event(), asyncio.Event()
         self.clock = ManualClock()
         self.provider = ScriptedProvider(self.answer)
-        self.overflow = Overflow(self.provider, settings or CompactSettings(), clock=self.clock)
+        self.overflow = Compactor(self.provider, settings or CompactSettings(), clock=self.clock)
 
     async def answer(self, _: ModelRequest) -> str:
         self.asked.set()
         await self.let.wait()
         return GOOD
 
-    async def begin(self, wanted: CompactJob) -> asyncio.Task[Compacted]:
+    async def begin(self, wanted: CompactionJob) -> asyncio.Task[Compacted]:
         task = asyncio.create_task(self.overflow.compact(wanted))
         await self.asked.wait()
         return task

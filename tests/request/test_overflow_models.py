@@ -14,13 +14,13 @@ from sevenfold.core.errors import Overloaded, PromptTooLong
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, Dialect, Frame, ModelRequest, Reply
+from sevenfold.core.requests import Breakpoint, Dialect, ModelRequest, ModelResponse, RequestParams
 from sevenfold.layers.compact import CompactSettings
-from sevenfold.layers.compact_ladder import Rung
+from sevenfold.layers.compact_ladder import CompactionStrategy
 from sevenfold.providers.anthropic import AnthropicProvider
 from sevenfold.providers.provider import OnDelta
-from sevenfold.request.overflow import Overflow
-from sevenfold.request.overflow_job import Compacted, CompactJob, Part
+from sevenfold.request.overflow import Compactor
+from sevenfold.request.overflow_job import Compacted, CompactionJob, Part
 from sevenfold.testing import Prompt, Simulator, say
 from sevenfold.testing import Reply as Said
 from tests.kinds import every_model
@@ -59,7 +59,7 @@ class Faulty:
     def capabilities(self, model: Model) -> Capabilities:
         return self._inner.capabilities(model)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         if request.who == "summary" and self._failures:
             raise self._failures.pop(0)
         return await self._inner.send(request, on_delta)
@@ -74,7 +74,7 @@ def thinking(model: Model) -> JsonObject:
     return JsonObject({"thinking": JsonObject({"type": "adaptive"})})
 
 
-async def go_on(provider: Faulty, frame: Frame, messages: list[Message], rounds: int) -> None:
+async def go_on(provider: Faulty, frame: RequestParams, messages: list[Message], rounds: int) -> None:
     """Let the agent work: each call is answered."""
     for _ in range(rounds):
         marks = (Breakpoint("system", 0), Breakpoint("messages", len(messages) - 1))
@@ -115,10 +115,10 @@ class Session:
     ) -> Compacted:
         async with self.simulator.async_client(max_retries=0) as client:
             provider = Faulty(AnthropicProvider(client), failures)
-            frame = Frame(model.name, 4_000, SYSTEM, (TOOL,), thinking(model))
+            frame = RequestParams(model.name, 4_000, SYSTEM, (TOOL,), thinking(model))
             messages = [Message("user", "Please mend the parser.")]
             await go_on(provider, frame, messages, ROUNDS)
-            overflow = Overflow(provider, settings)
+            overflow = Compactor(provider, settings)
             result = await overflow.compact(replace(job(frame, messages), **changes))
             framed = replace(frame, betas=result.betas)
             view = list(result.view)
@@ -128,13 +128,13 @@ class Session:
             return result
 
 
-def job(frame: Frame, messages: Sequence[Message]) -> CompactJob:
+def job(frame: RequestParams, messages: Sequence[Message]) -> CompactionJob:
     model = CATALOG.find(frame.model)
     counts = count(messages, model.name)
     marks = (Breakpoint("system", 0), Breakpoint("messages", len(messages) - 1))
     request = ModelRequest(frame, tuple(messages), marks)
     capabilities = AnthropicProvider().capabilities(model)
-    return CompactJob(
+    return CompactionJob(
         request,
         sum(counts) + 1_500,
         9_000,
@@ -173,7 +173,7 @@ def test_a_summary_of_the_best_kind(session: Session, model: Model) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_summary_of_ours_and_those_that_follow_its_failure(
-    session: Session, model: Model, rung: Rung, failures: list[Exception]
+    session: Session, model: Model, rung: CompactionStrategy, failures: list[Exception]
 ) -> None:
     result = session.compact(model, failures, OWN_WORDS)
     assert result.rung == rung

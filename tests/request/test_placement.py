@@ -10,11 +10,16 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from sevenfold.core.cache_model import CHOICES, CacheChoices, find_markers, marker_problems
-from sevenfold.core.canonical import MARKER
+from sevenfold.core.cache_model import (
+    DEFAULT_CACHE_CHOICES,
+    CacheChoices,
+    find_breakpoint_problems,
+    find_breakpoints,
+)
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.capabilities import choose_capabilities
 from sevenfold.core.catalog import CATALOG
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import (
     Compaction,
     Message,
@@ -24,21 +29,21 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUseId,
 )
-from sevenfold.core.requests import Breakpoint, Frame
+from sevenfold.core.requests import Breakpoint, RequestParams
 from sevenfold.request.placement import (
-    FRESH,
+    INITIAL_BREAKPOINT_STATE,
+    BreakpointFacts,
+    BreakpointPlan,
+    BreakpointState,
     CacheSettings,
-    Placement,
-    PlacementFacts,
-    PlacementState,
-    end_of_frame,
+    collect_breakpoint_facts,
+    find_params_end,
     plan_breakpoints,
-    read_facts,
 )
 from tests.request.talks import FRAME, SETTINGS, Line, random_round, spoken, wire
 
 HOUR, MINUTES = timedelta(hours=1), timedelta(minutes=5)
-FACTS = PlacementFacts(4, Breakpoint("system", 0), 2_000, 512)
+FACTS = BreakpointFacts(4, Breakpoint("system", 0), 2_000, 512)
 OPENING = (spoken("Go."),)
 
 
@@ -46,11 +51,11 @@ def texts(count: int) -> Message:
     return Message("user", tuple(Text(f"{at}") for at in range(count)))
 
 
-def answered(view: tuple[Message, ...], state: PlacementState = FRESH) -> PlacementState:
+def answered(view: tuple[Message, ...], state: BreakpointState = INITIAL_BREAKPOINT_STATE) -> BreakpointState:
     return plan_breakpoints(view, FACTS, SETTINGS, state).answered()
 
 
-def places(placement: Placement) -> list[str]:
+def places(placement: BreakpointPlan) -> list[str]:
     return [f"{mark.level}.{mark.index}.{mark.block}" for mark in placement.breakpoints]
 
 
@@ -191,14 +196,14 @@ def test_the_end_of_the_frame_is_its_last_part_that_can_be_marked() -> None:
     part, empty = JsonObject({"type": "text", "text": "Be."}), JsonObject({"type": "text", "text": ""})
     plain = JsonObject({"name": "look"})
     later = JsonObject({"name": "walk", "defer_loading": True})
-    assert end_of_frame(Frame("m", 1, "Be.")) == Breakpoint("system", 0)
-    assert end_of_frame(Frame("m", 1, (part, part, empty))) == Breakpoint("system", 1)
-    assert end_of_frame(Frame("m", 1, "", (plain, plain, later))) == Breakpoint("tools", 1)
-    assert end_of_frame(Frame("m", 1, (empty,), (later,))) is None
+    assert find_params_end(RequestParams("m", 1, "Be.")) == Breakpoint("system", 0)
+    assert find_params_end(RequestParams("m", 1, (part, part, empty))) == Breakpoint("system", 1)
+    assert find_params_end(RequestParams("m", 1, "", (plain, plain, later))) == Breakpoint("tools", 1)
+    assert find_params_end(RequestParams("m", 1, (empty,), (later,))) is None
 
 
-@pytest.mark.parametrize("facts", [PlacementFacts(0), FACTS], ids=["no markers", "switched off"])
-def test_nothing_is_marked_where_nobody_asks_for_it(facts: PlacementFacts) -> None:
+@pytest.mark.parametrize("facts", [BreakpointFacts(0), FACTS], ids=["no markers", "switched off"])
+def test_nothing_is_marked_where_nobody_asks_for_it(facts: BreakpointFacts) -> None:
     assert plan_breakpoints(OPENING, facts, CacheSettings(enabled=facts.breakpoints == 0)).breakpoints == ()
     assert plan_breakpoints((), FACTS, SETTINGS).breakpoints == ()
 
@@ -228,32 +233,34 @@ def test_what_a_caller_marked_stays_legal(
         replace(spots[at], ttl=life)
         for (at, _), life in zip(caller, sorted(lasting, reverse=True), strict=True)
     )
-    params = EMPTY
+    params = EMPTY_OBJECT
     is_sound = not legal or legal[-1].ttl == HOUR or automatic != "1h"
     if automatic is not None and is_sound and len(legal) < 4 and 8 not in dict(caller):
-        params = JsonObject({MARKER: JsonObject({"type": "ephemeral", "ttl": automatic})})
+        params = JsonObject({CACHE_CONTROL: JsonObject({"type": "ephemeral", "ttl": automatic})})
     frame = replace(FRAME, params=params)
     view = (texts(3), texts(3), texts(3))
     model = CATALOG.find(frame.model)
-    facts = read_facts(frame, model, choose_capabilities(model, "anthropic"), 2_000, caller=legal)
-    state = answered(view[:1]) if starts else FRESH
+    facts = collect_breakpoint_facts(
+        frame, model, choose_capabilities(model, "anthropic"), 2_000, caller=legal
+    )
+    state = answered(view[:1]) if starts else INITIAL_BREAKPOINT_STATE
     ours = plan_breakpoints(view, facts, CacheSettings(ttl=ttl), state).breakpoints
     body = wire(frame, view, (*legal, *ours))
-    assert marker_problems(body, replace(CHOICES, full_auto_fails=True)) == ()
-    assert marker_problems(body) == ()
-    assert len(find_markers(body)) <= 4
+    assert find_breakpoint_problems(body, replace(DEFAULT_CACHE_CHOICES, full_auto_fails=True)) == ()
+    assert find_breakpoint_problems(body) == ()
+    assert len(find_breakpoints(body)) <= 4
     assert not set(ours) & set(legal)
 
 
 def test_markers_on_the_callers_frame_are_counted() -> None:
     mark = JsonObject({"type": "ephemeral", "ttl": "1h"})
-    tool = JsonObject({"name": "look", MARKER: mark})
-    part = JsonObject({"type": "text", "text": "Be.", MARKER: mark})
-    frame = Frame(
-        "claude-opus-5", 1, (part,), (tool,), JsonObject({MARKER: JsonObject({"type": "ephemeral"})})
+    tool = JsonObject({"name": "look", CACHE_CONTROL: mark})
+    part = JsonObject({"type": "text", "text": "Be.", CACHE_CONTROL: mark})
+    frame = RequestParams(
+        "claude-opus-5", 1, (part,), (tool,), JsonObject({CACHE_CONTROL: JsonObject({"type": "ephemeral"})})
     )
     model = CATALOG.find(frame.model)
-    facts = read_facts(frame, model, choose_capabilities(model, "anthropic"), 2_000)
+    facts = collect_breakpoint_facts(frame, model, choose_capabilities(model, "anthropic"), 2_000)
     assert facts.caller == (Breakpoint("tools", 0, ttl=HOUR), Breakpoint("system", 0, ttl=HOUR))
     assert facts.automatic == MINUTES
     assert plan_breakpoints(OPENING, facts, SETTINGS).breakpoints == ()

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.cache_model import Difference
+from sevenfold.core.cache_model import PromptDifference
 from sevenfold.core.messages import Image, Message
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.engine import Session
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic_body import BodyWriter
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.request.pipeline import RequestPath
+from sevenfold.providers.anthropic_body import MessagesBodyWriter
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.request.pipeline import ViewBuilder
 from sevenfold.request.view import Cut
 from sevenfold.testing import Simulator
 from tests.contracts.house import ROOT, run
@@ -26,12 +26,14 @@ from tests.providers.asking import PROSE, assistant, frozen, tool, user
 
 pytestmark = pytest.mark.moves_prefix(reason="plants the violations that the guard must find")
 
-FRAME = Frame("claude-opus-5", 1_000, "Be brief.", (tool("look"),))
+FRAME = RequestParams("claude-opus-5", 1_000, "Be brief.", (tool("look"),))
 FIRST, YES, NO, NEXT = user(PROSE), assistant("Yes."), assistant("No."), user("And?")
 PICTURE = Image(frozen({"type": "base64", "media_type": "image/png", "data": "aGk="}))
 
 
-def request(*messages: Message, who: str = "main", frame: Frame = FRAME, marked: int = 0) -> ModelRequest:
+def request(
+    *messages: Message, who: str = "main", frame: RequestParams = FRAME, marked: int = 0
+) -> ModelRequest:
     return ModelRequest(frame, messages, (Breakpoint("messages", marked),), who)
 
 
@@ -40,7 +42,7 @@ def moved(*requests: ModelRequest) -> list[str]:
     guard = PrefixGuard()
 
     async def send_all() -> None:
-        provider = ScriptedProvider([say("Yes.") for _ in requests])
+        provider = ScriptedProvider([make_response("Yes.") for _ in requests])
         for item in requests:
             await provider.send(item)
 
@@ -113,7 +115,7 @@ def played(play: Callable[[Session], Coroutine[None, None, None]]) -> list[str]:
     return guard.violations()
 
 
-def path_of(session: Session) -> RequestPath:
+def path_of(session: Session) -> ViewBuilder:
     return session._path  # pyright: ignore[reportPrivateUsage]
 
 
@@ -156,10 +158,10 @@ def test_a_cut_after_the_change_explains_nothing() -> None:
 
 def test_a_body_that_differs_on_the_wire_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     guard = PrefixGuard()
-    write = BodyWriter.write
+    write = MessagesBodyWriter.write
     bodies: list[bytes] = []
 
-    def shuffled(self: BodyWriter, request: ModelRequest, *, streams: bool) -> bytes:
+    def shuffled(self: MessagesBodyWriter, request: ModelRequest, *, streams: bool) -> bytes:
         body = write(self, request, streams=streams)
         bodies.append(body.replace(b"Be brief.", b"Be brief!") if bodies else body)
         return bodies[-1]
@@ -170,7 +172,7 @@ def test_a_body_that_differs_on_the_wire_alone_is_found(monkeypatch: pytest.Monk
             await provider.send(request(FIRST))
             await provider.send(request(FIRST, YES, NEXT))
 
-    monkeypatch.setattr(BodyWriter, "write", shuffled)
+    monkeypatch.setattr(MessagesBodyWriter, "write", shuffled)
     with guard.installed(), Simulator() as sim:
         asyncio.run(send_all(sim))
     (told,) = guard.violations()
@@ -186,7 +188,7 @@ def test_every_provider_is_watched() -> None:
 def test_no_cut_explains_nothing() -> None:
     guard = PrefixGuard()
     assert guard.violations() == []
-    found = Difference("tools", "tools.0", 0, 0)
+    found = PromptDifference("tools", "tools.0", 0, 0)
     assert not is_announced(found, ())
     assert not is_announced(found, (Cut(4, "cut", 0),))
     assert is_announced(found, (Cut(4, "cut", -1),))

@@ -11,7 +11,7 @@ import pytest
 from sevenfold.core.events import Event, FileRestored, RestoreSkipped
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_restore import Extra, RestoreFacts
-from sevenfold.request.restore import MAX_FILE_BYTES, restore
+from sevenfold.request.restore import MAX_RESTORED_BYTES, read_restored_blocks
 
 SETTINGS = CompactSettings(restored_file_tokens=100, restored_files_tokens=150)
 
@@ -25,7 +25,7 @@ def bring_back(
 ) -> tuple[list[str], list[Event]]:
     heard: list[Event] = []
     facts = RestoreFacts(tuple(map(str, seen)), barred=barred, extras=extras)
-    blocks = asyncio.run(restore(facts, SETTINGS, count, heard.append, folder=folder))
+    blocks = asyncio.run(read_restored_blocks(facts, SETTINGS, count, heard.append, folder=folder))
     return [block.text for block in blocks], heard
 
 
@@ -61,7 +61,7 @@ def test_what_is_not_fit_to_be_shown_is_told_with_its_reason(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to(tmp_path / "target")
     (tmp_path / "binary").write_bytes(b"\x7fELF\0\0\1")
     with (tmp_path / "huge").open("wb") as huge:
-        huge.truncate(MAX_FILE_BYTES + 1)
+        huge.truncate(MAX_RESTORED_BYTES + 1)
     texts, heard = bring_back(*(tmp_path / name for name in names))
     assert texts == []
     told = skipped(heard)

@@ -9,45 +9,45 @@ from pathlib import Path
 
 from sevenfold.core.events import Event
 from sevenfold.core.json import freeze_object
-from sevenfold.run.command import Command, Ended
-from sevenfold.run.permissions import Mode
-from sevenfold.run.profile import Profile
-from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
-from sevenfold.run.sandbox_trial import HELD
-from sevenfold.run.tasks import Tasks
+from sevenfold.run.command import CommandExit, SupervisedCommand
+from sevenfold.run.permissions import PermissionMode
+from sevenfold.run.profile import SandboxProfile
+from sevenfold.run.sandbox import Sandbox, SandboxBackend, SandboxSettings, find_bubblewrap
+from sevenfold.run.sandbox_trial import SANDBOXED_PROFILES
+from sevenfold.run.tasks import BackgroundTasks
 from sevenfold.run.tool import OnProgress, Tool, ToolOutput
-from sevenfold.run.tools.shell import Shell
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tools.shell import ShellTool
+from sevenfold.run.workplace import ToolContext
 
 SMALL = SandboxSettings(memory_mb=256, file_mb=4, processes=24)
 
 
 @cache
-def ways() -> tuple[Means, ...]:
+def ways() -> tuple[SandboxBackend, ...]:
     """What there is to hold commands with: bubblewrap need not be installed."""
-    found: list[Means] = ["namespaces"]
+    found: list[SandboxBackend] = ["namespaces"]
     return (*found, "bubblewrap") if find_bubblewrap() else tuple(found)
 
 
-def held_by(way: Means, settings: SandboxSettings = SMALL) -> Sandbox:
-    return Sandbox(dict.fromkeys(HELD, way), settings=settings, bubblewrap=find_bubblewrap())
+def held_by(way: SandboxBackend, settings: SandboxSettings = SMALL) -> Sandbox:
+    return Sandbox(dict.fromkeys(SANDBOXED_PROFILES, way), settings=settings, bubblewrap=find_bubblewrap())
 
 
-def place_in(folder: Path, **environ: str) -> Workplace:
+def place_in(folder: Path, **environ: str) -> ToolContext:
     project = folder / "project"
     project.mkdir(exist_ok=True)
-    return Workplace(project, project, environ={"PATH": os.environ["PATH"], "HOME": str(folder)} | environ)
+    return ToolContext(project, project, environ={"PATH": os.environ["PATH"], "HOME": str(folder)} | environ)
 
 
 @dataclass(frozen=True, slots=True)
 class Printed:
     text: str
-    ended: Ended
+    ended: CommandExit
 
 
-async def run_line(sandbox: Sandbox, profile: Profile, line: str, place: Workplace) -> Printed:
+async def run_line(sandbox: Sandbox, profile: SandboxProfile, line: str, place: ToolContext) -> Printed:
     """A command to its end."""
-    command = Command(sandbox.orders(profile, line, place))
+    command = SupervisedCommand(sandbox.orders(profile, line, place))
     printed = b""
     try:
         while part := await command.read():
@@ -61,14 +61,16 @@ async def run_line(sandbox: Sandbox, profile: Profile, line: str, place: Workpla
 class Bench:
     """A shell tool with all that it needs."""
 
-    def __init__(self, folder: Path, mode: Mode = "accept-edits", sandbox: Sandbox | None = None) -> None:
+    def __init__(
+        self, folder: Path, mode: PermissionMode = "accept-edits", sandbox: Sandbox | None = None
+    ) -> None:
         self.events: list[Event] = []
         self.ended: list[str] = []
         self.printed: list[str] = []
-        self.mode: Mode = mode
+        self.mode: PermissionMode = mode
         self.place = replace(place_in(folder), session_folder=folder / "session", emit=self.events.append)
-        self.tasks = Tasks(lambda task: self.ended.append(task.line))
-        self.shell = Shell(sandbox or held_by("namespaces"), self.tasks, lambda: self.mode)
+        self.tasks = BackgroundTasks(lambda task: self.ended.append(task.line))
+        self.shell = ShellTool(sandbox or held_by("namespaces"), self.tasks, lambda: self.mode)
 
     async def run(
         self, command: str, *, on_progress: OnProgress | None = None, **given: object

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.run.command import Command
-from sevenfold.run.profile import Profile
+from sevenfold.run.command import SupervisedCommand
+from sevenfold.run.profile import SandboxProfile
 from sevenfold.run.sandbox import Sandbox
 from tests.run.held import held_by, place_in, run_line
 
@@ -49,14 +49,14 @@ def staying(template: str, folder: Path) -> tuple[str, str]:
 
 @every
 @pytest.mark.parametrize("template", LEAVING)
-def test_nothing_that_a_command_started_stays(tmp_path: Path, profile: Profile, template: str) -> None:
+def test_nothing_that_a_command_started_stays(tmp_path: Path, profile: SandboxProfile, template: str) -> None:
     line, name = staying(template, tmp_path)
     asyncio.run(run_line(held_by("namespaces"), profile, line, place_in(tmp_path)))
     assert pids_of(name) == []
 
 
 @every
-def test_a_command_ends_with_the_exit_code_of_the_shell(tmp_path: Path, profile: Profile) -> None:
+def test_a_command_ends_with_the_exit_code_of_the_shell(tmp_path: Path, profile: SandboxProfile) -> None:
     sandbox, place = held_by("namespaces"), place_in(tmp_path)
     for line, code in (("exit 7", 7), ("kill -TERM $$", 143), ("true", 0), ("no-such-program", 127)):
         printed = asyncio.run(run_line(sandbox, profile, line, place))
@@ -64,11 +64,11 @@ def test_a_command_ends_with_the_exit_code_of_the_shell(tmp_path: Path, profile:
 
 
 @every
-def test_closing_ends_what_still_runs(tmp_path: Path, profile: Profile) -> None:
+def test_closing_ends_what_still_runs(tmp_path: Path, profile: SandboxProfile) -> None:
     line, name = staying("echo up; trap '' TERM; {stay}", tmp_path)
 
     async def run() -> int:
-        command = Command(held_by("namespaces").orders(profile, line, place_in(tmp_path)))
+        command = SupervisedCommand(held_by("namespaces").orders(profile, line, place_in(tmp_path)))
         assert await command.read() == b"up\n"
         return (await command.close()).code
 
@@ -77,10 +77,10 @@ def test_closing_ends_what_still_runs(tmp_path: Path, profile: Profile) -> None:
 
 
 @every
-def test_a_polite_end_lets_a_command_tidy_up(tmp_path: Path, profile: Profile) -> None:
+def test_a_polite_end_lets_a_command_tidy_up(tmp_path: Path, profile: SandboxProfile) -> None:
     async def run() -> bytes:
         line = "trap 'echo tidy; exit 3' TERM; echo up; while :; do sleep 0.01; done"
-        command = Command(held_by("namespaces").orders(profile, line, place_in(tmp_path)))
+        command = SupervisedCommand(held_by("namespaces").orders(profile, line, place_in(tmp_path)))
         assert await command.read() == b"up\n"
         command.ask_to_end()
         printed = b""
@@ -94,7 +94,7 @@ def test_a_polite_end_lets_a_command_tidy_up(tmp_path: Path, profile: Profile) -
 
 
 @every
-def test_a_command_dies_with_an_agent_that_is_killed(tmp_path: Path, profile: Profile) -> None:
+def test_a_command_dies_with_an_agent_that_is_killed(tmp_path: Path, profile: SandboxProfile) -> None:
     line, name = staying("echo up; {stay}", tmp_path)
     script = (
         "import asyncio, sys; from pathlib import Path; from sevenfold.run.command import Command\n"
@@ -134,7 +134,7 @@ def test_a_command_sees_no_file_of_ours_and_an_empty_input(tmp_path: Path) -> No
 
 def test_a_supervisor_that_is_killed_is_told(tmp_path: Path) -> None:
     async def run() -> str:
-        command = Command(Sandbox().orders("open", "kill -9 $PPID; sleep 0.1", place_in(tmp_path)))
+        command = SupervisedCommand(Sandbox().orders("open", "kill -9 $PPID; sleep 0.1", place_in(tmp_path)))
         while await command.read():
             pass
         return (await command.close()).failure
@@ -147,7 +147,7 @@ def test_nobody_waits_for_the_output_of_a_process_that_got_away(tmp_path: Path) 
 
     async def run() -> str:
         line, name = staying("setsid -f {stay}; echo up; kill -9 $PPID", tmp_path)
-        command = Command(Sandbox().orders("open", line, place_in(tmp_path)))
+        command = SupervisedCommand(Sandbox().orders("open", line, place_in(tmp_path)))
         printed = b""
         while part := await command.read():
             printed += part

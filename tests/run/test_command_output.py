@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.run import command_output
-from sevenfold.run.command_output import Output, clean
+from sevenfold.run.command_output import CommandOutput, strip_terminal_codes
 
 letters = st.text("abc xyz\n", max_size=40)
 parts = st.lists(letters.map(str.encode), max_size=20)
@@ -17,11 +17,11 @@ parts = st.lists(letters.map(str.encode), max_size=20)
 
 @pytest.fixture(autouse=True)
 def small_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_output, "END_BYTES", 50)
+    monkeypatch.setattr(command_output, "MAX_END_BYTES", 50)
 
 
-def fed(chunks: list[bytes], folder: Path | None = None) -> Output:
-    output = Output(folder)
+def fed(chunks: list[bytes], folder: Path | None = None) -> CommandOutput:
+    output = CommandOutput(folder)
     for chunk in chunks:
         output.add(chunk)
     output.close()
@@ -33,25 +33,25 @@ def test_what_fits_is_kept_whole_and_of_the_rest_both_ends(chunks: list[bytes]) 
     whole = b"".join(chunks)
     text = fed(chunks).text()
     if len(whole) <= 100:
-        assert text == clean(whole)
+        assert text == strip_terminal_codes(whole)
     else:
-        assert text.startswith(clean(whole[:50]))
-        assert text.endswith(clean(whole[-50:]))
+        assert text.startswith(strip_terminal_codes(whole[:50]))
+        assert text.endswith(strip_terminal_codes(whole[-50:]))
         assert f"{len(whole) - 100:,} bytes left out here" in text
 
 
 @given(st.lists(parts, max_size=5))
 def test_news_is_everything_once_or_says_how_much_is_missing(rounds: list[list[bytes]]) -> None:
-    output = Output(None)
+    output = CommandOutput(None)
     for chunks in rounds:
         for chunk in chunks:
             output.add(chunk)
         whole = b"".join(chunks)
         news = output.news()
         if len(whole) <= 50:
-            assert news.endswith(clean(whole))
+            assert news.endswith(strip_terminal_codes(whole))
         else:
-            assert news.endswith(clean(whole[-50:]))
+            assert news.endswith(strip_terminal_codes(whole[-50:]))
 
 
 def test_all_of_a_long_output_is_in_a_file_that_only_the_user_reads(tmp_path: Path) -> None:
@@ -75,4 +75,4 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 
 def test_what_is_meant_for_a_terminal_is_left_out() -> None:
-    assert clean(b"\x1b[31mred\x1b[0m \x1b]0;title\x07plain\x1b[2J \xff") == "red plain \ufffd"
+    assert strip_terminal_codes(b"\x1b[31mred\x1b[0m \x1b]0;title\x07plain\x1b[2J \xff") == "red plain \ufffd"

@@ -10,13 +10,13 @@ import pytest
 
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.events import Event, ForkEnded, ForkStarted, ToolDenied
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
-from sevenfold.layers.forks import ForkBrief, Permit
+from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
+from sevenfold.layers.forks import ForkBrief, ToolPermit
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.scripted import ScriptedProvider, say
-from sevenfold.run.fork import fork_breakpoints, fork_frame, run_fork
+from sevenfold.providers.scripted import ScriptedProvider, make_response
+from sevenfold.run.fork import build_fork_params, plan_fork_breakpoints, run_fork
 from sevenfold.testing import Prompt, Simulator
 from sevenfold.testing import Reply as Said
 from sevenfold.testing import say as brain_say
@@ -30,8 +30,8 @@ TOOLS = (
 MODELS = ("claude-opus-4-8", "claude-opus-5-5", "claude-fable-5-2")
 
 
-def frame(model: str = MODELS[0], **params: JsonObject) -> Frame:
-    return Frame(model, 4_000, PROSE, TOOLS, JsonObject(params))
+def frame(model: str = MODELS[0], **params: JsonObject) -> RequestParams:
+    return RequestParams(model, 4_000, PROSE, TOOLS, JsonObject(params))
 
 
 def history(rounds: int) -> list[Message]:
@@ -39,7 +39,7 @@ def history(rounds: int) -> list[Message]:
     messages = [Message("user", f"Begin. {PROSE}")]
     for number in range(rounds):
         ids = [ToolUseId(f"t{number}{half}") for half in "ab"]
-        messages.append(Message("assistant", tuple(ToolUse(use, "Edit", EMPTY) for use in ids)))
+        messages.append(Message("assistant", tuple(ToolUse(use, "Edit", EMPTY_OBJECT) for use in ids)))
         messages.append(Message("user", tuple(ToolResult(use, f"{use} {PROSE}") for use in ids)))
     return messages[:-1] if rounds else messages
 
@@ -54,10 +54,10 @@ def answer(prompt: Prompt) -> Said:
     return brain_say("A summary." if "<sevenfold-fork>" in prompt.last_text else "Go on.")
 
 
-def ask(parent: ModelRequest, briefs: Sequence[ForkBrief], simulator: Simulator) -> list[Reply]:
+def ask(parent: ModelRequest, briefs: Sequence[ForkBrief], simulator: Simulator) -> list[ModelResponse]:
     """The parent's own request, then its forks, all at once."""
 
-    async def run() -> list[Reply]:
+    async def run() -> list[ModelResponse]:
         async with simulator.async_client() as client:
             provider = AnthropicProvider(client)
             await provider.send(ModelRequest(parent.frame, parent.messages[:-1], shorter(parent)))
@@ -113,9 +113,9 @@ def test_the_fork_sends_the_parents_own_objects_and_then_its_directive() -> None
 
 def test_a_denied_call_gets_an_error_back_and_the_fork_goes_on() -> None:
     heard: list[Event] = []
-    steps = [say(calls={"Bash": {"command": "rm -r ."}}), "Very well."]
+    steps = [make_response(calls={"Bash": {"command": "rm -r ."}}), "Very well."]
     with ScriptedProvider(lanes={"notes": steps}) as provider:
-        brief = ForkBrief("notes", "Write.", (Permit("Edit", "/n.md"),), max_rounds=2)
+        brief = ForkBrief("notes", "Write.", (ToolPermit("Edit", "/n.md"),), max_rounds=2)
         result = asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
     assert result.text == "Very well."
     assert result.is_done
@@ -134,9 +134,9 @@ def test_an_allowed_call_is_run() -> None:
         ran.append(use)
         return ToolResult(use.id, "edited")
 
-    steps = [say(calls={"Edit": {"file_path": "/n.md"}}), "Done."]
+    steps = [make_response(calls={"Edit": {"file_path": "/n.md"}}), "Done."]
     with ScriptedProvider(lanes={"notes": steps}) as provider:
-        brief = ForkBrief("notes", "Write.", (Permit("Edit", "/n.md"),), max_rounds=2)
+        brief = ForkBrief("notes", "Write.", (ToolPermit("Edit", "/n.md"),), max_rounds=2)
         result = asyncio.run(run_fork(request(history(1)), brief, provider, run_tool=run_tool))
     assert [use.input["file_path"] for use in ran] == ["/n.md"]
     assert result.denials == ()
@@ -144,16 +144,16 @@ def test_an_allowed_call_is_run() -> None:
 
 
 def test_an_allowed_call_that_nobody_can_run_is_denied() -> None:
-    with ScriptedProvider(lanes={"notes": [say(calls={"Edit": {}})]}) as provider:
+    with ScriptedProvider(lanes={"notes": [make_response(calls={"Edit": {}})]}) as provider:
         result = asyncio.run(
-            run_fork(request(history(1)), ForkBrief("notes", "Write.", (Permit("Edit"),)), provider)
+            run_fork(request(history(1)), ForkBrief("notes", "Write.", (ToolPermit("Edit"),)), provider)
         )
     assert [denial.reason for denial in result.denials] == ["Edit cannot be run here"]
 
 
 def test_a_fork_ends_with_its_last_round_though_it_would_go_on() -> None:
     heard: list[Event] = []
-    with ScriptedProvider(lanes={"notes": [say(calls={"Bash": {}})] * 3}) as provider:
+    with ScriptedProvider(lanes={"notes": [make_response(calls={"Bash": {}})] * 3}) as provider:
         brief = ForkBrief("notes", "Write.", max_rounds=3)
         result = asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
     assert not result.is_done
@@ -164,7 +164,7 @@ def test_a_fork_ends_with_its_last_round_though_it_would_go_on() -> None:
 
 def test_a_failed_round_goes_through_and_what_was_paid_is_told() -> None:
     heard: list[Event] = []
-    provider = ScriptedProvider(lanes={"notes": [say(calls={"Bash": {}}), Overloaded("busy")]})
+    provider = ScriptedProvider(lanes={"notes": [make_response(calls={"Bash": {}}), Overloaded("busy")]})
     brief = ForkBrief("notes", "", max_rounds=2)
     with pytest.raises(Overloaded):
         asyncio.run(run_fork(request(history(1)), brief, provider, emit=heard.append))
@@ -204,32 +204,32 @@ def test_markers_stand_where_the_parents_do_with_one_more_at_the_shared_end() ->
     messages = history(2)
     marks = (Breakpoint("system", 0, ttl=hour), Breakpoint("messages", 0, ttl=hour))
     parent = ModelRequest(frame(), messages, marks)
-    assert fork_breakpoints(parent) == (*marks, Breakpoint("messages", len(messages) - 1, 1, ttl=hour))
-    assert fork_breakpoints(request(messages)) == request(messages).breakpoints
+    assert plan_fork_breakpoints(parent) == (*marks, Breakpoint("messages", len(messages) - 1, 1, ttl=hour))
+    assert plan_fork_breakpoints(request(messages)) == request(messages).breakpoints
 
 
 def test_no_marker_is_added_where_four_stand_or_none_do() -> None:
     four = tuple(Breakpoint("messages", index) for index in range(4))
-    assert fork_breakpoints(ModelRequest(frame(), history(3), four)) == four
-    assert fork_breakpoints(ModelRequest(frame(), history(3))) == ()
+    assert plan_fork_breakpoints(ModelRequest(frame(), history(3), four)) == four
+    assert plan_fork_breakpoints(ModelRequest(frame(), history(3))) == ()
     automatic = frame(cache_control=JsonObject({"type": "ephemeral"}))
-    assert fork_breakpoints(ModelRequest(automatic, history(3), four[:3])) == four[:3]
+    assert plan_fork_breakpoints(ModelRequest(automatic, history(3), four[:3])) == four[:3]
 
 
 def test_a_parent_that_marks_no_message_is_not_marked_for_a_single_use() -> None:
     marks = (Breakpoint("system", 0),)
-    assert fork_breakpoints(ModelRequest(frame(), history(2), marks)) == marks
+    assert plan_fork_breakpoints(ModelRequest(frame(), history(2), marks)) == marks
 
 
 def test_later_rounds_mark_the_forks_own_end() -> None:
     parent = ModelRequest(frame(), history(1), (Breakpoint("system", 0),))
     own = [*parent.messages, Message("user", "directive"), Message("assistant", "x"), Message("user", "y")]
-    assert fork_breakpoints(parent, own)[-1] == Breakpoint("messages", len(own) - 1, 0)
+    assert plan_fork_breakpoints(parent, own)[-1] == Breakpoint("messages", len(own) - 1, 0)
 
 
 def test_an_answer_has_room_beside_its_thinking() -> None:
     thinking = JsonObject({"type": "enabled", "budget_tokens": 8_000})
     brief = ForkBrief("summary", "", max_tokens=2_000)
-    assert fork_frame(frame(thinking=thinking), brief).max_tokens > 8_000
-    assert fork_frame(frame(), brief).max_tokens == 2_000
-    assert fork_frame(frame(), ForkBrief("summary", "")).max_tokens == 4_000
+    assert build_fork_params(frame(thinking=thinking), brief).max_tokens > 8_000
+    assert build_fork_params(frame(), brief).max_tokens == 2_000
+    assert build_fork_params(frame(), ForkBrief("summary", "")).max_tokens == 4_000

@@ -11,7 +11,7 @@ import pytest
 
 from sevenfold.core.events import Event, GuardedLeft, GuardedMoved
 from sevenfold.run import sandbox_places
-from sevenfold.run.held_book import HELD, HeldBook
+from sevenfold.run.held_book import SANDBOX_RUNS_FOLDER, SandboxRunStore
 from sevenfold.run.sandbox_places import read_guarded
 from sevenfold.store.folder import Folder
 
@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 def begin_and_die(root: Path) -> None:
     """In a process of its own: start a command, have it make things, and be killed."""
     with Folder.open(root.parent / "control") as control:
-        HeldBook(control).note(root, read_guarded(root))
+        SandboxRunStore(control).note(root, read_guarded(root))
         (root / ".git").mkdir()
         (root / ".vscode").unlink()
         (root / ".vscode").mkdir()
@@ -48,7 +48,7 @@ def die(root: Path) -> Path:
 def sweep(control: Path) -> list[Event]:
     events: list[Event] = []
     with Folder.open(control) as folder:
-        HeldBook(folder).sweep(events.append)
+        SandboxRunStore(folder).sweep(events.append)
     return events
 
 
@@ -58,7 +58,7 @@ def test_what_a_killed_process_left_is_moved_aside_once(root: Path) -> None:
         GuardedMoved(str(root / name), str(root / f"{name}.held-back-1")) for name in (".git", ".vscode")
     ]
     assert (root / ".husky").is_dir()
-    assert os.listdir(control / HELD) == []
+    assert os.listdir(control / SANDBOX_RUNS_FOLDER) == []
     assert sweep(control) == []
 
 
@@ -76,11 +76,11 @@ def test_what_cannot_be_moved_is_told_and_tried_again(root: Path, monkeypatch: p
 def test_a_command_that_still_runs_is_left_alone_and_a_whole_one_leaves_no_trace(root: Path) -> None:
     (root.parent / "control").mkdir()
     with Folder.open(root.parent / "control") as control:
-        note = HeldBook(control).note(root, read_guarded(root))
+        note = SandboxRunStore(control).note(root, read_guarded(root))
         (root / ".git").mkdir()
         assert sweep(root.parent / "control") == []
         note.close(lambda _: None, is_clean=True)
-    assert os.listdir(root.parent / "control" / HELD) == []
+    assert os.listdir(root.parent / "control" / SANDBOX_RUNS_FOLDER) == []
     assert sweep(root.parent / "control") == []
 
 
@@ -88,12 +88,12 @@ def test_a_project_that_is_gone_has_nothing_to_move(root: Path) -> None:
     control = die(root)
     root.rename(root.parent / "moved")
     assert sweep(control) == []
-    assert os.listdir(control / HELD) == []
+    assert os.listdir(control / SANDBOX_RUNS_FOLDER) == []
 
 
 def test_a_note_that_cannot_be_read_is_told(root: Path) -> None:
     control = die(root)
-    (note,) = (control / HELD).glob("*.json")
+    (note,) = (control / SANDBOX_RUNS_FOLDER).glob("*.json")
     note.write_text("{")
     (told,) = sweep(control)
     assert isinstance(told, GuardedLeft)

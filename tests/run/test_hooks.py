@@ -16,17 +16,23 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.events import HookFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.run.hook_answers import MAX_CHARS, Heard, HookEvent, merge, read_answer
-from sevenfold.run.hook_command import MAX_BYTES, run_command
-from sevenfold.run.hook_config import Hook, read_hooks
+from sevenfold.run.hook_answers import (
+    MAX_HOOK_TEXT_CHARS,
+    HookEvent,
+    HookResult,
+    merge_hook_results,
+    parse_hook_result,
+)
+from sevenfold.run.hook_command import MAX_HOOK_OUTPUT_BYTES, execute_hook_command
+from sevenfold.run.hook_config import Hook, parse_hooks
 from sevenfold.run.hook_files import HookFolders, HookSettings, find_hooks
-from sevenfold.run.hooks import SPILLS, HookPlace, Hooks
+from sevenfold.run.hooks import HOOK_SPILL_PREFIX, HookContext, SessionHooks
 from sevenfold.run.permissions import Guard
-from sevenfold.run.rules import Rules
-from sevenfold.run.toolbox import Answers, Toolbox
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.rules import PermissionRules
+from sevenfold.run.toolbox import ToolBatch, ToolExecutor
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.folder import Folder
-from sevenfold.store.trust import Trust
+from sevenfold.store.trust import TrustStore
 from tests.agent.workshop import Noted, Plain
 
 EDIT = ToolUse(ToolUseId("t1"), "edit", freeze_object({"file_path": "/a.py", "old_string": "a"}))
@@ -37,9 +43,9 @@ def special(**fields: object) -> str:
     return json.dumps({"hookSpecificOutput": fields})
 
 
-def hooks(folder: Path, *given: Hook, noted: Noted | None = None) -> Hooks:
-    place = HookPlace("s1", folder, folder, str(folder / "s1.jsonl"), environ={"PATH": os.environ["PATH"]})
-    return Hooks(given, place, noted or Noted())
+def hooks(folder: Path, *given: Hook, noted: Noted | None = None) -> SessionHooks:
+    place = HookContext("s1", folder, folder, str(folder / "s1.jsonl"), environ={"PATH": os.environ["PATH"]})
+    return SessionHooks(given, place, noted or Noted())
 
 
 def echoing(event: str, answer: str, **more: object) -> Hook:
@@ -50,35 +56,36 @@ def echoing(event: str, answer: str, **more: object) -> Hook:
 @pytest.mark.parametrize(
     ("event", "code", "out", "err", "heard"),
     [
-        ("PreToolUse", 2, "", "no such luck", Heard(blocked="no such luck")),
-        ("UserPromptSubmit", 0, "remember the tests", "", Heard(context=("remember the tests",))),
-        ("PostToolUse", 0, "only said", "", Heard()),
+        ("PreToolUse", 2, "", "no such luck", HookResult(blocked="no such luck")),
+        ("UserPromptSubmit", 0, "remember the tests", "", HookResult(context=("remember the tests",))),
+        ("PostToolUse", 0, "only said", "", HookResult()),
         ("PreToolUse", 0, special(permissionDecision="deny", permissionDecisionReason="never"), "",
-         Heard(decision="deny", reason="never")),
-        ("PreToolUse", 0, '{"decision": "approve"}', "", Heard(decision="allow")),
+         HookResult(decision="deny", reason="never")),
+        ("PreToolUse", 0, '{"decision": "approve"}', "", HookResult(decision="allow")),
         ("PreToolUse", 0, special(permissionDecision="allow", updatedInput={"n": 2}), "",
-         Heard(decision="allow", given=freeze_object({"n": 2}))),
+         HookResult(decision="allow", given=freeze_object({"n": 2}))),
         ("PostToolUse", 0, special(updatedToolOutput="short", additionalContext="by the way"), "",
-         Heard(context=("by the way",), output="short")),
-        ("Stop", 0, '{"decision": "block", "reason": "the tests fail"}', "", Heard(blocked="the tests fail")),
+         HookResult(context=("by the way",), output="short")),
+        ("Stop", 0, '{"decision": "block", "reason": "the tests fail"}', "",
+         HookResult(blocked="the tests fail")),
         ("Stop", 0, '{"continue": false, "stopReason": "enough", "systemMessage": "look"}', "",
-         Heard(notices=("look",), halted="enough")),
+         HookResult(notices=("look",), halted="enough")),
     ],
 )  # fmt: skip
 def test_an_answer_says_what_claude_code_would_hear(
-    event: str, code: int, out: str, err: str, heard: Heard
+    event: str, code: int, out: str, err: str, heard: HookResult
 ) -> None:
-    assert read_answer(event, code, out, err) == heard  # pyright: ignore[reportArgumentType]
+    assert parse_hook_result(event, code, out, err) == heard  # pyright: ignore[reportArgumentType]
 
 
 def test_an_answer_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(WireError):
-        read_answer("PreToolUse", 0, special(permissionDecision="perhaps"), "")
+        parse_hook_result("PreToolUse", 0, special(permissionDecision="perhaps"), "")
     with pytest.raises(WireError):
-        read_answer("PreToolUse", 0, "{broken", "")
+        parse_hook_result("PreToolUse", 0, "{broken", "")
 
 
-LONG = "x" * MAX_CHARS + "y" * 5
+LONG = "x" * MAX_HOOK_TEXT_CHARS + "y" * 5
 LONG_ANSWERS: dict[str, tuple[HookEvent, int, str, str]] = {
     "context": ("SessionStart", 0, LONG, ""),
     "first": ("SessionStart", 0, f'{{"hookSpecificOutput": {{"initialUserMessage": "{LONG}"}}}}', ""),
@@ -92,9 +99,9 @@ LONG_ANSWERS: dict[str, tuple[HookEvent, int, str, str]] = {
 
 @pytest.mark.parametrize("part", LONG_ANSWERS)
 def test_any_long_text_of_an_answer_is_made_shorter(part: str) -> None:
-    heard = read_answer(*LONG_ANSWERS[part])
+    heard = parse_hook_result(*LONG_ANSWERS[part])
     assert heard.is_long
-    short = heard.shortened(lambda text: text[:MAX_CHARS])
+    short = heard.shortened(lambda text: text[:MAX_HOOK_TEXT_CHARS])
     assert not short.is_long
     assert getattr(short, part) != getattr(heard, part)
 
@@ -104,20 +111,22 @@ def test_of_a_long_text_the_beginning_is_shown_and_where_the_rest_is(tmp_path: P
     (tmp_path / "file").touch()
     folder = {"in a file": tmp_path, "nowhere": None, "with a full disk": tmp_path / "file"}[kept]
     noted = Noted()
-    place = HookPlace("s", tmp_path, tmp_path, environ={"PATH": "/usr/bin:/bin"}, folder=folder)
-    said = f"head -c {MAX_CHARS} /dev/zero | tr '\\0' x; echo yyyyy"
-    [text] = asyncio.run(Hooks([Hook("SessionStart", said)], place, noted).ask("SessionStart")).context
-    assert text.startswith("x" * MAX_CHARS)
+    place = HookContext("s", tmp_path, tmp_path, environ={"PATH": "/usr/bin:/bin"}, folder=folder)
+    said = f"head -c {MAX_HOOK_TEXT_CHARS} /dev/zero | tr '\\0' x; echo yyyyy"
+    [text] = asyncio.run(SessionHooks([Hook("SessionStart", said)], place, noted).ask("SessionStart")).context
+    assert text.startswith("x" * MAX_HOOK_TEXT_CHARS)
     assert "yyyyy" not in text
     assert len(noted.of("HookFailed")) == (kept == "with a full disk")
     if kept == "in a file":
-        [spilled] = (tmp_path / SPILLS).iterdir()
+        [spilled] = (tmp_path / HOOK_SPILL_PREFIX).iterdir()
         assert str(spilled) in text
         assert spilled.read_text() == LONG
 
 
 def test_of_several_hooks_the_strictest_counts() -> None:
-    heard = merge([Heard(decision="allow"), Heard(decision="deny", reason="no"), Heard(decision="ask")])
+    heard = merge_hook_results(
+        [HookResult(decision="allow"), HookResult(decision="deny", reason="no"), HookResult(decision="ask")]
+    )
     assert (heard.decision, heard.reason) == ("deny", "no")
 
 
@@ -158,7 +167,7 @@ def test_a_hook_is_told_what_claude_code_would_tell_it(tmp_path: Path) -> None:
 def test_a_hook_that_fails_is_told_and_changes_nothing(tmp_path: Path) -> None:
     noted = Noted()
     broken = Hook("PreToolUse", "echo why >&2; exit 3")
-    assert asyncio.run(hooks(tmp_path, broken, noted=noted).ask_before(LOOK)) == Heard()
+    assert asyncio.run(hooks(tmp_path, broken, noted=noted).ask_before(LOOK)) == HookResult()
     assert "code 3: why" in str(noted.of("HookFailed"))
 
 
@@ -208,28 +217,32 @@ def ends(pid: int) -> bool:
 
 
 def test_output_without_end_is_read_and_dropped(tmp_path: Path) -> None:
-    command = f"head -c {MAX_BYTES + 9} /dev/zero | tr '\\0' x"
+    command = f"head -c {MAX_HOOK_OUTPUT_BYTES + 9} /dev/zero | tr '\\0' x"
     ended = asyncio.run(
-        run_command(command, b"", cwd=tmp_path, environ=dict(os.environ), limit=timedelta(seconds=30))
+        execute_hook_command(
+            command, b"", cwd=tmp_path, environ=dict(os.environ), limit=timedelta(seconds=30)
+        )
     )
     assert ended.code == 0
-    assert len(ended.out.partition("\n")[0]) == MAX_BYTES
+    assert len(ended.out.partition("\n")[0]) == MAX_HOOK_OUTPUT_BYTES
     assert "the rest was dropped" in ended.out
 
 
 def test_a_child_that_holds_the_pipes_open_holds_up_nobody(tmp_path: Path) -> None:
     command = "sleep 30 & echo $! > child; printf done"
     ended = asyncio.run(
-        run_command(command, b"", cwd=tmp_path, environ=dict(os.environ), limit=timedelta(seconds=20))
+        execute_hook_command(
+            command, b"", cwd=tmp_path, environ=dict(os.environ), limit=timedelta(seconds=20)
+        )
     )
     assert (ended.code, ended.out) == (0, "done")
     os.kill(int((tmp_path / "child").read_text()), 9)
 
 
-def toolbox(folder: Path, given: Sequence[Hook], noted: Noted | None = None) -> Toolbox:
-    place = Workplace(folder, folder, emit=noted or Noted())
-    guard = Guard("ask", Rules(), folder)
-    return Toolbox([Plain(), Plain("run", kind="run")], place, guard, hooks(folder, *given))
+def toolbox(folder: Path, given: Sequence[Hook], noted: Noted | None = None) -> ToolExecutor:
+    place = ToolContext(folder, folder, emit=noted or Noted())
+    guard = Guard("ask", PermissionRules(), folder)
+    return ToolExecutor([Plain(), Plain("run", kind="run")], place, guard, hooks(folder, *given))
 
 
 def test_a_hook_denies_a_call_and_the_model_hears_why(tmp_path: Path) -> None:
@@ -250,7 +263,7 @@ def test_a_hook_changes_the_input_and_the_output(tmp_path: Path) -> None:
     results = asyncio.run(toolbox(tmp_path, [before]).run([LOOK]))
     assert results[0].content == "look 7"
     after = echoing("PostToolUse", special(updatedToolOutput="brief", additionalContext="see also"))
-    answers = Answers((LOOK,))
+    answers = ToolBatch((LOOK,))
     asyncio.run(toolbox(tmp_path, [after]).run([LOOK], answers=answers))
     assert answers.results()[0].content == "brief"
     assert answers.context == ["PostToolUse hook additional context: see also"]
@@ -271,7 +284,7 @@ def test_a_file_with_mistakes_keeps_its_good_hooks() -> None:
             "Sometimes": [],
         }
     }
-    found = read_hooks(freeze_object(config), source="f", dialect="own")
+    found = parse_hooks(freeze_object(config), source="f", dialect="own")
     assert [(hook.command, hook.limit.total_seconds()) for hook in found.hooks] == [("c", 5)]
     assert len(found.problems) == 3
 
@@ -294,7 +307,7 @@ def test_hooks_of_a_repository_run_once_a_person_has_agreed_and_until_they_chang
     write_hooks(tmp_path / ".claude" / "settings.json", "for another agent")
     folders, noted = HookFolders(home, tmp_path, root), Noted()
     with Folder.open(tmp_path / "control", create=True) as control:
-        trust = Trust(control)
+        trust = TrustStore(control)
 
         def commands(**more: object) -> list[str]:
             found = find_hooks(HookSettings(), folders, trust, emit=noted, **more)  # pyright: ignore[reportArgumentType]

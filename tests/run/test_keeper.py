@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sevenfold.run.keeper import MAX_LINE_BYTES, keeper_command
+from sevenfold.run.keeper import MAX_MESSAGE_LINE_BYTES, build_supervised_command
 
 PATIENCE_SECONDS = 20
 """For a machine that is busy; a process that is told to end does so at once."""
@@ -63,33 +63,36 @@ def family(kept: subprocess.Popen[bytes]) -> list[int]:
 
 def test_a_kept_program_has_its_own_input_output_and_exit_code() -> None:
     done = subprocess.run(
-        keeper_command(["sh", "-c", "cat; exit 7"]), input=b"hello", capture_output=True, check=False
+        build_supervised_command(["sh", "-c", "cat; exit 7"]),
+        input=b"hello",
+        capture_output=True,
+        check=False,
     )
     assert (done.stdout, done.returncode) == (b"hello", 7)
 
 
 def test_a_program_that_is_not_there_is_said_on_the_error_stream() -> None:
-    done = subprocess.run(keeper_command(["no-such-program"]), capture_output=True, check=False)
+    done = subprocess.run(build_supervised_command(["no-such-program"]), capture_output=True, check=False)
     assert done.returncode == 127
     assert b"no-such-program" in done.stderr
 
 
 def test_all_that_a_program_prints_comes_through_in_order() -> None:
     script = "seq 1 200000; printf 'no newline at the end'"
-    done = subprocess.run(keeper_command(["sh", "-c", script]), capture_output=True, check=False)
+    done = subprocess.run(build_supervised_command(["sh", "-c", script]), capture_output=True, check=False)
     assert done.stdout == "".join(f"{at}\n" for at in range(1, 200_001)).encode() + b"no newline at the end"
 
 
 def test_a_line_without_end_is_stopped_and_so_is_who_prints_it() -> None:
     script = "echo fine; tr '\\0' x < /dev/zero"
-    done = subprocess.run(keeper_command(["sh", "-c", script]), capture_output=True, check=False)
+    done = subprocess.run(build_supervised_command(["sh", "-c", script]), capture_output=True, check=False)
     assert done.stdout.startswith(b"fine\nxxx")
-    assert len(done.stdout) <= MAX_LINE_BYTES + len(b"fine\n")
+    assert len(done.stdout) <= MAX_MESSAGE_LINE_BYTES + len(b"fine\n")
     assert b"was not let through" in done.stderr
 
 
 def test_a_program_that_nobody_reads_any_more_is_ended() -> None:
-    with subprocess.Popen(keeper_command(["yes"]), stdout=subprocess.PIPE) as kept:
+    with subprocess.Popen(build_supervised_command(["yes"]), stdout=subprocess.PIPE) as kept:
         assert kept.stdout is not None
         kept.stdout.read(10)
         kept.stdout.close()
@@ -98,12 +101,12 @@ def test_a_program_that_nobody_reads_any_more_is_ended() -> None:
 
 def test_what_a_program_leaves_behind_ends_with_it() -> None:
     script = "setsid sleep 1000 >&- 2>&- & echo $!"
-    done = subprocess.run(keeper_command(["sh", "-c", script]), capture_output=True, check=False)
+    done = subprocess.run(build_supervised_command(["sh", "-c", script]), capture_output=True, check=False)
     assert not is_alive(int(done.stdout))
 
 
 def test_told_to_end_a_keeper_takes_everything_with_it() -> None:
-    with subprocess.Popen(keeper_command(["sh", "-c", FAMILY]), stdout=subprocess.PIPE) as kept:
+    with subprocess.Popen(build_supervised_command(["sh", "-c", FAMILY]), stdout=subprocess.PIPE) as kept:
         found = family(kept)
         kept.terminate()
         kept.wait()

@@ -28,7 +28,7 @@ from sevenfold.core.messages import Image, Text
 from sevenfold.run.mcp import McpClient
 from sevenfold.run.mcp_settings import McpServer, McpSettings
 from sevenfold.run.tool import Tool, ToolOutput
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.workplace import ToolContext
 from tests.contracts.house import ROOT
 from tests.run.test_keeper import wait_gone
 
@@ -40,7 +40,7 @@ PATIENT = McpSettings(start_seconds=120, connect_seconds=120)
 """How long a server takes to start is the machine's affair, and none of these tests'."""
 SOON: Final = timedelta(milliseconds=1)
 STDIO = McpServer(command=sys.executable, args=("-m", "tests.run.mcp_server"))
-PLACE = Workplace(ROOT, ROOT)
+PLACE = ToolContext(ROOT, ROOT)
 
 
 class Told:

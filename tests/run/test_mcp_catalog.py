@@ -12,44 +12,44 @@ from hypothesis import strategies as st
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.run.mcp_catalog import (
-    MAX_DESCRIPTION,
-    MAX_FOUND,
-    KnownTool,
+    MAX_FOUND_TOOLS,
+    MAX_TOOL_DESCRIPTION,
+    ServerTool,
     choose_declared,
-    declared_before,
+    find_declared_tools,
     find_tools,
-    know,
-    tool_name,
+    make_server_tool,
+    make_tool_name,
     with_unique_names,
 )
 from sevenfold.run.mcp_settings import McpServer
-from sevenfold.run.mcp_transport import fill_in
+from sevenfold.run.mcp_transport import expand_variables
 
 SCHEMA = freeze_object({"type": "object", "properties": {"a": {"type": "string"}}})
 
 
-def tool(name: str, said: str = "", server: str = "s", schema: JsonObject = SCHEMA) -> KnownTool:
-    return know(server, name, said, schema)
+def tool(name: str, said: str = "", server: str = "s", schema: JsonObject = SCHEMA) -> ServerTool:
+    return make_server_tool(server, name, said, schema)
 
 
 def test_a_plain_name_stays_as_it_is() -> None:
-    assert tool_name("github", "create_issue") == "mcp__github__create_issue"
+    assert make_tool_name("github", "create_issue") == "mcp__github__create_issue"
 
 
 @given(st.text(max_size=100), st.text(max_size=200))
 def test_every_name_is_one_that_every_provider_takes(server: str, own: str) -> None:
-    name = tool_name(server, own)
+    name = make_tool_name(server, own)
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name)
     assert name.startswith("mcp__")
 
 
 @given(st.sets(st.text(max_size=90), max_size=20))
 def test_names_that_differ_stay_apart(names: set[str]) -> None:
-    assert len({tool_name("server", name) for name in names}) == len(names)
+    assert len({make_tool_name("server", name) for name in names}) == len(names)
 
 
 def test_a_description_without_end_is_cut() -> None:
-    assert len(tool("a", "x" * 100_000).description) == MAX_DESCRIPTION + 1
+    assert len(tool("a", "x" * 100_000).description) == MAX_TOOL_DESCRIPTION + 1
 
 
 def test_servers_are_declared_whole_and_in_order_while_they_fit() -> None:
@@ -73,7 +73,7 @@ def test_what_was_declared_before_is_read_back_as_it_was() -> None:
     own = tool("a", "Does it.").spec
     other = freeze_object({"name": "read", "description": "", "input_schema": {"type": "object"}})
     server_side = freeze_object({"type": "web_search_20260209", "name": "web_search"})
-    assert declared_before([other, own.declared(), server_side]) == (own,)
+    assert find_declared_tools([other, own.declared(), server_side]) == (own,)
 
 
 def test_a_search_finds_by_name_and_by_words() -> None:
@@ -85,7 +85,7 @@ def test_a_search_finds_by_name_and_by_words() -> None:
     assert find_tools(known, "mcp__s__forecast") == (weather,)
     assert find_tools(known, "forecast, createIssue") == (weather, issue)
     assert find_tools(known, "zzz") == ()
-    assert len(find_tools([tool(f"issue_{at}") for at in range(50)], "issue")) == MAX_FOUND
+    assert len(find_tools([tool(f"issue_{at}") for at in range(50)], "issue")) == MAX_FOUND_TOOLS
 
 
 def test_a_tool_that_is_listed_twice_counts_once() -> None:
@@ -100,7 +100,7 @@ def test_variables_are_filled_in_everywhere() -> None:
         url="https://${HOST}/mcp",
         headers=JsonObject({"Authorization": "Bearer ${BIN}"}),
     )
-    filled = fill_in(server, {"BIN": "/opt", "HOST": "example.org"})
+    filled = expand_variables(server, {"BIN": "/opt", "HOST": "example.org"})
     assert (filled.command, filled.args, filled.url) == (
         "/opt/run",
         ("--key", "none"),
@@ -111,9 +111,9 @@ def test_variables_are_filled_in_everywhere() -> None:
         JsonObject({"Authorization": "Bearer /opt"}),
     )
     with pytest.raises(InputError, match="HOST is not set"):
-        fill_in(server, {"BIN": "/opt"})
+        expand_variables(server, {"BIN": "/opt"})
 
 
 def test_a_path_that_looks_like_a_variable_and_is_none_stays() -> None:
     server = McpServer(command=str(Path("/opt/$BIN/{x}")))
-    assert fill_in(server, {}).command == "/opt/$BIN/{x}"
+    assert expand_variables(server, {}).command == "/opt/$BIN/{x}"

@@ -12,11 +12,11 @@ import pytest
 from sevenfold.core.events import Event, McpSkipped
 from sevenfold.core.json import JsonObject
 from sevenfold.core.settings import Settings
-from sevenfold.run.mcp_servers import PROJECT_FILE, find_servers
+from sevenfold.run.mcp_servers import MCP_PROJECT_FILE, find_servers
 from sevenfold.run.mcp_settings import McpServer, McpSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.settings_files import read_settings
-from sevenfold.store.trust import TRUSTED, Trust
+from sevenfold.store.trust import TRUSTED_FILE, TrustStore
 
 ONE = {"command": "npx", "args": ["-y", "it"], "env": {"KEY": "${KEY}"}}
 
@@ -43,24 +43,24 @@ class Person:
 
 
 def find(
-    given: Settings, root: Path, trust: Trust | None, person: Person, told: list[Event] | None = None
+    given: Settings, root: Path, trust: TrustStore | None, person: Person, told: list[Event] | None = None
 ) -> dict[str, McpServer]:
     events: list[Event] = [] if told is None else told
     return asyncio.run(find_servers(given, root, trust, confirm=person.confirm, emit=events.append))
 
 
 @pytest.fixture
-def trust(tmp_path: Path) -> Trust:
-    return Trust(Folder.open(tmp_path / "control", create=True))
+def trust(tmp_path: Path) -> TrustStore:
+    return TrustStore(Folder.open(tmp_path / "control", create=True))
 
 
 def write(root: Path, servers: Mapping[str, object]) -> Path:
-    path = root / PROJECT_FILE
+    path = root / MCP_PROJECT_FILE
     path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
     return path
 
 
-def test_servers_of_the_settings_are_used_without_a_question(tmp_path: Path, trust: Trust) -> None:
+def test_servers_of_the_settings_are_used_without_a_question(tmp_path: Path, trust: TrustStore) -> None:
     given = settings(
         tmp_path, mcp={"a": {"command": "x"}, "b": {"url": "https://b"}, "c": {"enabled": False}}
     )
@@ -73,7 +73,7 @@ def test_servers_of_the_settings_are_used_without_a_question(tmp_path: Path, tru
 
 
 def test_a_repository_is_asked_about_once_and_again_when_its_file_has_changed(
-    tmp_path: Path, trust: Trust
+    tmp_path: Path, trust: TrustStore
 ) -> None:
     write(tmp_path, {"own": ONE})
     given, person = settings(tmp_path), Person(agrees=True)
@@ -90,7 +90,7 @@ def test_a_repository_is_asked_about_once_and_again_when_its_file_has_changed(
     assert isinstance(told[0], McpSkipped)
 
 
-def test_the_question_names_the_variables_that_a_server_would_get(tmp_path: Path, trust: Trust) -> None:
+def test_the_question_names_the_variables_that_a_server_would_get(tmp_path: Path, trust: TrustStore) -> None:
     headers = {"X-Trace": "v1 ${ANTHROPIC_API_KEY:-none}"}
     write(tmp_path, {"own": {"url": "https://example.org/${USER}", "headers": headers}})
     person = Person(agrees=False)
@@ -98,24 +98,24 @@ def test_the_question_names_the_variables_that_a_server_would_get(tmp_path: Path
     assert "variables of yours: USER, ANTHROPIC_API_KEY" in person.asked[0]
 
 
-def test_a_record_of_trust_that_is_damaged_trusts_nobody(tmp_path: Path, trust: Trust) -> None:
+def test_a_record_of_trust_that_is_damaged_trusts_nobody(tmp_path: Path, trust: TrustStore) -> None:
     write(tmp_path, {"own": ONE})
     person = Person(agrees=True)
     find(settings(tmp_path), tmp_path, trust, person)
-    (tmp_path / "control" / TRUSTED).write_bytes(b"{")
+    (tmp_path / "control" / TRUSTED_FILE).write_bytes(b"{")
     assert find(settings(tmp_path), tmp_path, trust, person)
     assert len(person.asked) == 2
 
 
 def test_settings_win_over_the_repository_and_may_switch_one_of_its_servers_off(
-    tmp_path: Path, trust: Trust
+    tmp_path: Path, trust: TrustStore
 ) -> None:
     write(tmp_path, {"a": ONE, "b": ONE})
     given = settings(tmp_path, mcp={"a": {"command": "mine"}, "b": {"enabled": False}})
     assert find(given, tmp_path, trust, Person(agrees=True)) == {"a": McpServer(command="mine")}
 
 
-def test_nobody_is_asked_where_it_is_switched_off(tmp_path: Path, trust: Trust) -> None:
+def test_nobody_is_asked_where_it_is_switched_off(tmp_path: Path, trust: TrustStore) -> None:
     write(tmp_path, {"own": ONE})
     person = Person(agrees=True)
     for off in ({"project_file": False}, {"enabled": False}):
@@ -136,20 +136,20 @@ def test_nobody_is_asked_where_it_is_switched_off(tmp_path: Path, trust: Trust) 
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_and_costs_nothing_else(
-    tmp_path: Path, trust: Trust, content: str, reason: str
+    tmp_path: Path, trust: TrustStore, content: str, reason: str
 ) -> None:
-    (tmp_path / PROJECT_FILE).write_text(content, encoding="utf-8")
+    (tmp_path / MCP_PROJECT_FILE).write_text(content, encoding="utf-8")
     told: list[Event] = []
     given = settings(tmp_path, mcp={"a": {"command": "mine"}})
     assert list(find(given, tmp_path, trust, Person(agrees=True), told)) == ["a"]
     assert reason in str(told[0])
 
 
-def test_a_link_that_leads_out_of_the_repository_is_not_read(tmp_path: Path, trust: Trust) -> None:
+def test_a_link_that_leads_out_of_the_repository_is_not_read(tmp_path: Path, trust: TrustStore) -> None:
     root = tmp_path / "repo"
     root.mkdir()
     write(tmp_path, {"own": ONE})
-    (root / PROJECT_FILE).symlink_to(tmp_path / PROJECT_FILE)
+    (root / MCP_PROJECT_FILE).symlink_to(tmp_path / MCP_PROJECT_FILE)
     told: list[Event] = []
     assert find(settings(tmp_path), root, trust, Person(agrees=True), told) == {}
     assert "leads out of" in str(told[0])
@@ -157,7 +157,7 @@ def test_a_link_that_leads_out_of_the_repository_is_not_read(tmp_path: Path, tru
 
 @pytest.mark.parametrize("server", [{"command": "x", "url": "https://x"}, {"env": {"A": "b"}}])
 def test_a_server_has_a_command_or_an_address_and_not_both(
-    tmp_path: Path, trust: Trust, server: Mapping[str, object]
+    tmp_path: Path, trust: TrustStore, server: Mapping[str, object]
 ) -> None:
     told: list[Event] = []
     given = settings(tmp_path, mcp={"own": server})

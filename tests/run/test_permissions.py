@@ -10,18 +10,24 @@ import pytest
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.run.permissions import MODES, Answer, Guard, Mode, Question
-from sevenfold.run.reach import ForkGuard, Reach, Verdict
-from sevenfold.run.rules import Rule, Rules, read_rules
-from sevenfold.run.tool import Need
+from sevenfold.run.permissions import (
+    PERMISSION_MODES,
+    Guard,
+    PermissionMode,
+    PermissionRequest,
+    PermissionResponse,
+)
+from sevenfold.run.reach import ForkGuard, PermissionVerdict, Reach
+from sevenfold.run.rules import PermissionRule, PermissionRules, parse_permission_rules
+from sevenfold.run.tool import AccessRequest
 
 
 @dataclass(slots=True)
 class Person:
-    answer: Answer = field(default_factory=lambda: Answer(True))
-    asked: list[Question] = field(default_factory=list[Question])
+    answer: PermissionResponse = field(default_factory=lambda: PermissionResponse(True))
+    asked: list[PermissionRequest] = field(default_factory=list[PermissionRequest])
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: PermissionRequest) -> PermissionResponse:
         self.asked.append(question)
         await asyncio.sleep(0)
         return self.answer
@@ -38,33 +44,33 @@ def use(tool: str) -> ToolUse:
     return ToolUse(ToolUseId("toolu_1"), tool, JsonObject())
 
 
-def guard(root: Path, mode: Mode = "ask", rules: Rules | None = None) -> Guard:
-    return Guard(mode, rules or Rules(), root, user_home=root.parent / "user")
+def guard(root: Path, mode: PermissionMode = "ask", rules: PermissionRules | None = None) -> Guard:
+    return Guard(mode, rules or PermissionRules(), root, user_home=root.parent / "user")
 
 
-def admit(at: Guard | ForkGuard, tool: str, *needs: Need) -> list[Verdict]:
+def admit(at: Guard | ForkGuard, tool: str, *needs: AccessRequest) -> list[PermissionVerdict]:
     """What comes of calls made at the same time."""
 
-    async def all_at_once() -> list[Verdict]:
+    async def all_at_once() -> list[PermissionVerdict]:
         return await asyncio.gather(*(at.admit(use(tool), need) for need in needs))
 
     return asyncio.run(all_at_once())
 
 
-def edit(path: Path | str) -> Need:
-    return Need("edit", (str(path),))
+def edit(path: Path | str) -> AccessRequest:
+    return AccessRequest("edit", (str(path),))
 
 
-def read(path: Path | str) -> Need:
-    return Need("read", (str(path),))
+def read(path: Path | str) -> AccessRequest:
+    return AccessRequest("read", (str(path),))
 
 
-def fetch(url: str) -> Need:
-    return Need("fetch", url=url)
+def fetch(url: str) -> AccessRequest:
+    return AccessRequest("fetch", url=url)
 
 
-def run(command: str) -> Need:
-    return Need("run", command=command)
+def run(command: str) -> AccessRequest:
+    return AccessRequest("run", command=command)
 
 
 TABLE = {
@@ -88,28 +94,28 @@ TABLE = {
 @pytest.mark.parametrize("what", TABLE)
 def test_a_mode_decides(what: str, root: Path) -> None:
     need = {
-        "nothing": Need("nothing"),
+        "nothing": AccessRequest("nothing"),
         "read inside": read(root / "a.py"),
         "read outside": read("/etc/hostname"),
         "read key": read(root / ".ssh/id_ed25519"),
         "edit inside": edit(root / "a.py"),
         "edit outside": edit(root.parent / "b.py"),
         "edit hook": edit(root / ".git/hooks/pre-commit"),
-        "run held": Need("run", command="ls", profile="read-only"),
-        "run in project": Need("run", command="make", profile="workspace"),
-        "run open": Need("run", command="make"),
+        "run held": AccessRequest("run", command="ls", profile="read-only"),
+        "run in project": AccessRequest("run", command="make", profile="workspace"),
+        "run open": AccessRequest("run", command="make"),
         "fetch": fetch("https://example.org/"),
-        "message": Need("message"),
-        "spawn": Need("spawn"),
-        "outside": Need("outside"),
+        "message": AccessRequest("message"),
+        "spawn": AccessRequest("spawn"),
+        "outside": AccessRequest("outside"),
     }[what]
-    decided = tuple(guard(root, mode).decide(use("tool"), need).decision for mode in MODES)
+    decided = tuple(guard(root, mode).decide(use("tool"), need).decision for mode in PERMISSION_MODES)
     assert decided == TABLE[what]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_rule_that_denies_holds_in_every_mode(mode: Mode, root: Path) -> None:
-    rules = read_rules(allow=["edit"], deny=["edit(secret/**)"])
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
+def test_a_rule_that_denies_holds_in_every_mode(mode: PermissionMode, root: Path) -> None:
+    rules = parse_permission_rules(allow=["edit"], deny=["edit(secret/**)"])
     verdict = guard(root, mode, rules).decide(use("write"), edit(root / "secret/a"))
     assert verdict.decision == "deny"
     if mode not in ("plan", "read-only"):
@@ -117,7 +123,9 @@ def test_a_rule_that_denies_holds_in_every_mode(mode: Mode, root: Path) -> None:
 
 
 def test_deny_is_stronger_than_ask_and_ask_is_stronger_than_allow(root: Path) -> None:
-    rules = read_rules(allow=["shell(git)"], ask=["shell(git push)"], deny=["shell(git push --force)"])
+    rules = parse_permission_rules(
+        allow=["shell(git)"], ask=["shell(git push)"], deny=["shell(git push --force)"]
+    )
     decide = guard(root, "ask", rules).decide
     assert decide(use("shell"), run("git status")).decision == "allow"
     assert decide(use("shell"), run("git push")).decision == "ask"
@@ -127,7 +135,7 @@ def test_deny_is_stronger_than_ask_and_ask_is_stronger_than_allow(root: Path) ->
 
 def test_a_rule_that_asks_leaves_the_warning_of_the_guard_in_place(root: Path) -> None:
     """A repository may bring the rule: the question must say no less for it."""
-    at = guard(root, "ask", read_rules(ask=["edit", "read"]))
+    at = guard(root, "ask", parse_permission_rules(ask=["edit", "read"]))
     for need in (edit(root / ".git/hooks/pre-commit"), read("/etc/hosts")):
         plain = guard(root, "ask").decide(use(need.kind), need).reason
         assert at.decide(use(need.kind), need).reason == f"{plain}; the rule {need.kind} asks for it"
@@ -150,7 +158,7 @@ def test_a_rule_that_asks_leaves_the_warning_of_the_guard_in_place(root: Path) -
     ],
 )
 def test_a_command_is_not_allowed_by_how_it_begins_where_more_can_follow(command: str, root: Path) -> None:
-    rules = read_rules(allow=["shell(git status)"])
+    rules = parse_permission_rules(allow=["shell(git status)"])
     assert guard(root, "ask", rules).decide(use("shell"), run(command)).decision == "ask"
 
 
@@ -159,12 +167,12 @@ def test_a_command_is_not_allowed_by_how_it_begins_where_more_can_follow(command
     ["rm x", "ls; rm x", "sudo rm x", "/bin/rm x", "\\rm x", "'rm' x", "r''m x", "echo $(rm x)", "x=1 rm x"],
 )
 def test_a_command_is_denied_wherever_it_stands(command: str, root: Path) -> None:
-    rules = read_rules(deny=["shell(rm *)"])
+    rules = parse_permission_rules(deny=["shell(rm *)"])
     assert guard(root, "bypass", rules).decide(use("shell"), run(command)).decision == "deny"
 
 
 def test_hosts_are_allowed_exactly_and_denied_with_all_below_them(root: Path) -> None:
-    rules = read_rules(
+    rules = parse_permission_rules(
         allow=["web_fetch(domain:example.org)", "web_fetch(*.docs.org)"], deny=["web_fetch(bad.org)"]
     )
     decide = guard(root, "ask", rules).decide
@@ -199,14 +207,14 @@ def test_hosts_are_allowed_exactly_and_denied_with_all_below_them(root: Path) ->
     ],
 )
 def test_a_path_is_allowed_by_its_pattern(pattern: str, path: str, is_covered: bool, root: Path) -> None:
-    rules = read_rules(allow=[f"edit({pattern})"])
+    rules = parse_permission_rules(allow=[f"edit({pattern})"])
     decision = guard(root, "ask", rules).decide(use("edit"), edit(root / path)).decision
     assert (decision == "allow") is is_covered
 
 
 @pytest.mark.parametrize("path", [".ENV", ".env", "x/.Env", ".env.", ".e\u200bnv", "．env", "./x/../.env"])
 def test_a_path_is_denied_by_whatever_it_could_be_taken_for(path: str, root: Path) -> None:
-    rules = read_rules(deny=["read(.env)"])
+    rules = parse_permission_rules(deny=["read(.env)"])
     assert guard(root, "bypass", rules).decide(use("read"), read(f"{root}/{path}")).decision == "deny"
     assert guard(root, "bypass", rules).is_hidden(f"{root}/.env")
 
@@ -236,7 +244,7 @@ def test_folders_that_are_reached_by_a_link_count_as_what_they_lead_to(root: Pat
     for name in ("home/memory", "project"):
         (real / name).mkdir(parents=True)
     link.symlink_to(real)
-    at = Guard("accept-edits", Rules(), link / "project", home=link / "home")
+    at = Guard("accept-edits", PermissionRules(), link / "project", home=link / "home")
     at.reach = Reach(edit=(link / "home/memory",))
     decided = {
         name: at.decide(use("edit"), edit(link / name)).decision
@@ -247,17 +255,17 @@ def test_folders_that_are_reached_by_a_link_count_as_what_they_lead_to(root: Pat
 
 
 def test_a_person_is_asked_and_a_no_answers_the_model(root: Path) -> None:
-    person = Person(Answer(False, words="use the other file"))
+    person = Person(PermissionResponse(False, words="use the other file"))
     at = guard(root)
     at.ask = person.ask
     [verdict] = admit(at, "edit", edit(root / "a"))
     assert verdict.decision == "deny"
     assert "use the other file" in verdict.reason
-    assert person.asked[0].rule == Rule("edit", "./a")
+    assert person.asked[0].rule == PermissionRule("edit", "./a")
 
 
 def test_an_answer_for_the_session_is_not_asked_again(root: Path) -> None:
-    person = Person(Answer(True, "session"))
+    person = Person(PermissionResponse(True, "session"))
     at = guard(root)
     at.ask = person.ask
     needs = [run("make test"), run("make test"), run("make test -k")]
@@ -267,13 +275,13 @@ def test_an_answer_for_the_session_is_not_asked_again(root: Path) -> None:
 
 
 def test_an_answer_for_always_is_kept(root: Path) -> None:
-    kept: list[Rule] = []
+    kept: list[PermissionRule] = []
 
-    async def keep(rule: Rule) -> None:
+    async def keep(rule: PermissionRule) -> None:
         kept.append(rule)
 
     at = guard(root)
-    at.ask, at.keep = Person(Answer(True, "always")).ask, keep
+    at.ask, at.keep = Person(PermissionResponse(True, "always")).ask, keep
     admit(at, "web_fetch", fetch("https://example.org/a"))
     admit(at, "read", read("/etc/hosts"))
     assert list(map(str, kept)) == ["web_fetch(example.org)", "read(/etc/**)"]
@@ -281,8 +289,8 @@ def test_an_answer_for_always_is_kept(root: Path) -> None:
 
 
 def test_a_guarded_file_is_asked_for_every_time(root: Path) -> None:
-    person = Person(Answer(True, "always"))
-    at = guard(root, "accept-edits", read_rules(allow=["edit"]))
+    person = Person(PermissionResponse(True, "always"))
+    at = guard(root, "accept-edits", parse_permission_rules(allow=["edit"]))
     at.ask = person.ask
     for _ in range(2):
         assert admit(at, "edit", edit(root / ".bashrc"))[0].decision == "allow"
@@ -321,11 +329,11 @@ def test_a_fork_reads_its_roots_and_edits_one_folder(root: Path) -> None:
         "edit by a link": edit(memory / "out/a"),
         "edit the project": edit(root / "a"),
         "run": run("ls"),
-        "run held": Need("run", profile="read-only"),
+        "run held": AccessRequest("run", profile="read-only"),
         "fetch": fetch("https://example.org"),
-        "spawn": Need("spawn"),
-        "todo": Need("nothing"),
-        "no path": Need("edit"),
+        "spawn": AccessRequest("spawn"),
+        "todo": AccessRequest("nothing"),
+        "no path": AccessRequest("edit"),
     }
     verdicts = admit(ForkGuard(Reach(read=(root,), edit=(memory,))), "tool", *needs.values())
     allowed = {name for name, verdict in zip(needs, verdicts, strict=True) if verdict.decision == "allow"}

@@ -11,25 +11,27 @@ import pytest
 
 from sevenfold.core.errors import FileDamaged
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.memory_uses import Use
+from sevenfold.core.memory_uses import MemoryUse
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.rule_texts import Rule, rule_text
-from sevenfold.layers.rules import RuleSettings, read_conditions
-from sevenfold.run.permissions import Answer, Guard, Mode, Question
-from sevenfold.run.rule_guard import MOST_HOLDS, RuleGuard, Sight
-from sevenfold.run.rules import Rules, read_rules
-from sevenfold.run.tool import Need, NeedKind, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.toolbox import Toolbox
-from sevenfold.run.workplace import Workplace
+from sevenfold.layers.rule_texts import MemoryRule, fit_rule_text
+from sevenfold.layers.rules import RuleSettings, parse_conditions
+from sevenfold.run.permissions import Guard, PermissionMode, PermissionRequest, PermissionResponse
+from sevenfold.run.rule_guard import MAX_HOLDS, RuleGuard, VisibleContext
+from sevenfold.run.rules import PermissionRules, parse_permission_rules
+from sevenfold.run.tool import AccessKind, AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.toolbox import ToolExecutor
+from sevenfold.run.workplace import ToolContext
 from tests.agent.workshop import ANY, Noted
 
 ROOT = Path("/project")
 BODY = "Tag the release before you push.\n\nWhy: the pipeline reads the tag."
 
 
-def rule(*applies_to: str, memory: str = "release.md", body: str = BODY, is_gate: bool = False) -> Rule:
-    conditions = read_conditions(applies_to).found
-    return Rule(memory, "How we release", rule_text(memory, body, 8_000), conditions, is_gate, "saved today")
+def rule(*applies_to: str, memory: str = "release.md", body: str = BODY, is_gate: bool = False) -> MemoryRule:
+    conditions = parse_conditions(applies_to).found
+    return MemoryRule(
+        memory, "How we release", fit_rule_text(memory, body, 8_000), conditions, is_gate, "saved today"
+    )
 
 
 @dataclass
@@ -37,21 +39,21 @@ class Deed:
     """A tool that notes what it was asked to do."""
 
     name: str
-    kind: NeedKind = "run"
+    kind: AccessKind = "run"
     done: list[str] = field(default_factory=list[str])
 
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec(self.name, f"{self.name}s.", ANY, self.kind == "read")
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         said = str(given.get("command", ""))
         if self.kind == "run":
             profile = "read-only" if given.get("access") == "read" else "open"
-            return Need("run", command=said, profile=profile)
-        return Need(self.kind, (f"{ROOT}/{said}",) if said else ())
+            return AccessRequest("run", command=said, profile=profile)
+        return AccessRequest(self.kind, (f"{ROOT}/{said}",) if said else ())
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         self.done.append(str(given.get("command", "")))
         return ToolOutput(f"did {given.get('command', '')}")
 
@@ -60,8 +62,8 @@ class Deed:
 class Bench:
     """A toolbox with rules, and the conversation that it works in."""
 
-    rules: list[Rule]
-    mode: Mode = "bypass"
+    rules: list[MemoryRule]
+    mode: PermissionMode = "bypass"
     denied: Sequence[str] = ()
     settings: RuleSettings = field(default_factory=RuleSettings)
     noted: Noted = field(default_factory=Noted)
@@ -74,23 +76,23 @@ class Bench:
     def __post_init__(self) -> None:
         deeds = (Deed("shell"), Deed("edit", "edit"), Deed("read", "read"), Deed("plan", "nothing"))
         self.tools = {deed.name: deed for deed in deeds}
-        place = Workplace(ROOT, ROOT, emit=self.noted)
-        sight = Sight(lambda: self.view, lambda: self.words)
+        place = ToolContext(ROOT, ROOT, emit=self.noted)
+        sight = VisibleContext(lambda: self.view, lambda: self.words)
         self.guard = RuleGuard(lambda: tuple(self.rules), place, sight, self.settings)
 
-        async def ask(question: Question) -> Answer:
+        async def ask(question: PermissionRequest) -> PermissionResponse:
             self.asked.append(question.use.name)
-            return Answer(is_allowed=True)
+            return PermissionResponse(is_allowed=True)
 
-        rules = read_rules((), (), self.denied) if self.denied else Rules()
+        rules = parse_permission_rules((), (), self.denied) if self.denied else PermissionRules()
         guard = Guard(self.mode, rules, ROOT, ask)
-        self.box = Toolbox(list(self.tools.values()), place, guard, None, self.guard)
+        self.box = ToolExecutor(list(self.tools.values()), place, guard, None, self.guard)
 
     def use(self, tool: str, command: str = "", **more: object) -> ToolUse:
         self._calls += 1
         return ToolUse(ToolUseId(f"t{self._calls}"), tool, freeze_object({"command": command, **more}))
 
-    def answer(self, *uses: ToolUse, box: Toolbox | None = None) -> list[ToolResult]:
+    def answer(self, *uses: ToolUse, box: ToolExecutor | None = None) -> list[ToolResult]:
         """The results of one answer's calls, which the model sees from then on."""
         results = asyncio.run((box or self.box).run(uses))
         if self.keeps_view:
@@ -285,8 +287,8 @@ def test_a_fork_cannot_open_a_gate() -> None:
 
 def test_a_text_that_never_comes_into_view_does_not_hold_a_call_for_ever() -> None:
     bench = Bench([rule("command:git push")], keeps_view=False)
-    held = [is_held(bench.call("shell", "git push")) for _ in range(MOST_HOLDS + 1)]
-    assert held == [True] * MOST_HOLDS + [False]
+    held = [is_held(bench.call("shell", "git push")) for _ in range(MAX_HOLDS + 1)]
+    assert held == [True] * MAX_HOLDS + [False]
 
 
 def test_more_rules_than_can_be_read_at_once_come_in_turns() -> None:
@@ -316,10 +318,10 @@ def test_a_command_that_writes_a_file_is_an_edit() -> None:
 def test_memories_that_cannot_be_read_are_told_and_hold_nothing_up() -> None:
     bench = Bench([])
 
-    def fail() -> tuple[Rule, ...]:
+    def fail() -> tuple[MemoryRule, ...]:
         raise FileDamaged("the history is damaged; run doctor")
 
-    bench.box.rules = RuleGuard(fail, bench.box.place, Sight(lambda: (), None))
+    bench.box.rules = RuleGuard(fail, bench.box.place, VisibleContext(lambda: (), None))
     assert said(bench.call("shell", "git push")) == "did git push"
     assert len(bench.noted.of("RulesSkipped")) == 1
 
@@ -334,7 +336,7 @@ def test_a_rule_can_neither_close_its_fence_nor_speak_for_the_program() -> None:
 
 
 def test_a_long_rule_ends_with_where_the_rest_is() -> None:
-    text = rule_text("release.md", "line\n" * 5_000, 1_000)
+    text = fit_rule_text("release.md", "line\n" * 5_000, 1_000)
     assert len(text) < 1_200
     assert text.endswith("read the memory release.md for the rest]")
 
@@ -342,5 +344,5 @@ def test_a_long_rule_ends_with_where_the_rest_is() -> None:
 def test_uses_are_taken_once() -> None:
     bench = Bench([rule("command:git push")])
     bench.call("shell", "git push")
-    assert bench.guard.counts.take() == (Use("release.md", "shown"),)
+    assert bench.guard.counts.take() == (MemoryUse("release.md", "shown"),)
     assert bench.guard.counts.take() == ()

@@ -12,26 +12,26 @@ import pytest
 
 from sevenfold.core.events import Event, SandboxFailed
 from sevenfold.run import sandbox_trial
-from sevenfold.run.command import Command
-from sevenfold.run.confine.seccomp import ARCHITECTURES, make_filter
-from sevenfold.run.profile import Profile
-from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
-from sevenfold.run.sandbox_places import move_aside, read_guarded, readable
-from sevenfold.run.sandbox_trial import HELD, find_sandbox
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.command import SupervisedCommand
+from sevenfold.run.confine.seccomp import ARCHITECTURES, build_seccomp_filter
+from sevenfold.run.profile import SandboxProfile
+from sevenfold.run.sandbox import Sandbox, SandboxBackend, SandboxSettings, find_bubblewrap
+from sevenfold.run.sandbox_places import list_readable_folders, move_aside, read_guarded
+from sevenfold.run.sandbox_trial import SANDBOXED_PROFILES, probe_sandbox
+from sevenfold.run.workplace import ToolContext
 from tests.run.held import held_by, place_in, run_line, ways
 
 both = pytest.mark.parametrize("way", ways())
-held = pytest.mark.parametrize("profile", HELD)
+held = pytest.mark.parametrize("profile", SANDBOXED_PROFILES)
 
 
-def told(sandbox: Sandbox, profile: Profile, line: str, place: Workplace) -> str:
+def told(sandbox: Sandbox, profile: SandboxProfile, line: str, place: ToolContext) -> str:
     return asyncio.run(run_line(sandbox, profile, line, place)).text
 
 
 @both
 def test_a_workspace_command_writes_in_the_project_and_in_scratch_space_of_its_own(
-    tmp_path: Path, way: Means
+    tmp_path: Path, way: SandboxBackend
 ) -> None:
     place = place_in(tmp_path)
     line = 'echo one > a; chmod +x a; mv a b; mkdir d; ln b d/c; echo two > "$TMPDIR/x"; cat b "$TMPDIR/x"'
@@ -41,7 +41,9 @@ def test_a_workspace_command_writes_in_the_project_and_in_scratch_space_of_its_o
 
 
 @both
-def test_a_read_only_command_changes_nothing_and_reads_the_project(tmp_path: Path, way: Means) -> None:
+def test_a_read_only_command_changes_nothing_and_reads_the_project(
+    tmp_path: Path, way: SandboxBackend
+) -> None:
     place = place_in(tmp_path)
     (place.root / "a").write_text("one\n", encoding="utf-8")
     before = (place.root / "a").stat()
@@ -56,7 +58,9 @@ def test_a_read_only_command_changes_nothing_and_reads_the_project(tmp_path: Pat
 
 @both
 @held
-def test_nothing_outside_is_changed_or_read(tmp_path: Path, way: Means, profile: Profile) -> None:
+def test_nothing_outside_is_changed_or_read(
+    tmp_path: Path, way: SandboxBackend, profile: SandboxProfile
+) -> None:
     place = place_in(tmp_path)
     outside = tmp_path / "outside"
     outside.write_text("theirs\n", encoding="utf-8")
@@ -82,13 +86,15 @@ def test_nothing_outside_is_changed_or_read(tmp_path: Path, way: Means, profile:
         "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)'",
     ],
 )
-def test_no_kind_of_socket_can_be_opened(tmp_path: Path, way: Means, profile: Profile, line: str) -> None:
+def test_no_kind_of_socket_can_be_opened(
+    tmp_path: Path, way: SandboxBackend, profile: SandboxProfile, line: str
+) -> None:
     assert "ermission" in told(held_by(way), profile, line, place_in(tmp_path))
 
 
 @both
 def test_what_programs_obey_in_a_project_cannot_be_changed_moved_or_removed(
-    tmp_path: Path, way: Means
+    tmp_path: Path, way: SandboxBackend
 ) -> None:
     place = place_in(tmp_path)
     (place.root / ".git").mkdir()
@@ -136,7 +142,7 @@ def test_a_link_that_programs_obey_is_moved_aside_once_it_leads_elsewhere(tmp_pa
 @both
 @held
 def test_keys_are_not_in_the_environment_of_what_is_held(
-    tmp_path: Path, way: Means, profile: Profile
+    tmp_path: Path, way: SandboxBackend, profile: SandboxProfile
 ) -> None:
     place = place_in(tmp_path, MY_API_KEY="hidden", GH_TOKEN="hidden", SSH_AUTH_SOCK="hidden", PLAIN="shown")
     text = told(held_by(way), profile, "env; cat /proc/self/environ", place)
@@ -149,7 +155,9 @@ def test_an_open_command_has_the_users_own_environment(tmp_path: Path) -> None:
 
 
 @both
-def test_git_runs_no_program_that_a_repository_names_while_it_only_looks(tmp_path: Path, way: Means) -> None:
+def test_git_runs_no_program_that_a_repository_names_while_it_only_looks(
+    tmp_path: Path, way: SandboxBackend
+) -> None:
     place = place_in(tmp_path)
     git = ["git", "-C", str(place.root)]
     subprocess.run([*git, "init", "-q"], check=True)
@@ -163,7 +171,7 @@ def test_git_runs_no_program_that_a_repository_names_while_it_only_looks(tmp_pat
 @both
 @held
 def test_git_can_look_at_a_worktree_whose_repository_lies_elsewhere(
-    tmp_path: Path, way: Means, profile: Profile
+    tmp_path: Path, way: SandboxBackend, profile: SandboxProfile
 ) -> None:
     main, tree = tmp_path / "main", tmp_path / "tree"
     subprocess.run(["git", "init", "-q", str(main)], check=True)
@@ -179,7 +187,7 @@ def test_git_can_look_at_a_worktree_whose_repository_lies_elsewhere(
 
 
 @both
-def test_memory_files_and_processes_are_bounded(tmp_path: Path, way: Means) -> None:
+def test_memory_files_and_processes_are_bounded(tmp_path: Path, way: SandboxBackend) -> None:
     place, sandbox = place_in(tmp_path), held_by(way)
     assert "MemoryError" in told(sandbox, "workspace", "python3 -c 'bytearray(10**9)'", place)
     told(sandbox, "workspace", "head -c 20M /dev/zero > big", place)
@@ -211,7 +219,7 @@ def test_a_command_that_cannot_be_held_does_not_run(tmp_path: Path) -> None:
     orders.writable.append("/no/such/folder")
 
     async def run() -> str:
-        command = Command(orders)
+        command = SupervisedCommand(orders)
         return (await command.close() if await command.read() else await command.wait()).failure
 
     assert "/no/such/folder" in asyncio.run(run())
@@ -220,53 +228,56 @@ def test_a_command_that_cannot_be_held_does_not_run(tmp_path: Path) -> None:
 
 def test_a_trial_finds_what_holds_here() -> None:
     events: list[Event] = []
-    found = asyncio.run(find_sandbox(SandboxSettings(), os.environ, events.append))
-    assert all(map(found.holds, HELD)), found.why_not
+    found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ, events.append))
+    assert all(map(found.holds, SANDBOXED_PROFILES)), found.why_not
     assert events == []
 
 
 def test_without_landlock_bubblewrap_is_tried_and_without_both_it_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sandbox_trial, "read_version", lambda: 0)
-    found = asyncio.run(find_sandbox(SandboxSettings(), os.environ))
+    monkeypatch.setattr(sandbox_trial, "read_landlock_version", lambda: 0)
+    found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ))
     assert set(found.means.values()) == ({"bubblewrap"} if find_bubblewrap() else set())
     monkeypatch.setattr(sandbox_trial, "find_bubblewrap", lambda: None)
     events: list[Event] = []
-    found = asyncio.run(find_sandbox(SandboxSettings(), os.environ, events.append))
+    found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ, events.append))
     assert found.means == {}
     assert "install bubblewrap" in found.why_not
-    assert events == [SandboxFailed(profile, found.why_not) for profile in HELD]
+    assert events == [SandboxFailed(profile, found.why_not) for profile in SANDBOXED_PROFILES]
 
 
 def test_a_sandbox_that_is_turned_off_holds_nothing() -> None:
-    found = asyncio.run(find_sandbox(SandboxSettings(enabled=False), os.environ))
+    found = asyncio.run(probe_sandbox(SandboxSettings(enabled=False), os.environ))
     assert found.means == {}
     assert "sandbox.enabled" in found.why_not
 
 
 def test_a_trial_notices_what_does_not_hold(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def open_orders(self: Sandbox, profile: Profile, command: str, place: Workplace) -> object:
+    def open_orders(self: Sandbox, profile: SandboxProfile, command: str, place: ToolContext) -> object:
         return held_orders(self, "open", command, place)
 
     held_orders = Sandbox.orders
     monkeypatch.setattr(Sandbox, "orders", open_orders)
-    found = asyncio.run(find_sandbox(SandboxSettings(), os.environ))
+    found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ))
     assert found.means == {}
     assert "could signal the agent" in found.why_not or "got out of its folder" in found.why_not
 
 
 def test_a_trial_notices_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox_trial, "read_version", lambda: 0)
+    monkeypatch.setattr(sandbox_trial, "read_landlock_version", lambda: 0)
     monkeypatch.setattr(sandbox_trial, "find_bubblewrap", lambda: "/bin/false")
-    found = asyncio.run(find_sandbox(SandboxSettings(), os.environ))
+    found = asyncio.run(probe_sandbox(SandboxSettings(), os.environ))
     assert found.means == {}
     assert "a trial failed" in found.why_not
 
 
 @pytest.mark.parametrize("machine", ARCHITECTURES)
 def test_a_filter_is_made_of_whole_lines_and_jumps_nowhere_beyond_its_end(machine: str) -> None:
-    strict, loose = make_filter(machine, may_change=False), make_filter(machine, may_change=True)
+    strict, loose = (
+        build_seccomp_filter(machine, may_change=False),
+        build_seccomp_filter(machine, may_change=True),
+    )
     assert len(strict) > len(loose)
     for program in (strict, loose):
         assert len(program) % 8 == 0
@@ -278,7 +289,7 @@ def test_a_filter_is_made_of_whole_lines_and_jumps_nowhere_beyond_its_end(machin
 
 def test_a_home_is_never_readable_as_a_whole(tmp_path: Path) -> None:
     place = place_in(tmp_path, PATH=f"{tmp_path}:{tmp_path}/bin:{tmp_path}/tools/bin:relative:/usr/bin")
-    found = readable(place, ())
+    found = list_readable_folders(place, ())
     assert str(tmp_path) not in found
     assert f"{tmp_path}/tools" not in found
     assert {f"{tmp_path}/bin", f"{tmp_path}/tools/lib"} <= set(found)

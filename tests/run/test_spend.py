@@ -13,34 +13,42 @@ from hypothesis import strategies as st
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import Overloaded, PromptTooLong, ReplyBroken, SpendRefused
-from sevenfold.core.events import CallCharged, CallRefused, Emit, Event, KindPaused, SpendStateLost, ignore
+from sevenfold.core.events import (
+    CallCharged,
+    CallRefused,
+    Emit,
+    Event,
+    KindPaused,
+    SpendStateLost,
+    ignore_event,
+)
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.usage import Usage
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
 from sevenfold.run.spend import (
-    DAY,
-    HOLD_LIFE,
-    HOUR,
+    MAX_HOLD_AGE,
+    SPEND_DAY,
+    SPEND_HOUR,
     Expense,
-    Hold,
-    Refusal,
+    SpendHold,
+    SpendRefusal,
     SpendSettings,
     SpendState,
+    add_strike,
+    drop_expired,
     plan_hold,
-    settle,
-    strike,
-    tidy,
+    settle_hold,
 )
-from sevenfold.run.spend_wire import read_state, write_state
+from sevenfold.run.spend_wire import read_spend_state, write_spend_state
 from sevenfold.store.folder import Folder
-from sevenfold.store.spend_book import SpendBook
+from sevenfold.store.spend_book import SpendStore
 
 MODEL = "claude-opus-5-5"
-NOTES = ModelRequest(Frame(MODEL, 1_000), (Message("user", "note this"),), who="notes")
-TALK = ModelRequest(Frame(MODEL, 1_000), (Message("user", "hello"),))
+NOTES = ModelRequest(RequestParams(MODEL, 1_000), (Message("user", "note this"),), who="notes")
+TALK = ModelRequest(RequestParams(MODEL, 1_000), (Message("user", "hello"),))
 NOW = ManualClock().now()
 EXPENSES = st.builds(Expense, st.integers(0, 10**12), st.integers(0, 10**12))
 
@@ -59,9 +67,9 @@ def governor(
     clock: ManualClock | None = None,
     seen: list[Event] | None = None,
 ) -> Governor:
-    emit: Emit = seen.append if seen is not None else ignore
+    emit: Emit = seen.append if seen is not None else ignore_event
     return Governor(
-        SpendBook.open(home, emit=emit),
+        SpendStore.open(home, emit=emit),
         settings or SpendSettings(),
         session="s1",
         clock=clock or ManualClock(),
@@ -72,13 +80,13 @@ def governor(
 async def test_a_background_call_is_charged_at_its_price_and_written_down(tmp_path: Path) -> None:
     seen: list[Event] = []
     ruler = governor(tmp_path, seen=seen)
-    said = say("done", usage=Usage(fresh=1_000, read=9_000, output=500))
+    said = make_response("done", usage=Usage(fresh=1_000, read=9_000, output=500))
     await GovernedProvider(ScriptedProvider([said]), ruler).send(NOTES)
     [charged] = [event for event in seen if isinstance(event, CallCharged)]
     assert (charged.kind, charged.model, charged.tokens, charged.read) == ("notes", MODEL, 10_500, 9_000)
     assert charged.micro_usd is not None
-    assert ruler.state().used(NOW, HOUR) == Expense(10_500, charged.micro_usd)
-    [line] = SpendBook.open(tmp_path).charges(NOW.date(), NOW.date())
+    assert ruler.state().used(NOW, SPEND_HOUR) == Expense(10_500, charged.micro_usd)
+    [line] = SpendStore.open(tmp_path).charges(NOW.date(), NOW.date())
     assert (line.kind, line.session, line.tokens, line.micro_usd) == (
         "notes",
         "s1",
@@ -172,11 +180,11 @@ async def test_an_answer_that_broke_off_or_was_cancelled_counts_as_expected(tmp_
     models = GovernedProvider(ScriptedProvider([ReplyBroken("cut off"), hang]), ruler)
     with pytest.raises(ReplyBroken):
         await models.send(NOTES)
-    once = ruler.state().used(NOW, HOUR)
+    once = ruler.state().used(NOW, SPEND_HOUR)
     assert once.tokens > 1_000
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(models.send(NOTES), 0.2)
-    assert ruler.state().used(NOW, HOUR) == once + once
+    assert ruler.state().used(NOW, SPEND_HOUR) == once + once
     assert ruler.state().held == ()
 
 
@@ -205,7 +213,7 @@ def _spend(home: Path, calls: int) -> None:
     async def run() -> None:
         clock = ManualClock()
         ruler = governor(home, SpendSettings(tokens_per_hour=20_000), clock=clock)
-        steps = [say("ok", usage=Usage(fresh=500, output=500))] * calls
+        steps = [make_response("ok", usage=Usage(fresh=500, output=500))] * calls
         models = GovernedProvider(ScriptedProvider(steps), ruler)
         for _ in range(calls):
             try:
@@ -224,9 +232,9 @@ def test_processes_share_one_cap(tmp_path: Path) -> None:
     for worker in workers:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
-    used = governor(tmp_path).state().used(NOW, HOUR)
+    used = governor(tmp_path).state().used(NOW, SPEND_HOUR)
     assert 15_000 <= used.tokens <= 20_000
-    lines = list(SpendBook.open(tmp_path).charges(NOW.date(), NOW.date()))
+    lines = list(SpendStore.open(tmp_path).charges(NOW.date(), NOW.date()))
     assert sum(line.tokens for line in lines) == used.tokens
 
 
@@ -241,13 +249,13 @@ async def test_the_switch_stops_every_process_until_it_is_thrown_back(tmp_path: 
 
 @pytest.mark.parametrize("damage", [b"not json", b'{"slots": {"x": 1}}', b'{"held": 3}', b'{"strikes": []}'])
 async def test_a_damaged_state_is_told_and_rebuilt_from_the_ledger(tmp_path: Path, damage: bytes) -> None:
-    said = say("done", usage=Usage(fresh=1_000, output=500))
+    said = make_response("done", usage=Usage(fresh=1_000, output=500))
     await GovernedProvider(ScriptedProvider([said]), governor(tmp_path)).send(NOTES)
-    before = governor(tmp_path).state().used(NOW, HOUR)
+    before = governor(tmp_path).state().used(NOW, SPEND_HOUR)
     with Folder.open(tmp_path / "spend") as folder:
         folder.replace("spend.json", damage)
     seen: list[Event] = []
-    assert governor(tmp_path, seen=seen).state().used(NOW, HOUR) == before
+    assert governor(tmp_path, seen=seen).state().used(NOW, SPEND_HOUR) == before
     assert [type(event) for event in seen] == [SpendStateLost]
 
 
@@ -263,25 +271,28 @@ async def test_a_marked_prompt_is_expected_to_be_read_and_any_other_paid_in_full
     assert (await models.send(fork)).text == "fine"
 
 
-def hold(id: str, tokens: int, minutes: int = 30) -> Hold:  # noqa: A002 - its own word
-    return Hold(id, "notes", Expense(tokens), NOW + timedelta(minutes=minutes))
+def hold(id: str, tokens: int, minutes: int = 30) -> SpendHold:  # noqa: A002 - its own word
+    return SpendHold(id, "notes", Expense(tokens), NOW + timedelta(minutes=minutes))
 
 
 def test_what_a_dead_process_held_counts_as_spent_once_its_time_is_over() -> None:
     held = plan_hold(SpendState(), hold("a", 700), NOW, SpendSettings())
     assert isinstance(held, SpendState)
-    later = tidy(held, NOW + HOLD_LIFE)
+    later = drop_expired(held, NOW + MAX_HOLD_AGE)
     assert later.held == ()
-    assert later.used(NOW + HOLD_LIFE, HOUR) == Expense(700)
-    assert tidy(held, NOW + DAY + HOUR).used(NOW + DAY + HOUR, DAY) == Expense()
+    assert later.used(NOW + MAX_HOLD_AGE, SPEND_HOUR) == Expense(700)
+    assert (
+        drop_expired(held, NOW + SPEND_DAY + SPEND_HOUR).used(NOW + SPEND_DAY + SPEND_HOUR, SPEND_DAY)
+        == Expense()
+    )
 
 
 def test_a_clock_that_was_far_ahead_blocks_nothing_for_good() -> None:
     ahead = NOW + timedelta(days=400)
-    spent = settle(SpendState(), hold("a", 0), Expense(10**9), ahead)
-    struck = strike(spent, "notes", "busy", ahead, SpendSettings(strikes=1))
-    assert isinstance(plan_hold(tidy(spent, NOW), hold("b", 1), NOW, SpendSettings()), SpendState)
-    refused = plan_hold(tidy(struck, NOW), hold("b", 1), NOW, SpendSettings(strikes=1))
+    spent = settle_hold(SpendState(), hold("a", 0), Expense(10**9), ahead)
+    struck = add_strike(spent, "notes", "busy", ahead, SpendSettings(strikes=1))
+    assert isinstance(plan_hold(drop_expired(spent, NOW), hold("b", 1), NOW, SpendSettings()), SpendState)
+    refused = plan_hold(drop_expired(struck, NOW), hold("b", 1), NOW, SpendSettings(strikes=1))
     assert isinstance(refused, SpendState)
 
 
@@ -296,13 +307,13 @@ def test_no_hour_ever_sees_more_than_its_cap(calls: list[tuple[int, int, bool]])
     for at, (tokens, passed, ends) in enumerate(calls):
         minutes += passed
         now = NOW + timedelta(minutes=minutes)
-        state = tidy(state, now)
-        asked = Hold(str(at), "notes", Expense(tokens), now + HOLD_LIFE)
+        state = drop_expired(state, now)
+        asked = SpendHold(str(at), "notes", Expense(tokens), now + MAX_HOLD_AGE)
         planned = plan_hold(state, asked, now, settings)
-        if isinstance(planned, Refusal):
-            assert state.used(now, HOUR).tokens + tokens > 5_000
+        if isinstance(planned, SpendRefusal):
+            assert state.used(now, SPEND_HOUR).tokens + tokens > 5_000
             continue
-        state = settle(planned, asked, Expense(tokens), now) if ends else planned
+        state = settle_hold(planned, asked, Expense(tokens), now) if ends else planned
         spent.append((minutes, tokens))
         for begin, _ in spent:
             assert sum(each for when, each in spent if begin <= when < begin + 60) <= 5_000
@@ -319,5 +330,5 @@ def test_a_state_reads_back_as_it_was_written(
     slots: dict[int, Expense], held: list[int], stopped: str
 ) -> None:
     holds = tuple(hold(str(at), tokens) for at, tokens in enumerate(held))
-    struck = strike(SpendState(slots, holds, stopped=stopped), "dream", "busy", NOW, SpendSettings())
-    assert read_state(write_state(struck)) == struck
+    struck = add_strike(SpendState(slots, holds, stopped=stopped), "dream", "busy", NOW, SpendSettings())
+    assert read_spend_state(write_spend_state(struck)) == struck

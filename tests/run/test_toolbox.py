@@ -14,23 +14,27 @@ from hypothesis import strategies as st
 from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
-from sevenfold.run.permissions import Answer, Guard, Mode, Question
+from sevenfold.run.permissions import Guard, PermissionMode, PermissionRequest, PermissionResponse
 from sevenfold.run.reach import ForkGuard, Reach
-from sevenfold.run.rules import Rules, read_rules
+from sevenfold.run.rules import PermissionRules, parse_permission_rules
 from sevenfold.run.tool import OnProgress, Tool, ToolOutput
-from sevenfold.run.tool_seen import ToolEnded, ToolPrinted, ToolSeen, ToolStarted
-from sevenfold.run.toolbox import INTERRUPTED, MOST_AT_ONCE, Answers, Toolbox
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tool_seen import ToolEnded, ToolEvent, ToolPrinted, ToolStarted
+from sevenfold.run.toolbox import INTERRUPTED_RESULT, MAX_PARALLEL_CALLS, ToolBatch, ToolExecutor
+from sevenfold.run.workplace import ToolContext
 from tests.agent.workshop import Noted, Plain
 
 HERE = Path("/nowhere")
 
 
 def box(
-    tools: Sequence[Tool], *, mode: Mode = "ask", rules: Rules | None = None, noted: Noted | None = None
-) -> Toolbox:
-    place = Workplace(HERE, HERE, emit=noted or Noted())
-    return Toolbox(tools, place, Guard(mode, rules or Rules(), HERE))
+    tools: Sequence[Tool],
+    *,
+    mode: PermissionMode = "ask",
+    rules: PermissionRules | None = None,
+    noted: Noted | None = None,
+) -> ToolExecutor:
+    place = ToolContext(HERE, HERE, emit=noted or Noted())
+    return ToolExecutor(tools, place, Guard(mode, rules or PermissionRules(), HERE))
 
 
 def use(number: int, tool: str = "look", **given: object) -> ToolUse:
@@ -75,7 +79,7 @@ def test_a_call_that_changes_something_has_the_tools_for_itself(calls: list[tupl
 def test_calls_that_only_read_run_side_by_side_and_not_too_many() -> None:
     look = Plain(waits=5)
     asyncio.run(box([look]).run([use(number) for number in range(30)]))
-    assert look.most_at_once == MOST_AT_ONCE
+    assert look.most_at_once == MAX_PARALLEL_CALLS
 
 
 def test_what_a_tool_raises_is_a_result_and_an_event() -> None:
@@ -96,7 +100,7 @@ def test_bad_input_answers_the_model_and_runs_nothing() -> None:
 def test_a_denied_call_answers_with_the_reason_and_the_others_run() -> None:
     noted = Noted()
     dig = Plain("dig", kind="run")
-    rules = read_rules((), (), ("dig",))
+    rules = parse_permission_rules((), (), ("dig",))
     results = asyncio.run(box([Plain(), dig], rules=rules, noted=noted).run([use(1, "dig"), use(2)]))
     assert "dig" in str(results[0].content)
     assert results[0].is_error
@@ -109,17 +113,17 @@ def test_a_person_is_asked_one_thing_at_a_time() -> None:
     asked: list[str] = []
     waiting = 0
 
-    async def ask(question: Question) -> Answer:
+    async def ask(question: PermissionRequest) -> PermissionResponse:
         nonlocal waiting
         waiting += 1
         assert waiting == 1
         await asyncio.sleep(0)
         asked.append(question.use.id)
         waiting -= 1
-        return Answer(is_allowed=question.use.id != "t2", words="not this one")
+        return PermissionResponse(is_allowed=question.use.id != "t2", words="not this one")
 
-    guard = Guard("ask", Rules(), HERE, ask)
-    toolbox = Toolbox([Plain("run", kind="run")], Workplace(HERE, HERE), guard)
+    guard = Guard("ask", PermissionRules(), HERE, ask)
+    toolbox = ToolExecutor([Plain("run", kind="run")], ToolContext(HERE, HERE), guard)
     results = asyncio.run(toolbox.run([use(number, "run") for number in range(4)]))
     assert len(asked) == 4
     assert [bool(result.is_error) for result in results] == [False, False, True, False]
@@ -127,13 +131,13 @@ def test_a_person_is_asked_one_thing_at_a_time() -> None:
 
 
 def test_a_cancelled_run_has_answers_for_every_call() -> None:
-    async def tell() -> Answers:
+    async def tell() -> ToolBatch:
         toolbox = box([Plain(), Plain("dig", is_parallel=False)])
         uses = (use(1), use(2, waits=100_000), use(3, "dig"))
-        answers = Answers(uses)
+        answers = ToolBatch(uses)
         first = asyncio.Event()
 
-        def watch(seen: ToolSeen) -> None:
+        def watch(seen: ToolEvent) -> None:
             if isinstance(seen, ToolEnded):
                 first.set()
 
@@ -145,21 +149,21 @@ def test_a_cancelled_run_has_answers_for_every_call() -> None:
         return answers
 
     results = asyncio.run(tell()).results()
-    assert contents(results) == ["look 1", INTERRUPTED, INTERRUPTED]
+    assert contents(results) == ["look 1", INTERRUPTED_RESULT, INTERRUPTED_RESULT]
     assert [result.tool_use_id for result in results] == ["t1", "t2", "t3"]
 
 
 def test_whoever_watches_sees_each_call_start_print_and_end() -> None:
-    seen: list[ToolSeen] = []
+    seen: list[ToolEvent] = []
     asyncio.run(box([Plain()]).run([use(1)], seen.append))
     assert [type(one) for one in seen] == [ToolStarted, ToolPrinted, ToolEnded]
 
 
 def test_a_fork_runs_what_its_brief_allows_with_nobody_asked_and_commands_only_reading() -> None:
-    places: list[Workplace] = []
+    places: list[ToolContext] = []
 
     class Where(Plain):
-        async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+        async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
             places.append(place)
             return await super().run(given, place, on_progress)
 
@@ -171,12 +175,12 @@ def test_a_fork_runs_what_its_brief_allows_with_nobody_asked_and_commands_only_r
     assert places[0].confined_to == "read-only"
 
 
-async def _run_one(toolbox: Toolbox, place: Workplace) -> ToolResult:
+async def _run_one(toolbox: ToolExecutor, place: ToolContext) -> ToolResult:
     return await toolbox.runner(place)(use(1))
 
 
 def test_a_toolbox_under_a_forks_guard_denies_what_is_out_of_reach() -> None:
-    toolbox = box([Plain("run", kind="run")]).at(Workplace(HERE, HERE), ForkGuard(Reach()), who="writer")
+    toolbox = box([Plain("run", kind="run")]).at(ToolContext(HERE, HERE), ForkGuard(Reach()), who="writer")
     results = asyncio.run(toolbox.run([use(1, "run")]))
     assert results[0].is_error
 

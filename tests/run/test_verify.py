@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.run.verify import Verifier, describe_broken
+from sevenfold.run.verify import ClaimVerifier, describe_broken_claims
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
     ],
 )
 def test_what_is_there_is_confirmed(root: Path, body: str) -> None:
-    assert Verifier(root).verify(body) == ()
+    assert ClaimVerifier(root).verify(body) == ()
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_what_is_there_is_confirmed(root: Path, body: str) -> None:
     ],
 )
 def test_what_is_gone_is_named_with_the_reason(root: Path, body: str, named: str) -> None:
-    assert describe_broken(Verifier(root).verify(body)) == f"could not be confirmed: {named}"
+    assert describe_broken_claims(ClaimVerifier(root).verify(body)) == f"could not be confirmed: {named}"
 
 
 def test_a_symbol_is_looked_for_again_once_a_file_has_changed(root: Path) -> None:
-    verifier = Verifier(root)
+    verifier = ClaimVerifier(root)
     assert verifier.verify("Call `load_config()`.")
     (root / "src/config.py").write_text("def load_config(): ...\n")
     assert verifier.verify("Call `load_config()`.") == ()
@@ -75,26 +75,26 @@ def test_a_symbol_is_looked_for_again_once_a_file_has_changed(root: Path) -> Non
 
 
 def test_a_part_of_a_longer_word_is_no_symbol(root: Path) -> None:
-    assert Verifier(root).verify("Call `load_setting()`.")
+    assert ClaimVerifier(root).verify("Call `load_setting()`.")
 
 
 def test_what_time_did_not_suffice_for_is_not_broken(root: Path) -> None:
-    assert Verifier(root).verify("Call `load_config()`; see `src/gone.py`.", timedelta()) == ()
+    assert ClaimVerifier(root).verify("Call `load_config()`; see `src/gone.py`.", timedelta()) == ()
 
 
 def test_what_make_makes_up_as_it_runs_is_not_doubted(root: Path) -> None:
     (root / "Makefile").write_text("include rules.mk\ncheck:\n\ttrue\n")
-    assert Verifier(root).verify("Run `make docs`.") == ()
+    assert ClaimVerifier(root).verify("Run `make docs`.") == ()
     (root / "Makefile").unlink()
-    assert Verifier(root).verify("Run `make docs`.") == ()
+    assert ClaimVerifier(root).verify("Run `make docs`.") == ()
 
 
 def test_a_claim_reaches_nothing_outside_the_project(root: Path, tmp_path: Path) -> None:
     (root / "link.py").symlink_to("/etc/hostname")
     body = "See `../secret.txt`, `/etc/passwd`, `~/.ssh/id_rsa` and `link.py`."
-    assert Verifier(root).verify(body) == ()
+    assert ClaimVerifier(root).verify(body) == ()
 
 
 def test_files_that_are_no_text_are_not_searched(root: Path) -> None:
     (root / "blob.bin").write_bytes(b"\0\0load_config\0")
-    assert Verifier(root).verify("Call `load_config()`.")
+    assert ClaimVerifier(root).verify("Call `load_config()`.")

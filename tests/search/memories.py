@@ -11,17 +11,17 @@ import numpy as np
 
 from sevenfold.core.memories import read_memory, write_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.search.meanings import WIDTH, Integers, Meanings, Numbers
-from sevenfold.store.memory_changes import Stored, TransactionId
+from sevenfold.search.meanings import VECTOR_WIDTH, FloatArray, IntArray, TextEncoder
+from sevenfold.store.memory_changes import StoredMemory, TransactionId
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def stored(key: str, body: str, *, name: str = "", kind: str = "project") -> Stored:
+def stored(key: str, body: str, *, name: str = "", kind: str = "project") -> StoredMemory:
     text = write_memory(name or key.removesuffix(".md"), body.partition("\n")[0], kind, body)
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     origin = Origin("user", "for a test", said_by="user")
-    return Stored(read_memory(key, text), sha256, LONG_AGO, origin, TransactionId("t"))
+    return StoredMemory(read_memory(key, text), sha256, LONG_AGO, origin, TransactionId("t"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Letters:
 
     def encode_batch(self, texts: list[str], /) -> list[_Ids]:
         self.texts += texts
-        return [_Ids([1 + ord(letter) % (WIDTH - 1) for letter in text] or [0]) for text in texts]
+        return [_Ids([1 + ord(letter) % (VECTOR_WIDTH - 1) for letter in text] or [0]) for text in texts]
 
 
 class OneEach:
     """A network to which every token is a direction of its own."""
 
-    def run(self, tokens: Integers, mask: Integers) -> Numbers:
-        return np.eye(WIDTH, dtype=np.float32)[tokens]
+    def run(self, tokens: IntArray, mask: IntArray) -> FloatArray:
+        return np.eye(VECTOR_WIDTH, dtype=np.float32)[tokens]
 
 
 @dataclass(slots=True)
@@ -54,8 +54,8 @@ class Encoding:
     letters: Letters = field(default_factory=Letters)
 
     @property
-    def encoder(self) -> Meanings:
-        return Meanings("letters", self.letters, OneEach())
+    def encoder(self) -> TextEncoder:
+        return TextEncoder("letters", self.letters, OneEach())
 
     @property
     def texts(self) -> Sequence[str]:

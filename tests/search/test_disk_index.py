@@ -10,7 +10,7 @@ from sevenfold.core.errors import FileDamaged, LockBusy
 from sevenfold.core.events import Event, IndexRebuilt
 from sevenfold.search.disk_index import DiskIndex
 from sevenfold.search.large_index import LargeIndex
-from sevenfold.search.lexical import index_all
+from sevenfold.search.lexical import build_lexical_index
 from sevenfold.store.folder import Folder
 from tests.search.memories import stored
 
@@ -42,7 +42,7 @@ def filled(folder: Path) -> DiskIndex:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_disk_and_memory_agree(question: str, tmp_path: Path) -> None:
-    on_disk, in_memory = filled(tmp_path), index_all(TEXTS.items())
+    on_disk, in_memory = filled(tmp_path), build_lexical_index(TEXTS.items())
     found = on_disk.rank(question, 3)
     assert [hit.key for hit in found] == [hit.key for hit in in_memory.rank(question, 3)]
     assert on_disk.weigh(question) == in_memory.weigh(question)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sevenfold.core.events import Event, VectorsUnused
-from sevenfold.search.encoders import GRAPH, MODEL, TOKENIZER, WEIGHTS, find_encoder, read_encoder
-from sevenfold.search.meanings import Numbers
+from sevenfold.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER, WEIGHTS, find_encoder, read_encoder
+from sevenfold.search.meanings import FloatArray
 from sevenfold.search.minilm import Minilm, gelu, read_weights
 from sevenfold.search.onnx_graph import write_graph
 from tests.search.memories import Encoding
@@ -26,7 +26,7 @@ def weights() -> Path:
     return Path(spec.submodule_search_locations[0]) / "model"
 
 
-def nearness(vectors: Numbers) -> Numbers:
+def nearness(vectors: FloatArray) -> FloatArray:
     return vectors @ vectors.T
 
 
@@ -71,7 +71,7 @@ def test_nothing_set_up_is_nobody_and_no_event(tmp_path: Path) -> None:
 
 def test_weights_that_cannot_be_read_are_told_of(tmp_path: Path) -> None:
     events: list[Event] = []
-    folder = tmp_path / MODEL
+    folder = tmp_path / MODEL_FOLDER
     folder.mkdir(parents=True)
     (folder / TOKENIZER).write_text("{}")
     assert find_encoder(tmp_path, emit=events.append) is None

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.search.lexical import K1, B, Hit, LexicalIndex, index_all
+from sevenfold.search.lexical import BM25_B, BM25_K1, LexicalIndex, SearchHit, build_lexical_index
 from sevenfold.search.words import split_words
 
 WORDS = st.lists(st.sampled_from(["retry", "budget", "header", "parser", "cache", "the"]), max_size=6).map(
@@ -27,7 +27,7 @@ def plainly(documents: dict[str, str], question: str) -> dict[str, float]:
         rarity = math.log(1 + (len(counts) - len(holders) + 0.5) / (len(holders) + 0.5))
         for key in holders:
             times, length = counts[key][word], counts[key].total()
-            part = times * (K1 + 1) / (times + K1 * (1 - B + B * length / mean))
+            part = times * (BM25_K1 + 1) / (times + BM25_K1 * (1 - BM25_B + BM25_B * length / mean))
             scores[key] = scores.get(key, 0.0) + min(asked, 3) * rarity * part
     return scores
 
@@ -52,20 +52,20 @@ def test_scores_are_those_of_bm25_after_any_changes(
 
 
 def test_the_document_that_holds_the_phrase_comes_first() -> None:
-    index = index_all(
+    index = build_lexical_index(
         [("a.md", "the budget of the attempt"), ("b.md", "an attempt budget"), ("c.md", "nothing at all")]
     )
     assert [hit.key for hit in index.rank("attempt budget", 5)] == ["b.md", "a.md"]
 
 
 def test_of_equals_the_first_by_key_comes_first_whatever_came_in_first() -> None:
-    index = index_all([("b.md", "cache"), ("a.md", "cache"), ("c.md", "cache")])
+    index = build_lexical_index([("b.md", "cache"), ("a.md", "cache"), ("c.md", "cache")])
     assert [hit.key for hit in index.rank("cache", 2)] == ["a.md", "b.md"]
 
 
 def test_nothing_is_found_where_nothing_fits() -> None:
     assert LexicalIndex().rank("anything", 5) == []
-    assert index_all([("a.md", "cache")]).rank("the of and", 5) == []
-    [hit] = index_all([("a.md", "cache")]).rank("caches", 5)
-    assert hit == Hit("a.md", hit.score)
+    assert build_lexical_index([("a.md", "cache")]).rank("the of and", 5) == []
+    [hit] = build_lexical_index([("a.md", "cache")]).rank("caches", 5)
+    assert hit == SearchHit("a.md", hit.score)
     assert hit.score > 0

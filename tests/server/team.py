@@ -7,14 +7,36 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeVar
 
-from sevenfold.server.committing import Writer
+from sevenfold.server.committing import WriteContext
 from sevenfold.server.database import Database, OrgId, Tx
-from sevenfold.server.limits import Limits
-from sevenfold.server.memory import Contents, commit, read_contents, store_bodies, upsert
-from sevenfold.server.people import Org, add_member, add_org, add_token, find_principal, hash_token, new_id
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.memory import (
+    RepoContents,
+    apply_writer_commit,
+    read_contents,
+    store_bodies,
+    upsert_texts,
+)
+from sevenfold.server.people import (
+    Org,
+    add_member,
+    add_org,
+    add_token,
+    find_principal,
+    hash_token,
+    new_row_id,
+)
 from sevenfold.server.repos import claim_repo
-from sevenfold.server.rights import SCOPES, Principal, Role
-from sevenfold.sync.protocol import Applied, Change, Commit, RepoId, TeamKey, checksum_of, commit_id
+from sevenfold.server.rights import TOKEN_SCOPES, MemberRole, Principal
+from sevenfold.sync.protocol import (
+    Commit,
+    CommitApplied,
+    RepoId,
+    TeamChange,
+    TeamKey,
+    compute_checksum,
+    make_commit_id,
+)
 
 T = TypeVar("T")
 
@@ -29,7 +51,7 @@ NOON = 1_800_000_000_000
 class Team:
     database: Database
     name: str = field(default_factory=lambda: f"acme {next(_NUMBERS)}")
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)
     now_ms: int = NOON
     org: Org = field(init=False)
     owner: Principal = field(init=False)
@@ -38,7 +60,7 @@ class Team:
 
     def __post_init__(self) -> None:
         self.org = self.database.write(
-            None, lambda tx: add_org(tx, OrgId(new_id()), self.name, self.now_ms)
+            None, lambda tx: add_org(tx, OrgId(new_row_id()), self.name, self.now_ms)
         ).result()
         self.write(lambda tx: add_member(tx, self.org.id, "ada", "owner", self.now_ms))
         self.token = self.add_token("ada")
@@ -51,12 +73,12 @@ class Team:
     def read(self, work: Callable[[Tx], T]) -> T:
         return self.database.read(self.org.id, work).result()
 
-    def add(self, name: str, role: Role) -> Principal:
+    def add(self, name: str, role: MemberRole) -> Principal:
         self.write(lambda tx: add_member(tx, self.org.id, name, role, self.now_ms))
         return self.principal(self.add_token(name))
 
     def add_token(self, member: str, *scopes: str) -> str:
-        wanted = scopes or SCOPES
+        wanted = scopes or TOKEN_SCOPES
         return self.write(lambda tx: add_token(tx, self.org.id, member, wanted, self.now_ms, lasts=None)).text
 
     def principal(self, token: str) -> Principal:
@@ -70,27 +92,27 @@ class Team:
         ).id
 
     @property
-    def writer(self) -> Writer:
-        return Writer(self.owner, self.repo, self.now_ms, self.limits)
+    def writer(self) -> WriteContext:
+        return WriteContext(self.owner, self.repo, self.now_ms, self.limits)
 
     def send(self, *bodies: str) -> None:
         self.write(lambda tx: store_bodies(tx, self.writer, bodies))
 
-    def commit(self, *changes: Change, id_: str | None = None) -> Applied:
-        wanted = Commit(commit_id("laptop", changes), changes)
+    def commit(self, *changes: TeamChange, id_: str | None = None) -> CommitApplied:
+        wanted = Commit(make_commit_id("laptop", changes), changes)
         if id_ is not None:
             wanted = Commit(type(wanted.id)(id_), changes)
-        return self.write(lambda tx: commit(tx, self.writer, wanted))
+        return self.write(lambda tx: apply_writer_commit(tx, self.writer, wanted))
 
-    def put(self, texts: Mapping[str, str], if_match: frozenset[str] | None = None) -> Applied:
-        return self.write(lambda tx: upsert(tx, self.writer, texts, if_match))
+    def put(self, texts: Mapping[str, str], if_match: frozenset[str] | None = None) -> CommitApplied:
+        return self.write(lambda tx: upsert_texts(tx, self.writer, texts, if_match))
 
-    def contents(self) -> Contents:
+    def contents(self) -> RepoContents:
         return self.read(lambda tx: read_contents(tx, self.owner, self.repo, bodies=True))
 
     def texts(self) -> dict[str, str | None]:
         return {str(key): entry.content for key, entry in self.contents().entries.items()}
 
 
-def change(key: str, expected: int, text: str | None) -> Change:
-    return Change(TeamKey(key), expected, None if text is None else checksum_of(text))
+def change(key: str, expected: int, text: str | None) -> TeamChange:
+    return TeamChange(TeamKey(key), expected, None if text is None else compute_checksum(text))

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sevenfold.core.errors import FileDamaged, InputError
-from sevenfold.server.backup import check_backup, restore, write_backup
+from sevenfold.server.backup import check_backup, restore_backup, write_backup
 from sevenfold.server.database import Database, OrgId
 from sevenfold.server.people import list_orgs
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.refusals import ApiError
 from sevenfold.server.schema import TENANT_TABLES
 from tests.server.conftest import new_url, opened
 from tests.server.team import NOON, Team, change
@@ -52,7 +52,7 @@ def test_what_was_backed_up_comes_back_whole_on_either_database(
     (tmp_path / "other").mkdir()
     other = new_url("postgresql" if database_kind == "sqlite" else "sqlite", request, tmp_path / "other")
     with opened(empty_url) as source, opened(other) as target:
-        assert restore(target, saved, 0) > 500
+        assert restore_backup(target, saved, 0) > 500
         assert everything(target) == everything(source)
 
 
@@ -63,7 +63,7 @@ def test_a_backup_is_its_owners_alone_and_leaves_nothing_beside_it(saved: Path) 
 
 def test_a_database_that_has_something_is_not_restored_into(saved: Path, empty_url: str) -> None:
     with opened(empty_url) as database, pytest.raises(InputError, match="restore into an empty one"):
-        restore(database, saved, 0)
+        restore_backup(database, saved, 0)
 
 
 def spoiled(path: Path, how: str) -> None:
@@ -93,7 +93,7 @@ def test_a_damaged_backup_is_told_before_anything_is_written(how: str, tmp_path:
     spoiled(path, how)
     with opened(f"sqlite:///{tmp_path}/other.db") as database:
         with pytest.raises(FileDamaged):
-            restore(database, path, 0)
+            restore_backup(database, path, 0)
         assert database.read(None, lambda tx: tx.rows("SELECT * FROM org")).result() == []
 
 
@@ -106,12 +106,12 @@ def test_what_was_written_after_the_backup_never_has_its_version_given_again(tmp
         write_backup(database, path)
         lost = team.put({"a.md": "two"}).seq
     with opened(f"sqlite:///{tmp_path}/other.db") as database:
-        restore(database, path, NOON)
+        restore_backup(database, path, NOON)
         team.database = database
         assert team.texts() == {"a.md": "one"}
         assert team.put({"a.md": "another two"}).seq > lost
         team.send("three")
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiError) as refused:
             team.commit(change("a.md", lost, "three"))
         assert refused.value.kind == "conflict"
 
@@ -125,7 +125,7 @@ def test_a_backup_of_the_first_tables_can_still_be_restored(tmp_path: Path) -> N
     head = {**json.loads(lines[0]), "migration": 1}
     path.write_bytes(gzip.compress(b"".join([json.dumps(head).encode() + b"\n", *lines[1:]])))
     with opened(f"sqlite:///{tmp_path}/other.db") as database:
-        restore(database, path, NOON)
+        restore_backup(database, path, NOON)
         assert [one.name for one in database.read(None, list_orgs).result()] == ["old"]
 
 

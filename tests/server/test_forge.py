@@ -10,7 +10,7 @@ import pytest
 
 from sevenfold.server.database import Database
 from sevenfold.server.forge import Forge, read_remote
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.refusals import ApiError
 from tests.server.live import Live, serving
 from tests.server.team import Team
 
@@ -89,7 +89,7 @@ def test_without_a_forge_there_is_no_proof(live: Live, database: Database) -> No
     ],
 )
 def test_a_remote_with_a_trick_in_it_is_refused(remote: str) -> None:
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         read_remote(remote)
 
 

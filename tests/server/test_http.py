@@ -9,7 +9,7 @@ import time
 import pytest
 
 from sevenfold.server.database import Database
-from sevenfold.sync.protocol import checksum_of
+from sevenfold.sync.protocol import compute_checksum
 from tests.server.live import MEMORY, Live
 from tests.server.team import Team
 
@@ -35,8 +35,8 @@ def test_texts_that_were_put_come_back_with_versions_checksums_and_an_etag(live:
         "seq": 1,
         "floor": 0,
         "entries": {
-            "a.md": {"version": 1, "checksum": checksum_of("one"), "content": "one"},
-            "b/c.md": {"version": 1, "checksum": checksum_of("two"), "content": "two"},
+            "a.md": {"version": 1, "checksum": compute_checksum("one"), "content": "one"},
+            "b/c.md": {"version": 1, "checksum": compute_checksum("two"), "content": "two"},
         },
         "deleted": {},
     }
@@ -45,7 +45,7 @@ def test_texts_that_were_put_come_back_with_versions_checksums_and_an_etag(live:
 def test_hashes_come_without_texts(live: Live, team: Team) -> None:
     team.put({"a.md": "one"})
     got = live.ask("GET", MEMORY, team.token, repo=team.repo, view="hashes")
-    assert got.json()["entries"] == {"a.md": {"version": 1, "checksum": checksum_of("one")}}
+    assert got.json()["entries"] == {"a.md": {"version": 1, "checksum": compute_checksum("one")}}
 
 
 @pytest.mark.parametrize(
@@ -82,27 +82,27 @@ def test_who_is_behind_gets_412_and_where_the_repository_is(live: Live, team: Te
 
 def test_bodies_then_a_commit_then_a_conflict(live: Live, team: Team) -> None:
     sent = live.ask("POST", f"{MEMORY}/bodies", team.token, json={"bodies": ["one", "two"]}, repo=team.repo)
-    assert sent.json() == {"checksums": [checksum_of("one"), checksum_of("two")]}
-    commit = {"id": "x1", "changes": [{"key": "a.md", "expected": 0, "checksum": checksum_of("one")}]}
+    assert sent.json() == {"checksums": [compute_checksum("one"), compute_checksum("two")]}
+    commit = {"id": "x1", "changes": [{"key": "a.md", "expected": 0, "checksum": compute_checksum("one")}]}
     for _ in range(2):
         made = live.ask("POST", f"{MEMORY}/commit", team.token, json=commit, repo=team.repo)
         assert (made.status_code, made.json()) == (200, {"seq": 1, "versions": {"a.md": 1}})
-    late = {"id": "x2", "changes": [{"key": "a.md", "expected": 0, "checksum": checksum_of("two")}]}
+    late = {"id": "x2", "changes": [{"key": "a.md", "expected": 0, "checksum": compute_checksum("two")}]}
     refused = live.ask("POST", f"{MEMORY}/commit", team.token, json=late, repo=team.repo)
     assert refused.status_code == 409
-    assert refused.json()["conflicts"] == {"a.md": {"version": 1, "checksum": checksum_of("one")}}
+    assert refused.json()["conflicts"] == {"a.md": {"version": 1, "checksum": compute_checksum("one")}}
     gone = {"id": "x3", "changes": [{"key": "a.md", "expected": 1, "checksum": None}]}
     assert live.ask("POST", f"{MEMORY}/commit", team.token, json=gone, repo=team.repo).json()["seq"] == 2
     assert live.ask("GET", MEMORY, team.token, repo=team.repo).json()["deleted"] == {"a.md": {"version": 2}}
-    body = live.ask("GET", f"{MEMORY}/bodies/{checksum_of('one')}", team.token, repo=team.repo)
-    assert body.json() == {"checksum": checksum_of("one"), "content": "one"}
+    body = live.ask("GET", f"{MEMORY}/bodies/{compute_checksum('one')}", team.token, repo=team.repo)
+    assert body.json() == {"checksum": compute_checksum("one"), "content": "one"}
     assert live.ask("GET", f"{MEMORY}/bodies/nothing", team.token, repo=team.repo).status_code == 404
 
 
 def test_a_body_that_is_missing_is_named(live: Live, team: Team) -> None:
-    commit = {"id": "x", "changes": [{"key": "a.md", "expected": 0, "checksum": checksum_of("never")}]}
+    commit = {"id": "x", "changes": [{"key": "a.md", "expected": 0, "checksum": compute_checksum("never")}]}
     refused = live.ask("POST", f"{MEMORY}/commit", team.token, json=commit, repo=team.repo)
-    assert (refused.status_code, refused.json()["missing"]) == (422, [checksum_of("never")])
+    assert (refused.status_code, refused.json()["missing"]) == (422, [compute_checksum("never")])
 
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -120,7 +120,7 @@ def test_a_secret_is_stopped_with_rule_and_line_and_its_value_is_nowhere(live: L
     assert SECRET not in put.text
     assert all(SECRET not in line for line in live.lines[before:])
     sent = live.ask("POST", f"{MEMORY}/bodies", team.token, json={"bodies": [text]}, repo=team.repo)
-    assert list(sent.json()["secrets"]) == [checksum_of(text)]
+    assert list(sent.json()["secrets"]) == [compute_checksum(text)]
     assert team.contents().entries == {}
 
 
@@ -148,7 +148,7 @@ def test_a_secret_in_words_that_are_no_memory_is_stopped_too(live: Live, team: T
 def test_a_secret_in_the_name_of_a_memory_is_stopped(live: Live, team: Team) -> None:
     key = "notes/shpat_" + "12f12fa5a2bcc9b86ad340c251bec1d1.md"
     put = live.ask("PUT", MEMORY, team.token, json={"entries": {key: "fine"}}, repo=team.repo)
-    commit = {"id": "x", "changes": [{"key": key, "expected": 0, "checksum": checksum_of("fine")}]}
+    commit = {"id": "x", "changes": [{"key": key, "expected": 0, "checksum": compute_checksum("fine")}]}
     made = live.ask("POST", f"{MEMORY}/commit", team.token, json=commit, repo=team.repo)
     for one in (put, made):
         assert (one.status_code, list(one.json()["secrets"])) == (422, ["the names"])

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from sevenfold.server.committing import CHANGE_BYTES, Writer
+from sevenfold.server.committing import CHANGE_BYTES, WriteContext
 from sevenfold.server.database import Database, Tx
-from sevenfold.server.limits import Limits
-from sevenfold.server.memory import commit, read_body, read_contents, read_seq
-from sevenfold.server.refusals import Refusal
-from sevenfold.server.repos import collect
-from sevenfold.sync.protocol import Applied, Commit, CommitId, RepoId, checksum_of
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.memory import apply_writer_commit, read_body, read_contents, read_seq
+from sevenfold.server.refusals import ApiError
+from sevenfold.server.repos import collect_garbage
+from sevenfold.sync.protocol import Commit, CommitApplied, CommitId, RepoId, compute_checksum
 from tests.server.team import Team, change
 
 DAY_MS = 24 * 3_600_000
@@ -49,7 +49,7 @@ def test_a_commit_sent_again_has_the_same_answer_and_no_second_effect(team: Team
 def test_an_id_of_another_commit_is_refused(team: Team) -> None:
     team.send("one", "two")
     team.commit(change("a.md", 0, "one"), id_="x")
-    with pytest.raises(Refusal, match="another commit") as refused:
+    with pytest.raises(ApiError, match="another commit") as refused:
         team.commit(change("a.md", 1, "two"), id_="x")
     assert refused.value.status == 422
 
@@ -57,18 +57,18 @@ def test_an_id_of_another_commit_is_refused(team: Team) -> None:
 def test_a_key_that_moved_stops_the_whole_commit_and_is_told(team: Team) -> None:
     team.send("one", "two", "three")
     team.commit(change("a.md", 0, "one"))
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         team.commit(change("a.md", 0, "two"), change("b.md", 0, "three"))
     assert refused.value.status == 409
-    assert refused.value.extras["conflicts"] == {"a.md": {"version": 1, "checksum": checksum_of("one")}}
+    assert refused.value.extras["conflicts"] == {"a.md": {"version": 1, "checksum": compute_checksum("one")}}
     assert team.texts() == {"a.md": "one"}
 
 
 def test_a_body_that_was_never_sent_is_named_and_nothing_is_applied(team: Team) -> None:
     team.send("one")
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         team.commit(change("a.md", 0, "one"), change("b.md", 0, "two"))
-    assert (refused.value.status, refused.value.extras["missing"]) == (422, [checksum_of("two")])
+    assert (refused.value.status, refused.value.extras["missing"]) == (422, [compute_checksum("two")])
     assert team.contents().seq == 0
 
 
@@ -78,7 +78,7 @@ def test_a_deleted_memory_leaves_a_tombstone_that_counts(team: Team) -> None:
     team.commit(change("a.md", 1, None))
     assert team.texts() == {}
     assert dict(team.contents().deleted) == {"a.md": 2}
-    with pytest.raises(Refusal, match="changed since"):
+    with pytest.raises(ApiError, match="changed since"):
         team.commit(change("a.md", 0, "two"))
     assert team.commit(change("a.md", 2, "two")).seq == 3
 
@@ -88,14 +88,14 @@ def test_tombstones_are_forgotten_after_their_time_and_the_floor_says_so(team: T
     team.commit(change("a.md", 0, "one"), change("b.md", 0, "two"))
     team.commit(change("a.md", 1, None))
     late = team.now_ms + 90 * DAY_MS + 1
-    early = team.write(lambda tx: collect(tx, team.org.id, team.repo, late - 2, team.limits))
+    early = team.write(lambda tx: collect_garbage(tx, team.org.id, team.repo, late - 2, team.limits))
     assert early.tombstones == 0
-    gone = team.write(lambda tx: collect(tx, team.org.id, team.repo, late, team.limits))
+    gone = team.write(lambda tx: collect_garbage(tx, team.org.id, team.repo, late, team.limits))
     assert gone.tombstones == 1
     found = team.contents()
     assert (found.floor, dict(found.deleted), set(found.entries)) == (2, {}, {"b.md"})
     # A version is never the same twice: what was expected before the deletion does not fit now.
-    with pytest.raises(Refusal, match="changed since"):
+    with pytest.raises(ApiError, match="changed since"):
         team.commit(change("a.md", 1, "two"))
 
 
@@ -104,14 +104,14 @@ def test_bodies_that_no_commit_named_are_forgotten_and_others_are_not(team: Team
     team.commit(change("a.md", 0, "one"))
     team.commit(change("a.md", 1, None))
     later = team.now_ms + DAY_MS + 1
-    assert team.write(lambda tx: collect(tx, team.org.id, team.repo, later, team.limits)).bodies == 1
-    assert team.read(lambda tx: read_body(tx, team.owner, team.repo, checksum_of("one"))) == b"one"
+    assert team.write(lambda tx: collect_garbage(tx, team.org.id, team.repo, later, team.limits)).bodies == 1
+    assert team.read(lambda tx: read_body(tx, team.owner, team.repo, compute_checksum("one"))) == b"one"
 
 
 def test_a_body_is_read_by_nobody_before_its_commit(team: Team) -> None:
     team.send("one")
-    with pytest.raises(Refusal, match="no body"):
-        team.read(lambda tx: read_body(tx, team.owner, team.repo, checksum_of("one")))
+    with pytest.raises(ApiError, match="no body"):
+        team.read(lambda tx: read_body(tx, team.owner, team.repo, compute_checksum("one")))
 
 
 def test_a_simple_client_puts_texts_over_what_is_there(team: Team) -> None:
@@ -124,7 +124,7 @@ def test_a_simple_client_puts_texts_over_what_is_there(team: Team) -> None:
 
 def test_a_simple_client_that_is_behind_is_told_where_the_repository_is(team: Team) -> None:
     team.put({"a.md": "one"}, frozenset({'"0"'}))
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         team.put({"a.md": "two"}, frozenset({'"0"', 'W/"1"'}))
     assert (refused.value.status, refused.value.extras["seq"]) == (412, 1)
     assert team.put({"a.md": "two"}, frozenset({"*"})).seq == 2
@@ -133,27 +133,27 @@ def test_a_simple_client_that_is_behind_is_told_where_the_repository_is(team: Te
 @pytest.mark.parametrize(
     ("limits", "told"),
     [
-        (Limits(entries=2), "3 memories; 2 is the limit"),
-        (Limits(total_bytes=10), "15 bytes of memories; 10"),
-        (Limits(kept_bytes=10), "915 bytes with history; 10"),
-        (Limits(names=2), "3 names, deleted ones included; 2 is the limit"),
+        (ServerLimits(entries=2), "3 memories; 2 is the limit"),
+        (ServerLimits(total_bytes=10), "15 bytes of memories; 10"),
+        (ServerLimits(kept_bytes=10), "915 bytes with history; 10"),
+        (ServerLimits(names=2), "3 names, deleted ones included; 2 is the limit"),
     ],
 )
 def test_a_quota_is_told_with_its_figures_and_nothing_is_applied(
-    database: Database, limits: Limits, told: str
+    database: Database, limits: ServerLimits, told: str
 ) -> None:
     team = Team(database, limits=limits)
-    with pytest.raises(Refusal, match=told) as refused:
+    with pytest.raises(ApiError, match=told) as refused:
         team.put({"a.md": "x" * 5, "b.md": "y" * 5, "c.md": "z" * 5})
     assert (refused.value.kind, team.contents().entries) == ("quota", {})
 
 
 def test_names_that_come_and_go_do_not_make_a_listing_grow_for_ever(database: Database) -> None:
-    team = Team(database, limits=Limits(names=3))
+    team = Team(database, limits=ServerLimits(names=3))
     for number in range(3):
         made = team.put({f"k{number}.md": "x"}).seq
         team.commit(change(f"k{number}.md", made, None))
-    with pytest.raises(Refusal, match="4 names") as refused:
+    with pytest.raises(ApiError, match="4 names") as refused:
         team.put({"k3.md": "x"})
     assert refused.value.kind == "quota"
     assert team.put({"k1.md": "back"}).seq == 7
@@ -161,35 +161,35 @@ def test_names_that_come_and_go_do_not_make_a_listing_grow_for_ever(database: Da
 
 
 def test_changes_without_new_texts_use_up_what_history_may_have(database: Database) -> None:
-    team = Team(database, limits=Limits(kept_bytes=5 * CHANGE_BYTES))
+    team = Team(database, limits=ServerLimits(kept_bytes=5 * CHANGE_BYTES))
     for text in ("x", "y", "x", "y"):
         team.put({"a.md": text})
-    with pytest.raises(Refusal, match="bytes with history"):
+    with pytest.raises(ApiError, match="bytes with history"):
         team.put({"a.md": "x"})
     assert team.contents().seq == 4
 
 
 def test_an_organisation_has_a_quota_over_all_its_repositories(database: Database) -> None:
-    team = Team(database, limits=Limits(org_bytes=1_500_000, total_bytes=10**9))
+    team = Team(database, limits=ServerLimits(org_bytes=1_500_000, total_bytes=10**9))
     for name in ("acme/two", "acme/three"):
         team.put({f"k{number}.md": f"{number}" * 200_000 for number in range(4)})
         team.repo = team.claim(name)
-    with pytest.raises(Refusal, match="1,602,400 bytes in all repositories"):
+    with pytest.raises(ApiError, match="1,602,400 bytes in all repositories"):
         team.put({f"k{number}.md": f"{number}" * 200_000 for number in range(6)})
 
 
 def test_what_makes_room_is_allowed_over_the_quota(database: Database) -> None:
     team = Team(database)
     team.put({"a.md": "x" * 50, "b.md": "y" * 50})
-    tight = Writer(team.owner, team.repo, team.now_ms, Limits(total_bytes=10))
+    tight = WriteContext(team.owner, team.repo, team.now_ms, ServerLimits(total_bytes=10))
     gone = Commit(CommitId("gone"), (change("a.md", 1, None),))
-    assert team.write(lambda tx: commit(tx, tight, gone)).seq == 2
+    assert team.write(lambda tx: apply_writer_commit(tx, tight, gone)).seq == 2
 
 
 def test_bodies_that_wait_have_a_quota(database: Database) -> None:
-    team = Team(database, limits=Limits(waiting_bytes=8))
+    team = Team(database, limits=ServerLimits(waiting_bytes=8))
     team.send("12345")
-    with pytest.raises(Refusal, match="10 bytes of bodies wait"):
+    with pytest.raises(ApiError, match="10 bytes of bodies wait"):
         team.send("67890")
     team.commit(change("a.md", 0, "12345"))
     team.send("67890")
@@ -200,7 +200,7 @@ def test_bodies_that_wait_have_a_quota(database: Database) -> None:
 def test_a_hostile_key_is_refused(team: Team, key: str) -> None:
     team.send("one")
     for attempt in (lambda: team.commit(change(key, 0, "one")), lambda: team.put({key: "one"})):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiError) as refused:
             attempt()
         assert (refused.value.status, refused.value.kind) == (422, "key")
 
@@ -209,22 +209,22 @@ def test_an_unknown_repository_and_a_foreign_one_are_the_same(database: Database
     ours, theirs = Team(database), Team(database)
     theirs.put({"a.md": "theirs"})
     for repo in (RepoId("nothing"), theirs.repo):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiError) as refused:
             ours.read(lambda tx, repo=repo: read_contents(tx, ours.owner, repo, bodies=True))
         assert (refused.value.status, refused.value.message) == (404, "there is no such repository")
-        replaced = Writer(ours.owner, repo, ours.now_ms, ours.limits)
+        replaced = WriteContext(ours.owner, repo, ours.now_ms, ours.limits)
         wanted = Commit(CommitId("x"), (change("a.md", 0, "theirs"),))
-        with pytest.raises(Refusal, match="no such repository"):
-            ours.write(lambda tx, writer=replaced, wanted=wanted: commit(tx, writer, wanted))
+        with pytest.raises(ApiError, match="no such repository"):
+            ours.write(lambda tx, writer=replaced, wanted=wanted: apply_writer_commit(tx, writer, wanted))
 
 
 def test_commits_at_the_same_time_lose_nothing_and_every_number_is_given_once(team: Team) -> None:
     texts = [f"text {number}" for number in range(40)]
     team.send(*texts)
 
-    def start(number: int) -> Future[Applied]:
+    def start(number: int) -> Future[CommitApplied]:
         wanted = Commit(CommitId(f"c{number}"), (change(f"k{number}.md", 0, texts[number]),))
-        return team.database.write(team.org.id, lambda tx: commit(tx, team.writer, wanted))
+        return team.database.write(team.org.id, lambda tx: apply_writer_commit(tx, team.writer, wanted))
 
     applied = [future.result() for future in [start(number) for number in range(40)]]
     assert sorted(one.seq for one in applied) == list(range(1, 41))
@@ -235,12 +235,12 @@ def test_of_two_that_write_the_same_key_one_is_told_of_the_other(team: Team) -> 
     texts = [f"text {number}" for number in range(10)]
     team.send(*texts)
 
-    def start(number: int) -> Future[Applied]:
+    def start(number: int) -> Future[CommitApplied]:
         wanted = Commit(CommitId(f"c{number}"), (change("k.md", 0, texts[number]),))
-        return team.database.write(team.org.id, lambda tx: commit(tx, team.writer, wanted))
+        return team.database.write(team.org.id, lambda tx: apply_writer_commit(tx, team.writer, wanted))
 
     errors = [future.exception() for future in [start(number) for number in range(10)]]
-    refusals = [one for one in errors if isinstance(one, Refusal)]
+    refusals = [one for one in errors if isinstance(one, ApiError)]
     assert len(refusals) == 9
     assert {one.status for one in refusals} == {409}
     assert team.contents().seq == 1
@@ -267,5 +267,5 @@ def test_a_stranger_principal_of_another_organisation_reaches_nothing(database: 
     ours, theirs = Team(database), Team(database)
     ours.put({"a.md": "ours"})
     forged = replace(theirs.owner, org=theirs.org.id)
-    with pytest.raises(Refusal, match="no such repository"):
+    with pytest.raises(ApiError, match="no such repository"):
         theirs.read(lambda tx: read_contents(tx, forged, ours.repo, bodies=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from sevenfold.server.front import PERFORM
+from sevenfold.server.front import ENDPOINTS
 from sevenfold.server.operations import OPERATIONS
 from tests.contracts.house import ROOT
 from tests.server.openapi import REFUSALS, make_document, statuses
@@ -20,7 +20,7 @@ def test_the_page_in_docs_is_what_the_server_says_of_itself() -> None:
 
 def test_every_operation_is_carried_out_and_described_once() -> None:
     health = {"is_alive", "is_ready", "metrics"}
-    assert set(PERFORM) | health == {one.name for one in OPERATIONS}
+    assert set(ENDPOINTS) | health == {one.name for one in OPERATIONS}
     paths = cast("dict[str, dict[str, dict[str, object]]]", make_document()["paths"])
     described = [one["operationId"] for methods in paths.values() for one in methods.values()]
     assert sorted(map(str, described)) == sorted(one.name for one in OPERATIONS)

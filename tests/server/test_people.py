@@ -11,9 +11,9 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.secrets import find_secrets
 from sevenfold.server.database import Database, OrgId
 from sevenfold.server.devices import LETTERS
-from sevenfold.server.limits import Limits
-from sevenfold.server.people import add_org, find_principal, hash_token, list_tokens, org_in_token
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.people import add_org, find_principal, hash_token, list_tokens, read_token_org
+from sevenfold.server.refusals import ApiError
 from tests.server.live import MEMORY, Live, serving
 from tests.server.team import Team
 
@@ -28,7 +28,7 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(team: Team) -> None:
     rows = team.read(lambda tx: tx.rows("SELECT * FROM token WHERE org = ?", team.org.id))
     assert hash_token(made) in {row[3] for row in rows}
     assert all(made not in str(row) for row in rows)
-    assert org_in_token(made) == team.org.id
+    assert read_token_org(made) == team.org.id
 
 
 def test_the_scan_finds_every_credential_that_the_server_makes(live: Live, team: Team) -> None:
@@ -131,7 +131,7 @@ def test_names_and_scopes_that_are_none_are_refused(live: Live, team: Team) -> N
 
 
 def test_an_organisations_name_is_taken_once(database: Database, team: Team) -> None:
-    with pytest.raises(Refusal, match="already"):
+    with pytest.raises(ApiError, match="already"):
         database.write(None, lambda tx: add_org(tx, OrgId("x"), team.name, 0)).result()
 
 
@@ -182,7 +182,7 @@ def test_a_devices_code_ends_and_a_guess_finds_nothing(database: Database) -> No
 
 def test_who_asks_too_often_waits_and_others_do_not(database: Database) -> None:
     clock = ManualClock()
-    limits = Limits(token_rate=1, org_rate=100, stranger_rate=1, burst_seconds=3, delay=timedelta())
+    limits = ServerLimits(token_rate=1, org_rate=100, stranger_rate=1, burst_seconds=3, delay=timedelta())
     noisy, quiet = Team(database), Team(database)
     with serving(database, clock=clock, limits=limits) as live:
         statuses = [live.ask("GET", "/api/v1/whoami", noisy.token).status_code for _ in range(4)]
@@ -201,7 +201,7 @@ def test_an_organisation_shares_a_limit(database: Database) -> None:
     clock = ManualClock()
     team = Team(database)
     second = team.add_token("ada")
-    with serving(database, clock=clock, limits=Limits(org_rate=2, delay=timedelta())) as live:
+    with serving(database, clock=clock, limits=ServerLimits(org_rate=2, delay=timedelta())) as live:
         statuses = [
             live.ask("GET", "/api/v1/whoami", token).status_code for token in (team.token, second, second)
         ]

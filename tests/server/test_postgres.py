@@ -11,7 +11,7 @@ from sevenfold.server import postgres as postgresql
 from sevenfold.server.database import OrgId, Tx
 from sevenfold.server.opening import open_database
 from sevenfold.server.postgres import PostgresDatabase
-from sevenfold.server.schema import LASTING, MIGRATIONS, TENANT_TABLES
+from sevenfold.server.schema import APPEND_ONLY_TABLES, MIGRATIONS, TENANT_TABLES
 from tests.server.conftest import opened
 from tests.server.postgres import LocalPostgres, programs
 from tests.server.team import Team
@@ -152,7 +152,7 @@ def test_a_broken_connection_is_replaced(url: str) -> None:
         database.close()
 
 
-@pytest.mark.parametrize("table", LASTING)
+@pytest.mark.parametrize("table", APPEND_ONLY_TABLES)
 def test_history_and_audit_only_grow(url: str, table: str) -> None:
     with opened(url) as database:
         team = Team(database)

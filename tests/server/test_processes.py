@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from sevenfold.sync.protocol import checksum_of
+from sevenfold.sync.protocol import compute_checksum
 from tests.server.live import MEMORY
 from tests.server.postgres import LocalPostgres
 from tests.server.processes import Served, make_team
@@ -78,7 +78,7 @@ def test_two_processes_on_one_postgresql_behave_as_one(postgres: LocalPostgres, 
             here, there = (first, second) if number % 2 else (second, first)
             text = f"text {number}"
             assert here.post(f"{MEMORY}/bodies", json={"bodies": [text]}).status_code == 200
-            change = {"key": f"k{number}.md", "expected": 0, "checksum": checksum_of(text)}
+            change = {"key": f"k{number}.md", "expected": 0, "checksum": compute_checksum(text)}
             commit = {"id": f"c{number}", "changes": [change]}
             made = there.post(f"{MEMORY}/commit", json=commit)
             again = here.post(f"{MEMORY}/commit", json=commit)
@@ -87,7 +87,7 @@ def test_two_processes_on_one_postgresql_behave_as_one(postgres: LocalPostgres, 
 
         def race(number: int) -> int:
             here = first if number % 2 else second
-            change = {"key": "same.md", "expected": 0, "checksum": checksum_of("text 0")}
+            change = {"key": "same.md", "expected": 0, "checksum": compute_checksum("text 0")}
             return here.post(f"{MEMORY}/commit", json={"id": f"r{number}", "changes": [change]}).status_code
 
         with ThreadPoolExecutor(8) as pool:

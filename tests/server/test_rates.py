@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from sevenfold.core.clock import ManualClock, SystemClock
 from sevenfold.server.database import Database
-from sevenfold.server.desk import Desk
-from sevenfold.server.gate import SELDOM_BURST, Gate
-from sevenfold.server.limits import Buckets, Limits
-from sevenfold.server.refusals import Refusal
-from sevenfold.server.shared_rates import KEPT, SharedRates, forget_taken
+from sevenfold.server.desk import AppState
+from sevenfold.server.gate import SELDOM_BURST, AccessControl
+from sevenfold.server.limits import RateBuckets, ServerLimits
+from sevenfold.server.refusals import ApiError
+from sevenfold.server.shared_rates import TAKEN_RETENTION, SharedRates, forget_taken
 from tests.server.conftest import opened
 from tests.server.live import serving
 from tests.server.team import Team
@@ -36,7 +36,7 @@ def database(tmp_path: Path) -> Generator[Database]:
 
 
 def test_who_comes_too_early_is_given_a_place_in_the_line_and_past_its_end_none() -> None:
-    buckets = Buckets(10, 10, delay=SECOND)
+    buckets = RateBuckets(10, 10, delay=SECOND)
     waits = [buckets.take("a", START) for _ in range(25)]
     assert waits[:10] == [timedelta()] * 10
     assert waits[10:20] == [SECOND * number / 10 for number in range(1, 11)]
@@ -46,7 +46,7 @@ def test_who_comes_too_early_is_given_a_place_in_the_line_and_past_its_end_none(
 
 
 def test_what_is_done_already_is_paid_by_whoever_comes_next() -> None:
-    buckets = Buckets(10, 10, delay=SECOND)
+    buckets = RateBuckets(10, 10, delay=SECOND)
     buckets.charge("a", START, 25)
     assert buckets.look("a", START) == SECOND * 1.6
     assert buckets.look("b", START) == timedelta()
@@ -54,7 +54,7 @@ def test_what_is_done_already_is_paid_by_whoever_comes_next() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 5)), max_size=60))
 def test_no_more_is_given_than_the_rate_and_one_burst(asked: list[tuple[int, int]]) -> None:
-    buckets, now, given_at = Buckets(7, 5, delay=SECOND), START, list[timedelta]()
+    buckets, now, given_at = RateBuckets(7, 5, delay=SECOND), START, list[timedelta]()
     for pause_ms, count in asked:
         now += timedelta(milliseconds=pause_ms)
         for _ in range(count):
@@ -71,7 +71,7 @@ def test_no_more_is_given_than_the_rate_and_one_burst(asked: list[tuple[int, int
 class Processes:
     """Gates on one database, as each process has one."""
 
-    gates: list[Gate]
+    gates: list[AccessControl]
     rates: list[SharedRates]
 
     def share(self) -> None:
@@ -79,19 +79,19 @@ class Processes:
             asyncio.run(rates.share())
 
 
-def start(database: Database, clock: ManualClock, limits: Limits, count: int) -> Processes:
-    desks = [Desk(database, limits, clock) for _ in range(count)]
-    gates = [Gate(desk) for desk in desks]
+def start(database: Database, clock: ManualClock, limits: ServerLimits, count: int) -> Processes:
+    desks = [AppState(database, limits, clock) for _ in range(count)]
+    gates = [AccessControl(desk) for desk in desks]
     return Processes(gates, [SharedRates(desk, gate) for desk, gate in zip(desks, gates, strict=True)])
 
 
-def admitted(gate: Gate, token: str, most: int) -> int:
+def admitted(gate: AccessControl, token: str, most: int) -> int:
     """How many of so many requests."""
 
     async def ask() -> int:
         count = 0
         for _ in range(most):
-            with suppress(Refusal):
+            with suppress(ApiError):
                 await gate.admit(f"Bearer {token}", "here", "whoami")
                 count += 1
         return count
@@ -101,7 +101,7 @@ def admitted(gate: Gate, token: str, most: int) -> int:
 
 def test_a_few_too_many_at_once_are_held_and_all_are_served(database: Database) -> None:
     team = Team(database, now_ms=int(time.time() * 1000))
-    gate = Gate(Desk(database, Limits(org_rate=50, token_rate=1_000), SystemClock()))
+    gate = AccessControl(AppState(database, ServerLimits(org_rate=50, token_rate=1_000), SystemClock()))
 
     async def ask() -> int:
         asked = [gate.admit(f"Bearer {team.token}", "here", "whoami") for _ in range(60)]
@@ -115,7 +115,7 @@ def test_a_few_too_many_at_once_are_held_and_all_are_served(database: Database) 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_several_processes_allow_together_what_one_does(database: Database, count: int) -> None:
     clock, team = ManualClock(), Team(database)
-    limits = Limits(org_rate=40, token_rate=1_000, delay=timedelta())
+    limits = ServerLimits(org_rate=40, token_rate=1_000, delay=timedelta())
     processes = start(database, clock, limits, count)
     total = 0
     for second in range(30):
@@ -130,7 +130,7 @@ def test_a_process_that_was_away_owes_nothing_and_rows_that_nobody_uses_are_forg
     database: Database,
 ) -> None:
     clock, team = ManualClock(), Team(database)
-    limits = Limits(org_rate=40, delay=timedelta())
+    limits = ServerLimits(org_rate=40, delay=timedelta())
     processes = start(database, clock, limits, 2)
     assert admitted(processes.gates[0], team.token, 40) == 40
     processes.share()
@@ -143,12 +143,12 @@ def test_a_process_that_was_away_owes_nothing_and_rows_that_nobody_uses_are_forg
         return len(database.read(None, lambda tx: tx.rows("SELECT name FROM permit")).result())
 
     assert count(now_ms) == 2  # of the organisation and of its token
-    assert count(now_ms + KEPT // timedelta(milliseconds=1) + 1) == 0
+    assert count(now_ms + TAKEN_RETENTION // timedelta(milliseconds=1) + 1) == 0
 
 
 def test_large_texts_use_up_more_of_an_organisations_rate_than_small_ones(database: Database) -> None:
     team, clock = Team(database), ManualClock()
-    limits = Limits(org_rate=20, delay=timedelta())
+    limits = ServerLimits(org_rate=20, delay=timedelta())
     with serving(database, clock=clock, limits=limits) as live:
 
         def put(text: str) -> int:
@@ -166,7 +166,7 @@ def test_who_tries_or_asks_for_codes_of_devices_often_is_stopped_before_the_data
     team, clock = Team(database), ManualClock()
     with (
         serving(database, clock=clock) as live_loose,
-        serving(database, clock=clock, limits=Limits()) as live,
+        serving(database, clock=clock, limits=ServerLimits()) as live,
     ):
         started = [live.ask("POST", "/api/v1/device", json={}).status_code for _ in range(SELDOM_BURST + 1)]
         assert started == [*[201] * SELDOM_BURST, 429]

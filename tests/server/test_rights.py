@@ -12,13 +12,20 @@ import pytest
 from sevenfold.server.database import Database
 from sevenfold.server.operations import OPERATIONS, Operation
 from sevenfold.server.people import list_tokens
-from sevenfold.server.rights import ROLES, RULES, SCOPES, Role, Scope, is_allowed
-from sevenfold.sync.protocol import checksum_of
+from sevenfold.server.rights import (
+    ACCESS_RULES,
+    MEMBER_ROLES,
+    TOKEN_SCOPES,
+    MemberRole,
+    TokenScope,
+    is_allowed,
+)
+from sevenfold.sync.protocol import compute_checksum
 from tests.server.live import Live, serving
 from tests.server.team import Team
 
 GUARDED = [one for one in OPERATIONS if one.verb is not None]
-SCOPE_SETS = [frozenset(some) for size in (1, 2, 3) for some in combinations(SCOPES, size)]
+SCOPE_SETS = [frozenset(some) for size in (1, 2, 3) for some in combinations(TOKEN_SCOPES, size)]
 
 ASKED: Mapping[str, object] = {
     "put_memory": {"entries": {"a.md": "text"}},
@@ -42,15 +49,15 @@ class Crowd:
     live: Live
     team: Team
     stranger: Team
-    tokens: Mapping[Role, Mapping[frozenset[Scope], str]]
+    tokens: Mapping[MemberRole, Mapping[frozenset[TokenScope], str]]
 
 
 @pytest.fixture(scope="module")
 def crowd(database: Database) -> Generator[Crowd]:
     now_ms = int(time.time() * 1000)
     team, stranger = Team(database, now_ms=now_ms), Team(database, now_ms=now_ms)
-    tokens: dict[Role, dict[frozenset[Scope], str]] = {}
-    for role in ROLES:
+    tokens: dict[MemberRole, dict[frozenset[TokenScope], str]] = {}
+    for role in MEMBER_ROLES:
         team.add(f"the {role}", role)
         tokens[role] = {scopes: team.add_token(f"the {role}", *scopes) for scopes in SCOPE_SETS}
     with serving(database) as live:
@@ -58,15 +65,15 @@ def crowd(database: Database) -> Generator[Crowd]:
 
 
 def ask(crowd: Crowd, operation: Operation, token: str | None, repo: str) -> int:
-    path = operation.path.format(checksum=checksum_of("nothing"), member="nobody", id="nothing")
+    path = operation.path.format(checksum=compute_checksum("nothing"), member="nobody", id="nothing")
     path += f"?repo={repo}" if operation.needs_repo else ""
     return crowd.live.ask(operation.method, path, token, json=ASKED.get(operation.name)).status_code
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", MEMBER_ROLES)
 @pytest.mark.parametrize("operation", GUARDED, ids=lambda one: one.name)
 def test_an_operation_is_refused_exactly_where_the_table_says_so(
-    crowd: Crowd, operation: Operation, role: Role
+    crowd: Crowd, operation: Operation, role: MemberRole
 ) -> None:
     assert operation.verb is not None
     for scopes, token in crowd.tokens[role].items():
@@ -88,24 +95,24 @@ def test_without_a_good_token_nothing_is_told(crowd: Crowd, operation: Operation
 def test_another_organisations_repository_is_not_there_for_any_role(
     crowd: Crowd, operation: Operation
 ) -> None:
-    for role in ROLES:
-        status = ask(crowd, operation, crowd.tokens[role][frozenset(SCOPES)], crowd.stranger.repo)
+    for role in MEMBER_ROLES:
+        status = ask(crowd, operation, crowd.tokens[role][frozenset(TOKEN_SCOPES)], crowd.stranger.repo)
         assert operation.verb is not None
-        assert status == (404 if is_allowed(role, frozenset(SCOPES), operation.verb) else 403)
+        assert status == (404 if is_allowed(role, frozenset(TOKEN_SCOPES), operation.verb) else 403)
     assert crowd.stranger.contents().seq == 0
 
 
 def foreign(crowd: Crowd) -> Mapping[str, str]:
     """What another organisation has, by the name that it has in a path, a query or a body."""
     return {
-        "checksum": checksum_of("theirs"),
+        "checksum": compute_checksum("theirs"),
         "member": crowd.stranger.owner.member,
         "id": crowd.stranger.owner.token,
         "repo": crowd.stranger.repo,
     }
 
 
-ABSENT = {"checksum": checksum_of("nobody's"), "member": "0" * 16, "id": "0" * 16, "repo": "0" * 16}
+ABSENT = {"checksum": compute_checksum("nobody's"), "member": "0" * 16, "id": "0" * 16, "repo": "0" * 16}
 
 
 @pytest.mark.parametrize(
@@ -150,16 +157,16 @@ def test_each_operation_that_takes_a_body_is_asked_with_one() -> None:
 
 
 def test_every_right_is_used_by_an_operation_and_every_operation_has_one() -> None:
-    assert {one.verb for one in GUARDED} == set(RULES)
+    assert {one.verb for one in GUARDED} == set(ACCESS_RULES)
     assert [one.name for one in OPERATIONS if one.verb is None] == [
         *("start_device", "poll_device", "is_alive", "is_ready", "metrics")
     ]
 
 
 def test_a_reader_never_writes_and_only_those_who_run_it_administer() -> None:
-    everything = frozenset(SCOPES)
+    everything = frozenset(TOKEN_SCOPES)
     assert not is_allowed("reader", everything, "memory.write")
-    for verb, rule in RULES.items():
+    for verb, rule in ACCESS_RULES.items():
         if rule.scope == "admin":
-            assert {role for role in ROLES if is_allowed(role, everything, verb)} == {"owner", "admin"}
+            assert {role for role in MEMBER_ROLES if is_allowed(role, everything, verb)} == {"owner", "admin"}
             assert not is_allowed("owner", frozenset({"memory:read", "memory:write"}), verb)

@@ -16,8 +16,8 @@ import pytest
 
 from sevenfold.server import scanners
 from sevenfold.server.database import OrgId
-from sevenfold.server.refusals import Refusal
-from sevenfold.server.scanners import SMALL_CHARS, Scanners
+from sevenfold.server.refusals import ApiError
+from sevenfold.server.scanners import SMALL_CHARS, SecretScanners
 
 pytestmark = pytest.mark.story
 
@@ -28,13 +28,13 @@ KEY = bytes(16)
 
 
 @pytest.fixture
-def scanning() -> Generator[Scanners]:
-    scanning = Scanners()
+def scanning() -> Generator[SecretScanners]:
+    scanning = SecretScanners()
     yield scanning
     scanning.close()
 
 
-def test_what_a_large_text_holds_is_found_as_in_a_small_one(scanning: Scanners) -> None:
+def test_what_a_large_text_holds_is_found_as_in_a_small_one(scanning: SecretScanners) -> None:
     async def look() -> list[list[str]]:
         texts = ("", LARGE)
         return [list(await scanning.find(ORG, {"a.md": text + SECRET}, KEY, ())) for text in texts]
@@ -43,14 +43,14 @@ def test_what_a_large_text_holds_is_found_as_in_a_small_one(scanning: Scanners) 
 
 
 def test_a_search_that_dies_is_told_and_the_next_is_done(
-    scanning: Scanners, monkeypatch: pytest.MonkeyPatch
+    scanning: SecretScanners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def look() -> list[str]:
         return list(await scanning.find(ORG, {"a.md": LARGE + SECRET}, KEY, ()))
 
     with monkeypatch.context() as broken:
         broken.setattr(scanners, "find_blocked", _die)
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiError) as refused:
             asyncio.run(look())
     assert (refused.value.status, refused.value.retry) == (503, True)
     assert isinstance(refused.value.__cause__, BrokenProcessPool)

@@ -12,8 +12,8 @@ import pytest
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.server.database import Tx
 from sevenfold.server.opening import open_database
-from sevenfold.server.refusals import Refusal
-from sevenfold.server.schema import LASTING, MIGRATIONS
+from sevenfold.server.refusals import ApiError
+from sevenfold.server.schema import APPEND_ONLY_TABLES, MIGRATIONS
 from sevenfold.server.sqlite import SqliteDatabase
 from tests.server.conftest import opened
 from tests.server.team import Team
@@ -42,7 +42,7 @@ def test_writes_that_come_together_are_made_durable_together_and_fail_alone(plac
         def work(tx: Tx) -> int:
             tx.rows("INSERT INTO meta VALUES (?, 'x')", f"n{number}")
             if number % 2:
-                raise Refusal(422, "bad request", "odd", "even")
+                raise ApiError(422, "bad request", "odd", "even")
             return number
 
         return work
@@ -56,7 +56,7 @@ def test_writes_that_come_together_are_made_durable_together_and_fail_alone(plac
         free.set()
         first.result()
         assert [one.result() for one in waiting[::2]] == [0, 2, 4, 6, 8]
-        assert all(isinstance(one.exception(), Refusal) for one in waiting[1::2])
+        assert all(isinstance(one.exception(), ApiError) for one in waiting[1::2])
         rows = database.read(None, lambda tx: tx.rows("SELECT name FROM meta ORDER BY name")).result()
         assert [row[0] for row in rows] == ["n0", "n2", "n4", "n6", "n8"]
 
@@ -103,7 +103,7 @@ def test_a_database_in_memory_serves_one_process() -> None:
     database.close()
 
 
-@pytest.mark.parametrize("table", LASTING)
+@pytest.mark.parametrize("table", APPEND_ONLY_TABLES)
 def test_history_and_audit_only_grow(place: str, table: str) -> None:
     with opened(place) as database:
         team = Team(database)

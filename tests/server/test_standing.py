@@ -10,11 +10,11 @@ import pytest
 
 from sevenfold.server import admin_calls
 from sevenfold.server.database import Database
-from sevenfold.server.desk import Answer, Call, Desk
-from sevenfold.server.front import PERFORM, RIGHTS_TRIES
-from sevenfold.server.limits import Limits
+from sevenfold.server.desk import ApiRequest, ApiResponse, AppState
+from sevenfold.server.front import ENDPOINTS, RIGHTS_TRIES
+from sevenfold.server.limits import ServerLimits
 from sevenfold.server.people import change_role, remove_member, revoke_token
-from sevenfold.server.rights import RightsMoved, TokenId
+from sevenfold.server.rights import RightsChanged, TokenId
 from tests.server.live import MEMORY, Live, serving
 from tests.server.team import Team
 
@@ -66,7 +66,7 @@ def test_what_an_operator_does_beside_the_server_counts_at_once(live: Live, team
 def test_a_token_that_was_good_is_looked_up_though_others_of_its_address_guess(database: Database) -> None:
     """One broken laptop behind the same proxy must not lock the office out."""
     team = Team(database, now_ms=int(time.time() * 1000))
-    with serving(database, limits=Limits(stranger_rate=1, burst_seconds=2)) as live:
+    with serving(database, limits=ServerLimits(stranger_rate=1, burst_seconds=2)) as live:
         assert put(live, team, team.token) == 200
         wrong = [live.ask("GET", "/api/v1/whoami", "x").status_code for _ in range(4)]
         assert wrong == [401, 401, 429, 429]
@@ -83,10 +83,10 @@ def test_rights_that_move_while_a_request_is_under_way_are_looked_up_anew(
 ) -> None:
     left = iter(range(moves))
 
-    async def move_first(desk: Desk, call: Call) -> Answer:
+    async def move_first(desk: AppState, call: ApiRequest) -> ApiResponse:
         if next(left, None) is not None:
-            raise RightsMoved
-        return await admin_calls.whoami(desk, call)
+            raise RightsChanged
+        return await admin_calls.handle_whoami(desk, call)
 
-    monkeypatch.setitem(cast("dict[str, object]", PERFORM), "whoami", move_first)
+    monkeypatch.setitem(cast("dict[str, object]", ENDPOINTS), "whoami", move_first)
     assert live.ask("GET", "/api/v1/whoami", team.token).status_code == status

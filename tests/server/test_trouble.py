@@ -21,10 +21,10 @@ from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DatabaseFailed
 from sevenfold.server import front, patience
 from sevenfold.server.database import Database, OrgId, Tx
-from sevenfold.server.desk import Answer, Call, Desk
+from sevenfold.server.desk import ApiRequest, ApiResponse, AppState
 from sevenfold.server.forge import fetch_over_http
-from sevenfold.server.limits import Limits
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.refusals import ApiError
 from tests.server.conftest import opened
 from tests.server.live import MEMORY, Live, serving
 from tests.server.team import Team
@@ -85,10 +85,10 @@ def test_a_database_that_does_not_answer_is_503_and_may_be_asked_again(database:
 def test_a_bug_is_500_with_a_number_to_report_and_tells_no_words(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stumble(desk: Desk, call: Call) -> Answer:
+    async def stumble(desk: AppState, call: ApiRequest) -> ApiResponse:
         raise RuntimeError("the words of somebody's memory")
 
-    monkeypatch.setattr(front, "PERFORM", {**front.PERFORM, "whoami": stumble})
+    monkeypatch.setattr(front, "ENDPOINTS", {**front.ENDPOINTS, "whoami": stumble})
     team = Team(database, now_ms=int(time.time() * 1000))
     with serving(database) as live:
         got = live.ask("GET", "/api/v1/whoami", team.token)
@@ -214,13 +214,13 @@ def test_what_is_no_http_is_told_in_the_same_shape(database: Database) -> None:
 
 def test_beyond_what_can_wait_a_request_is_sent_away_at_once(database: Database) -> None:
     team = Team(database, now_ms=int(time.time() * 1000))
-    with serving(database, limits=Limits(waiting=0)) as live:
+    with serving(database, limits=ServerLimits(waiting=0)) as live:
         got = live.ask("GET", MEMORY, team.token, repo=team.repo)
         assert (got.status_code, got.headers["retry-after"]) == (503, "2")
 
 
 def test_one_organisation_cannot_take_all_places_of_those_who_wait(database: Database) -> None:
-    desk = Desk(database, Limits(at_once=2, org_waiting=5, waiting=100), ManualClock())
+    desk = AppState(database, ServerLimits(at_once=2, org_waiting=5, waiting=100), ManualClock())
 
     async def crowd() -> tuple[int, int]:
         ending, begun = asyncio.Event(), list[str]()
@@ -237,7 +237,7 @@ def test_one_organisation_cannot_take_all_places_of_those_who_wait(database: Dat
         running = list(begun)
         ending.set()
         ended = await asyncio.gather(*asked, return_exceptions=True)
-        refused = [one for one in ended if isinstance(one, Refusal)]
+        refused = [one for one in ended if isinstance(one, ApiError)]
         assert {one.status for one in refused} == {503}
         assert sorted(set(running)) == ["noisy", *(f"quiet {number}" for number in range(10))]
         return running.count("noisy"), len(refused)
@@ -256,7 +256,7 @@ def ask_at_once(live: Live, team: Team, count: int) -> list[int]:
 
 def test_more_at_once_than_may_run_wait_their_turn_and_all_are_served(database: Database) -> None:
     team = Team(database, now_ms=int(time.time() * 1000))
-    loose = Limits(at_once=1, token_rate=1000, org_rate=1000)
+    loose = ServerLimits(at_once=1, token_rate=1000, org_rate=1000)
     with serving(database, limits=loose) as live:
         assert ask_at_once(live, team, 12) == [200] * 12
     assert len(team.contents().entries) == 12
@@ -290,6 +290,6 @@ def test_a_transaction_that_fails_as_a_whole_fails_all_in_it_and_the_next_succee
 
 
 def test_a_forge_that_does_not_answer_may_be_asked_later() -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         asyncio.run(fetch_over_http("http://127.0.0.1:1/repos/a/b", "x"))
     assert (refused.value.status, refused.value.retry) == (503, True)

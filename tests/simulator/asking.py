@@ -8,7 +8,7 @@ from typing import TypeAlias, cast
 
 import httpx2
 
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_object
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.core.usage import Usage, read_usage
 from sevenfold.testing import Simulator
 
@@ -99,7 +99,7 @@ class Asker:
 
 
 def _answer(response: httpx2.Response) -> Answer:
-    body = read_object(response.content) if response.content else EMPTY
+    body = read_object(response.content) if response.content else EMPTY_OBJECT
     return Answer(response.status_code, body, dict(response.headers))
 
 

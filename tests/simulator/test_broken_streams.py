@@ -7,7 +7,7 @@ import contextlib
 import httpx2
 import pytest
 
-from sevenfold.simulator.faults import Fault
+from sevenfold.simulator.faults import SimulatedFault
 from sevenfold.testing import Choices, DropFault, Entry, SlowFault, StreamFault, say
 from tests.simulator.asking import PROSE, Asker, stream
 
@@ -23,7 +23,7 @@ def test_a_stream_fault_refuses_a_request_that_does_not_stream(ask: Asker, statu
 
 
 @pytest.mark.parametrize("fault", [StreamFault(), DropFault(), SlowFault()])
-def test_a_fault_that_a_refused_request_could_not_meet_waits(ask: Asker, fault: Fault) -> None:
+def test_a_fault_that_a_refused_request_could_not_meet_waits(ask: Asker, fault: SimulatedFault) -> None:
     ask.sim.fail(fault)
     assert ask.create("Hi", model="nobody").status == 404
     assert ask.sim.last.fault is None
@@ -34,7 +34,9 @@ def test_a_fault_that_a_refused_request_could_not_meet_waits(ask: Asker, fault: 
 
 @pytest.mark.rule("streaming-15")
 @pytest.mark.parametrize("fault", [StreamFault(after_events=99_999), DropFault(after_events=99_999)])
-def test_a_fault_planned_for_later_than_the_end_takes_the_last_event(ask: Asker, fault: Fault) -> None:
+def test_a_fault_planned_for_later_than_the_end_takes_the_last_event(
+    ask: Asker, fault: SimulatedFault
+) -> None:
     ask.sim.fail(fault)
     if isinstance(fault, DropFault):
         with pytest.raises(httpx2.HTTPError):

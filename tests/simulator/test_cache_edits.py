@@ -6,11 +6,11 @@ import asyncio
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.providers.scripted import ScriptedProvider, say
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.providers.scripted import ScriptedProvider, make_response
 from sevenfold.simulator.cache_edits import BETA, FIELD, CacheEditingProvider, choose_deleted
 
-FRAME = Frame("claude-opus-5", 100)
+FRAME = RequestParams("claude-opus-5", 100)
 
 
 def rounds(count: int, tool: str = "Read") -> list[Message]:
@@ -34,7 +34,7 @@ def test_results_of_a_tool_that_is_not_clearable_stay() -> None:
 
 
 def test_a_fork_sends_what_the_main_conversation_deleted_and_deletes_nothing_itself() -> None:
-    scripted = ScriptedProvider([say("a"), say("b"), say("c")])
+    scripted = ScriptedProvider([make_response("a"), make_response("b"), make_response("c")])
     provider = CacheEditingProvider(scripted, cached_results=4, recent_results=2)
 
     async def run() -> None:

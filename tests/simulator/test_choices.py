@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sevenfold.core.cache_choices import Level
+from sevenfold.core.cache_choices import PromptLevel
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolResult
 from sevenfold.core.models import Model
@@ -209,7 +209,7 @@ def test_a_tool_request_that_does_not_fit_is_left_out(ask: Asker) -> None:
 
 @pytest.mark.rule("choices-16")
 def test_the_tokenizer_can_be_replaced() -> None:
-    def ten(_model: Model, _level: Level, _block: JsonObject) -> int:
+    def ten(_model: Model, _level: PromptLevel, _block: JsonObject) -> int:
         return 10
 
     with Simulator(tokenizer=ten) as sim:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.simulator.clock import LATEST, VirtualClock
-from sevenfold.simulator.faults import Fault, FaultPlan, read_fault
+from sevenfold.simulator.clock import LATEST_TIME, VirtualClock
+from sevenfold.simulator.faults import FaultPlan, SimulatedFault, parse_simulated_fault
 from sevenfold.testing import DropFault, SlowFault, StatusFault, StreamFault
 from tests.simulator.asking import MARK, PROSE, Asker, text, user
 
@@ -39,8 +39,8 @@ CLOCK, FAULTS = "/_sevenfold/clock", "/_sevenfold/faults"
         ({"fault": "slow", "first": 1, "each": 0.5}, SlowFault(timedelta(seconds=1), timedelta(seconds=0.5))),
     ],
 )
-def test_a_fault_is_read_from_json(wire: dict[str, object], fault: Fault) -> None:
-    assert read_fault(_object(wire)) == fault
+def test_a_fault_is_read_from_json(wire: dict[str, object], fault: SimulatedFault) -> None:
+    assert parse_simulated_fault(_object(wire)) == fault
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_fault_is_read_from_json(wire: dict[str, object], fault: Fault) -> Non
 )
 def test_a_fault_that_makes_no_sense_is_refused(wire: dict[str, object], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        read_fault(_object(wire))
+        parse_simulated_fault(_object(wire))
 
 
 def _object(wire: dict[str, object]) -> JsonObject:
@@ -136,7 +136,7 @@ def test_a_clock_has_an_end_and_says_so(ask: Asker, seconds: float) -> None:
     before = ask.sim.now()
     refused = ask.post(CLOCK, {"advance_seconds": seconds}, {})
     assert (refused.status, refused.at("error", "type")) == (400, "invalid_request_error")
-    most = int((LATEST - before).total_seconds())
+    most = int((LATEST_TIME - before).total_seconds())
     assert refused.message.startswith(f"advance_seconds must be from 0 to {most}, not 1")
     assert ask.sim.now() == before
     assert ask.post(CLOCK, {"advance_seconds": most}, {}).status == 200

@@ -12,7 +12,7 @@ from sevenfold.core.catalog import CATALOG, ModelSettings
 from sevenfold.core.errors import FileMissing, SimulatorError, StoreError
 from sevenfold.core.events import ModelUnknown, PriceUnknown
 from sevenfold.core.json import JsonObject, read_object
-from sevenfold.core.prices import cost
+from sevenfold.core.prices import compute_cost
 from sevenfold.testing import Simulator, StatusFault, script
 from tests.simulator.asking import MARK, MODEL, PROSE, Asker, assistant, text, tool, user
 
@@ -26,7 +26,7 @@ def test_an_entry_says_what_was_read_written_and_paid(ask: Asker) -> None:
     read = ask.sim.last
     assert (written.number, read.number, read.previous) == (1, 2, 1)
     assert written.usage.written_5m == read.usage.read > 500
-    assert read.cost == cost(read.usage, CATALOG.find(MODEL))
+    assert read.cost == compute_cost(read.usage, CATALOG.find(MODEL))
     assert read.cost is not None
     assert read.cost_without_caching is not None
     assert read.cost.total < read.cost_without_caching.total

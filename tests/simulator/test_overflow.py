@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.cache_choices import Level
+from sevenfold.core.cache_choices import PromptLevel
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text
 from sevenfold.core.models import Model
 from sevenfold.core.usage import read_usage
 from sevenfold.simulator.brain import FunctionBrain
-from sevenfold.simulator.choices import CutTools
-from sevenfold.simulator.exchange import Exchange
-from sevenfold.simulator.world import World
+from sevenfold.simulator.choices import CutToolInput
+from sevenfold.simulator.exchange import MessagesExchange
+from sevenfold.simulator.world import SimulatorState
 from sevenfold.testing import Choices, Reply, Simulator, say
 from tests.simulator.asking import MARK, MODEL, NEWER, PROSE, Asker, text, tool, user
 
@@ -27,7 +27,7 @@ HEADERS = {"x-api-key": "k", "anthropic-version": NEWER}
 WORDS = "word " * 400
 
 
-def by_words(_model: Model, _level: Level, block: JsonObject) -> int:
+def by_words(_model: Model, _level: PromptLevel, block: JsonObject) -> int:
     """A tokenizer that a test can count with: one token a word."""
     return len(str(block.get("text", "x")).split())
 
@@ -108,8 +108,8 @@ SPOKEN = st.builds(spoken, TEXTS, TEXTS, TEXTS)
 
 @pytest.mark.rule("overflow-3")
 @pytest.mark.parametrize("cut_tools", ["drop", "empty"])
-def test_output_never_exceeds_max_tokens_and_is_all_of_it_when_cut(cut_tools: CutTools) -> None:
-    world = World(FunctionBrain(lambda _: "unset"), Choices(cut_tools=cut_tools))
+def test_output_never_exceeds_max_tokens_and_is_all_of_it_when_cut(cut_tools: CutToolInput) -> None:
+    world = SimulatorState(FunctionBrain(lambda _: "unset"), Choices(cut_tools=cut_tools))
 
     @given(SPOKEN, st.integers(1, 300), st.sampled_from([MODEL, "claude-opus-5-5", "claude-haiku-4-5"]))
     def check(reply: Reply, most: int, model: str) -> None:
@@ -120,7 +120,7 @@ def test_output_never_exceeds_max_tokens_and_is_all_of_it_when_cut(cut_tools: Cu
             "messages": [{"role": "user", "content": "Hi"}],
             "tools": [tool()],
         }
-        served = asyncio.run(Exchange(world).serve("messages", HEADERS, json.dumps(body).encode()))
+        served = asyncio.run(MessagesExchange(world).serve("messages", HEADERS, json.dumps(body).encode()))
         assert served.status == 200
         usage = read_usage(served.body["usage"])
         assert 1 <= usage.output <= most

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.core.cache_model import Part, render_prompt
+from sevenfold.core.cache_model import PromptPart, render_prompt
 from sevenfold.core.catalog import CATALOG
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, read_json, read_object
 from sevenfold.simulator import bodies as reading
 from sevenfold.simulator import knowledge as knowing
-from sevenfold.simulator.bodies import Bodies
+from sevenfold.simulator.bodies import BodyReader
 from sevenfold.simulator.brains.echo import EchoBrain
-from sevenfold.simulator.counting import counter, estimate_tokens
-from sevenfold.simulator.exchange import Exchange, Served
-from sevenfold.simulator.world import World
+from sevenfold.simulator.counting import estimate_tokens, make_part_counter
+from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
+from sevenfold.simulator.world import SimulatorState
 from tests.simulator.asking import NEWER, PROSE, Fields, assistant, blocks_of, result, text, tool, use, user
 
 HEADERS = {"x-api-key": "k", "anthropic-version": NEWER}
@@ -70,7 +70,7 @@ def outcome(read: Callable[[bytes], Json], data: bytes) -> object:
 
 @given(st.lists(st.tuples(BODIES, SPELLINGS), min_size=1, max_size=4))
 def test_a_body_is_read_as_any_json_is(sent: list[tuple[dict[str, object], Spelling]]) -> None:
-    bodies = Bodies()
+    bodies = BodyReader()
     for body, spelling in [*sent, *sent]:
         data = spelling.write(body)
         assert outcome(bodies.read, data) == outcome(read_json, data)
@@ -87,7 +87,7 @@ def test_a_body_that_is_damaged_is_refused_as_any_json_is(
 ) -> None:
     body = {"model": "m", "messages": messages, "max_tokens": 9}
     whole = Spelling(ascii=False, indent=None, separators=(",", ":")).write(body)
-    bodies = Bodies()
+    bodies = BodyReader()
     bodies.read(whole)
     at = round(where * len(whole))
     broken = whole[:at] + junk + whole[at + gone :]
@@ -122,7 +122,7 @@ def test_a_body_that_is_damaged_is_refused_as_any_json_is(
     ids=range(20),
 )
 def test_odd_bodies_are_read_as_any_json_is(data: bytes) -> None:
-    bodies = Bodies()
+    bodies = BodyReader()
     for _ in range(2):
         assert outcome(bodies.read, data) == outcome(read_json, data)
 
@@ -135,7 +135,7 @@ def messages_of(value: Json) -> tuple[Json, ...]:
 
 
 def test_what_came_before_is_the_same_object(monkeypatch: pytest.MonkeyPatch) -> None:
-    bodies = Bodies()
+    bodies = BodyReader()
     said: list[object] = [user(f"{number} {PROSE}") for number in range(5)]
 
     def read(*messages: object) -> tuple[Json, ...]:
@@ -147,7 +147,7 @@ def test_what_came_before_is_the_same_object(monkeypatch: pytest.MonkeyPatch) ->
     again = read(*said, user("More."))
     for one, other in ((first, grown), (first[:3], branched), (first[4:], branched[4:]), (grown, again)):
         assert all(before is after for before, after in zip(one, other, strict=False))
-    monkeypatch.setattr(reading, "KEPT_BYTES", 0)
+    monkeypatch.setattr(reading, "MAX_KEPT_BODY_BYTES", 0)
     assert read(*said)[0] is not first[0]
     assert bodies.generation == 1
 
@@ -218,21 +218,21 @@ def test_a_request_is_answered_as_if_nothing_were_known(
     steps: list[tuple[Callable[[Talk, int], None], int]],
 ) -> None:
     talk = Talk([user(PROSE)], {"model": "claude-opus-5", "tools": [tool()]})
-    world = World(EchoBrain())
+    world = SimulatorState(EchoBrain())
 
-    async def serve(one: World, data: bytes) -> Served:
-        return await Exchange(one).serve("messages", HEADERS, data)
+    async def serve(one: SimulatorState, data: bytes) -> MessagesResponse:
+        return await MessagesExchange(one).serve("messages", HEADERS, data)
 
     for step, at in [(Talk.go_on, 0), *steps]:
         step(talk, at)
         data = talk.body()
-        served, fresh = (asyncio.run(serve(one, data)) for one in (world, World(EchoBrain())))
+        served, fresh = (asyncio.run(serve(one, data)) for one in (world, SimulatorState(EchoBrain())))
         assert (served.status, served.body.get("content")) == (fresh.status, fresh.body.get("content"))
         if served.status == 200:
             latest = world.records.latest
             assert latest is not None
             body = read_object(data)
-            count = counter(estimate_tokens, world.catalog.find(latest.sent.model))
+            count = make_part_counter(estimate_tokens, world.catalog.find(latest.sent.model))
             assert latest.sent == render_prompt(body, count)
             assert world.ledger.entries[-1].usage.prompt == latest.seen.tokens
         else:
@@ -244,27 +244,29 @@ def test_what_is_known_of_a_message_depends_on_the_circumstances() -> None:
     """Found in order under one version, a message is looked at again under another."""
     said = [user({**text("Hi"), "citations": [{"type": "x"}]})]
     data = json.dumps({"model": "claude-opus-5", "max_tokens": 9, "messages": said}).encode()
-    world = World(EchoBrain())
+    world = SimulatorState(EchoBrain())
     statuses = [
-        asyncio.run(Exchange(world).serve("messages", {**HEADERS, "anthropic-version": version}, data)).status
+        asyncio.run(
+            MessagesExchange(world).serve("messages", {**HEADERS, "anthropic-version": version}, data)
+        ).status
         for version in ("2023-06-01", NEWER, "2023-06-01")
     ]
     assert statuses == [200, 400, 200]
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knowing, "MOST", 3)
-    monkeypatch.setattr(knowing, "MOST_FRAMES", 2)
-    world = World(EchoBrain())
+    monkeypatch.setattr(knowing, "MAX_CACHED_MESSAGES", 3)
+    monkeypatch.setattr(knowing, "MAX_CACHED_FRAMES", 2)
+    world = SimulatorState(EchoBrain())
     talk = Talk([user(PROSE)], {"model": "claude-opus-5-5", "tools": [tool()]})
     for number in range(6):
         talk.go_on(number)
         talk.instruct(number)
-        served = asyncio.run(Exchange(world).serve("messages", HEADERS, talk.body()))
+        served = asyncio.run(MessagesExchange(world).serve("messages", HEADERS, talk.body()))
         assert served.status == 200
         assert world.ledger.entries[-1].usage.prompt == sum(part.tokens for part in _fresh(talk.body()))
 
 
-def _fresh(data: bytes) -> tuple[Part, ...]:
+def _fresh(data: bytes) -> tuple[PromptPart, ...]:
     body = read_object(data)
-    return render_prompt(body, counter(estimate_tokens, CATALOG.find(str(body["model"])))).parts
+    return render_prompt(body, make_part_counter(estimate_tokens, CATALOG.find(str(body["model"])))).parts

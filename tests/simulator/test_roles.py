@@ -336,14 +336,14 @@ def test_a_request_and_its_result_are_one_each(ask: Asker, messages: list[object
 def test_whatever_is_sent_is_answered_or_refused_and_never_breaks(messages: list[object]) -> None:
     import asyncio
 
-    from sevenfold.core.canonical import canonical
+    from sevenfold.core.canonical import canonical_bytes
     from sevenfold.simulator.brains.echo import EchoBrain
-    from sevenfold.simulator.exchange import Exchange
-    from sevenfold.simulator.world import World
+    from sevenfold.simulator.exchange import MessagesExchange
+    from sevenfold.simulator.world import SimulatorState
 
-    world = World(EchoBrain())
-    data = canonical({"model": "claude-opus-5", "max_tokens": 50, "messages": messages})
-    served = asyncio.run(Exchange(world).serve("messages", GOOD, data))
+    world = SimulatorState(EchoBrain())
+    data = canonical_bytes({"model": "claude-opus-5", "max_tokens": 50, "messages": messages})
+    served = asyncio.run(MessagesExchange(world).serve("messages", GOOD, data))
     assert served.status in {200, 400}
     assert world.failures == []
 

@@ -14,12 +14,12 @@ from anthropic import Anthropic, AsyncAnthropic
 from anthropic.types import MessageParam, Usage
 
 from sevenfold.simulator import arrivals as waiting
-from sevenfold.simulator.arrivals import Arrivals
+from sevenfold.simulator.arrivals import ArrivalBarrier
 from sevenfold.simulator.brain import Prompt, Reply
 from sevenfold.simulator.brains.echo import EchoBrain
-from sevenfold.simulator.exchange import Exchange
+from sevenfold.simulator.exchange import MessagesExchange
 from sevenfold.simulator.openai_exchange import OpenAIExchange
-from sevenfold.simulator.world import World
+from sevenfold.simulator.world import SimulatorState
 from sevenfold.testing import Choices, Simulator, SlowFault
 from tests.simulator.asking import MODEL, NEWER, PROSE
 
@@ -82,7 +82,7 @@ def test_a_request_after_the_first_byte_of_an_answer_reads_what_it_wrote(
 def test_a_connection_that_says_nothing_is_waited_for_once(
     sim: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "HOLD_SECONDS", 0.05)
+    monkeypatch.setattr(waiting, "MAX_ARRIVAL_SECONDS", 0.05)
     address = httpx2.URL(sim.url)
 
     async def main() -> list[int]:
@@ -106,7 +106,7 @@ def test_an_answer_can_be_made_to_begin_later(
     hold: timedelta, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Choices().first_token == timedelta()
-    monkeypatch.setattr(waiting, "LONE_SECONDS", 0.0)
+    monkeypatch.setattr(waiting, "LONE_GRACE_SECONDS", 0.0)
     assert asyncio.run(settle_before_another(hold)).index("begun") == looks - 1
 
 
@@ -114,13 +114,13 @@ def test_an_answer_can_be_made_to_begin_later(
 def test_others_get_a_moment_to_follow_a_client_that_was_always_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting, "LONE_SECONDS", 0.1)
+    monkeypatch.setattr(waiting, "LONE_GRACE_SECONDS", 0.1)
     assert asyncio.run(settle_before_another(timedelta())) == ["late looked", "begun"]
 
 
 async def settle_before_another(hold: timedelta) -> list[str]:
     """In which order an answer on a used connection begins, and another request comes."""
-    arrivals, order = Arrivals(), list[str]()
+    arrivals, order = ArrivalBarrier(), list[str]()
 
     async def late() -> None:
         # Far behind: no pass of the loop would have waited for it.
@@ -138,7 +138,7 @@ async def settle_before_another(hold: timedelta) -> list[str]:
 @pytest.mark.rule("cache-48")
 def test_a_client_that_was_alone_before_misses_side_by_side_too(monkeypatch: pytest.MonkeyPatch) -> None:
     # Long enough for any machine: how long it really is, is a matter of speed.
-    monkeypatch.setattr(waiting, "LONE_SECONDS", 0.2)
+    monkeypatch.setattr(waiting, "LONE_GRACE_SECONDS", 0.2)
 
     async def main() -> list[int | None]:
         async with Simulator() as sim, sim.async_client() as client:
@@ -154,9 +154,9 @@ def test_an_answer_on_its_way_holds_nobody_up() -> None:
     """A slow stream of any endpoint is no request that is still to be looked up."""
 
     async def main() -> None:
-        arrivals, begun, over = Arrivals(), asyncio.Event(), asyncio.Event()
+        arrivals, begun, over = ArrivalBarrier(), asyncio.Event(), asyncio.Event()
 
-        async def slow(_scope: object, _receive: object, send: waiting.Send) -> None:
+        async def slow(_scope: object, _receive: object, send: waiting.AsgiSend) -> None:
             await send({"type": "http.response.start"})
             begun.set()
             await over.wait()
@@ -169,7 +169,7 @@ def test_an_answer_on_its_way_holds_nobody_up() -> None:
 
         serving = asyncio.ensure_future(arrivals.watch(slow)({"client": ("here", 1)}, receive, send))
         await begun.wait()
-        async with asyncio.timeout(waiting.HOLD_SECONDS / 2):
+        async with asyncio.timeout(waiting.MAX_ARRIVAL_SECONDS / 2):
             await arrivals.settle(timedelta())
         assert not serving.done()
         over.set()
@@ -182,7 +182,7 @@ NEVER = timedelta(days=1)
 """A first delay that no test waits for."""
 
 
-async def serve(world: World, *, is_openai: bool, streams: bool) -> None:
+async def serve(world: SimulatorState, *, is_openai: bool, streams: bool) -> None:
     """One and the same request, without a network."""
     headers = {"x-api-key": "k", "authorization": "Bearer k", "anthropic-version": NEWER}
     body = {"model": "gpt-5.6" if is_openai else MODEL, "max_tokens": 50, "stream": streams}
@@ -191,7 +191,7 @@ async def serve(world: World, *, is_openai: bool, streams: bool) -> None:
         await OpenAIExchange(world).serve("chat", headers, json.dumps({**body, "messages": talk}).encode())
     else:
         data = json.dumps({**body, "messages": said("slow")}).encode()
-        await Exchange(world).serve("messages", headers, data)
+        await MessagesExchange(world).serve("messages", headers, data)
 
 
 @pytest.mark.rule("cache-48")
@@ -206,7 +206,7 @@ def test_what_a_slow_answer_wrote_cannot_be_read_before_it_begins(is_openai: boo
                 asked.set()
                 return await super().reply(prompt)
 
-        world = World(Brain())
+        world = SimulatorState(Brain())
         world.faults.add(SlowFault(first=NEVER))
         slow = asyncio.create_task(serve(world, is_openai=is_openai, streams=streams))
         await asked.wait()
@@ -222,7 +222,7 @@ def test_what_a_slow_answer_wrote_cannot_be_read_before_it_begins(is_openai: boo
 @pytest.mark.rule("cache-48")
 def test_what_a_slow_answer_wrote_can_be_read_once_it_has_begun() -> None:
     async def main() -> list[int]:
-        world = World(EchoBrain())
+        world = SimulatorState(EchoBrain())
         world.faults.add(SlowFault(first=timedelta(microseconds=1)))
         for _ in range(2):
             await serve(world, is_openai=False, streams=True)

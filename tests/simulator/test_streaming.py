@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import Json, JsonObject, freeze, read_json, read_object
 from sevenfold.core.messages import Text, Thinking
-from sevenfold.simulator.stream import stream_events, to_sse
+from sevenfold.simulator.stream import iter_stream_events, render_sse
 from sevenfold.testing import DropFault, Reply, Simulator, SlowFault, StreamFault, call_tool
 from tests.simulator.asking import MARK, MODEL, PROSE, Asker, stream, text, user
 
@@ -309,6 +309,6 @@ class Joined:
 def test_putting_a_stream_together_gives_the_message_back(blocks: list[JsonObject]) -> None:
     message = JsonObject({"id": "m", "content": tuple(blocks), "usage": JsonObject()})
     joined = Joined()
-    for event in stream_events(message):
-        joined.read(read_object(to_sse(event).split(b"data: ", 1)[1]))
+    for event in iter_stream_events(message):
+        joined.read(read_object(render_sse(event).split(b"data: ", 1)[1]))
     assert [JsonObject(block) for block in joined.blocks] == blocks

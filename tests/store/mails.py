@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from sevenfold.core.events import Event, ignore
+from sevenfold.core.events import Event, ignore_event
 from sevenfold.core.json import JsonObject
 from sevenfold.store.folder import Folder
 from sevenfold.store.mail_seal import Mail, MailId
@@ -24,7 +24,7 @@ def letter(name: str, text: str = "hello") -> Mail:
 def opened(
     mail: Folder, control: Folder, limits: MailSettings | None = None, events: list[Event] | None = None
 ) -> Generator[Mailbox]:
-    emit = ignore if events is None else events.append
+    emit = ignore_event if events is None else events.append
     box = Mailbox(mail, "ada", control=control, settings=limits, emit=emit)
     try:
         yield box

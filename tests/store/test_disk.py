@@ -20,9 +20,9 @@ from sevenfold.store.disk import (
     READ_FLAGS,
     Disk,
     SystemDisk,
-    map_error,
-    mapped_errors,
-    read_all,
+    map_os_error,
+    map_os_errors,
+    read_fully,
     write_all,
 )
 from tests.store.disks import QuickDisk, WalkingDisk
@@ -40,39 +40,39 @@ EXPECTED = {
 
 @pytest.mark.parametrize("code", sorted(errno.errorcode), ids=lambda code: errno.errorcode[code])
 def test_every_error_of_the_system_becomes_one_of_ours_and_says_what_to_do(code: int) -> None:
-    error = map_error(OSError(code, os.strerror(code)), "write the notes")
+    error = map_os_error(OSError(code, os.strerror(code)), "write the notes")
     wanted = [kind for kind, names in EXPECTED.items() if errno.errorcode[code] in names]
     assert type(error) in (wanted or [DiskFault])
     assert str(error).startswith(f"cannot write the notes: {os.strerror(code)}; ")
 
 
 def test_a_file_that_its_server_forgot_is_to_be_opened_again() -> None:
-    error = map_error(OSError(errno.ESTALE, os.strerror(errno.ESTALE)), "read the notes")
+    error = map_os_error(OSError(errno.ESTALE, os.strerror(errno.ESTALE)), "read the notes")
     assert "open it again" in str(error)
 
 
 @pytest.mark.parametrize("name", ["EINVAL", "ENOLCK", "ENOTSUP"])
 def test_a_file_system_that_lacks_something_is_not_blamed_on_a_name(name: str) -> None:
-    error = map_error(OSError(getattr(errno, name), "no"), "fsync")
+    error = map_os_error(OSError(getattr(errno, name), "no"), "fsync")
     assert "local" in str(error)
     assert "letters" not in str(error)
 
 
 @pytest.mark.parametrize("error", [OSError(), OSError("plain"), TimeoutError(), OSError(99999, "odd")])
 def test_an_error_without_a_known_number_is_a_fault_with_its_reason(error: OSError) -> None:
-    found = map_error(error, "read")
+    found = map_os_error(error, "read")
     assert type(found) is DiskFault
     assert str(found).startswith("cannot read: ")
     assert ": ;" not in str(found)
 
 
 def test_only_errors_of_the_system_are_mapped_and_the_cause_is_kept() -> None:
-    with pytest.raises(DiskFault) as caught, mapped_errors("try"):
+    with pytest.raises(DiskFault) as caught, map_os_errors("try"):
         raise OSError(errno.EIO, "broken")
     assert isinstance(caught.value.__cause__, OSError)
-    with pytest.raises(KeyRefused, match="mine"), mapped_errors("try"):
+    with pytest.raises(KeyRefused, match="mine"), map_os_errors("try"):
         raise KeyRefused("mine")
-    with pytest.raises(ZeroDivisionError), mapped_errors("try"):
+    with pytest.raises(ZeroDivisionError), map_os_errors("try"):
         raise ZeroDivisionError
 
 
@@ -105,8 +105,8 @@ def test_every_byte_is_written_and_read_however_few_go_at_a_time(
     fd = os.open(tmp_path_factory.mktemp("fitful") / "file", os.O_RDWR | os.O_CREAT)
     try:
         write_all(FitfulDisk(writes), fd, data)
-        assert read_all(FitfulDisk(reads), fd, len(data)) == data
-        assert read_all(FitfulDisk(reads), fd, len(data) + 50, len(data) // 2) == data[len(data) // 2 :]
+        assert read_fully(FitfulDisk(reads), fd, len(data)) == data
+        assert read_fully(FitfulDisk(reads), fd, len(data) + 50, len(data) // 2) == data[len(data) // 2 :]
     finally:
         os.close(fd)
 
@@ -147,7 +147,7 @@ def root(tmp_path: Path) -> Generator[int]:
 @pytest.mark.parametrize(("path", "content"), [("file", b"plain"), ("a/b/deep", b"deep")])
 def test_a_plain_file_beneath_is_opened(disk: Disk, root: int, path: str, content: bytes) -> None:
     fd = disk.open_beneath(root, path, READ_FLAGS)
-    assert read_all(disk, fd, 100) == content
+    assert read_fully(disk, fd, 100) == content
     assert not os.get_inheritable(fd)
     disk.close(fd)
 
@@ -179,7 +179,7 @@ def test_a_plain_file_beneath_is_opened(disk: Disk, root: int, path: str, conten
 def test_what_is_not_a_plain_path_beneath_is_refused_the_same_both_ways(
     disk: Disk, root: int, path: str, kind: type[SevenfoldError], flags: int
 ) -> None:
-    with pytest.raises(kind), mapped_errors("open"):
+    with pytest.raises(kind), map_os_errors("open"):
         disk.open_beneath(root, path, flags)
 
 
@@ -197,7 +197,7 @@ def test_a_file_made_beneath_is_its_owners_alone(disk: Disk, root: int, path: st
 def test_a_mount_inside_the_folder_is_not_entered(disk: Disk, path: str) -> None:
     top = os.open("/", FOLDER_FLAGS)
     try:
-        with pytest.raises(KeyRefused), mapped_errors("open"):
+        with pytest.raises(KeyRefused), map_os_errors("open"):
             disk.open_beneath(top, path, READ_FLAGS)
     finally:
         os.close(top)
@@ -306,7 +306,7 @@ def test_what_is_wrong_with_the_folder_is_not_taken_for_a_lack_of_openat2(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sevenfold.store.disk._OPENAT2._works", None)
-    with pytest.raises(DiskFault, match="closed already"), mapped_errors("open"):
+    with pytest.raises(DiskFault, match="closed already"), map_os_errors("open"):
         SystemDisk().open_beneath(1 << 20, "file", READ_FLAGS)
 
 

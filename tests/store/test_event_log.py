@@ -9,7 +9,7 @@ import pytest
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import Event, EventsLost, KindPaused, WriterFailed
 from sevenfold.store import event_log
-from sevenfold.store.event_log import LEFT_OUT, EventLog, Told, read_events
+from sevenfold.store.event_log import EVENTS_LEFT_OUT, EventLog, LoggedEvent, read_events
 from sevenfold.store.folder import Folder
 
 
@@ -25,7 +25,7 @@ def test_an_event_reads_back_with_its_time_and_its_fields(tmp_path: Path) -> Non
         log.flush()
         log.flush()
         [told] = read_events(folder)
-    assert isinstance(told, Told)
+    assert isinstance(told, LoggedEvent)
     assert told.at == ManualClock().now()
     assert dict(told.fields) == {"event": "WriterFailed", "writer": "notes", "reason": "the disk is full"}
 
@@ -42,7 +42,7 @@ def test_a_second_session_of_the_same_name_goes_on_in_the_same_file(tmp_path: Pa
 def test_a_full_file_becomes_the_older_one_and_nothing_grows_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_log, "MAX_BYTES", 2_000)
+    monkeypatch.setattr(event_log, "MAX_EVENT_LOG_BYTES", 2_000)
     with Folder.open(tmp_path) as folder:
         log = EventLog(folder, ManualClock())
         for number in range(200):
@@ -64,7 +64,7 @@ def test_of_a_storm_the_rest_is_counted(tmp_path: Path, monkeypatch: pytest.Monk
         log.flush()
         *_, last = read_events(folder)
         assert len(written(folder)) == 4
-    assert (last.name, last.fields["count"]) == (LEFT_OUT, 7)
+    assert (last.name, last.fields["count"]) == (EVENTS_LEFT_OUT, 7)
 
 
 def test_a_line_that_is_damaged_is_passed_over(tmp_path: Path) -> None:

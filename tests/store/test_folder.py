@@ -26,9 +26,9 @@ from sevenfold.core.errors import (
     SevenfoldError,
     StoreError,
 )
-from sevenfold.core.events import Event, TempSwept, ignore
+from sevenfold.core.events import Event, TempSwept, ignore_event
 from sevenfold.store.disk import SystemDisk
-from sevenfold.store.folder import TEMP_LIFE, Entry, Folder
+from sevenfold.store.folder import TEMP_LIFE, FileStat, Folder
 from tests.store.disks import QuickDisk, effects, fresh_folder, temps, tree
 from tests.store.faults import Accident, Fault, FaultyDisk, Operation
 
@@ -68,7 +68,7 @@ def test_files_and_folders_are_their_owners_alone(folder: Folder, place: Path) -
 def test_keys_of_any_depth_are_read_written_and_removed(folder: Folder, place: Path, key: str) -> None:
     folder.subfolder("a/b").close()
     folder.create(key, b"one")
-    assert folder.entry(key) == Entry(3, (place / key).stat().st_mtime_ns)
+    assert folder.entry(key) == FileStat(3, (place / key).stat().st_mtime_ns)
     folder.replace(key, b"three")
     assert folder.read(key, max_bytes=5) == b"three"
     folder.remove(key)
@@ -189,7 +189,7 @@ def test_a_dead_device_leaves_only_what_is_swept_later(tmp_path: Path) -> None:
         assert folder.names() == ["file.md"]
         assert folder.read("file.md", max_bytes=9) == b"old"
         assert len(temps(tmp_path)) == 1
-        assert folder.sweep(now() + TEMP_LIFE * 2, ignore) == 1
+        assert folder.sweep(now() + TEMP_LIFE * 2, ignore_event) == 1
         assert temps(tmp_path) == []
 
 
@@ -212,7 +212,7 @@ def test_a_live_writer_that_sets_an_old_time_is_not_swept(folder: Folder, place:
     temp = place / ".tmp-live"
     temp.touch()
     os.utime(temp, (0, 0))
-    assert folder.sweep(now(), ignore) == 0
+    assert folder.sweep(now(), ignore_event) == 0
     assert temp.exists()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sevenfold.core.errors import AccessDenied, FileMissing, KeyRefused
 from sevenfold.core.events import Event, WorktreeDisowned
-from sevenfold.store.git_root import find_root, real_path
+from sevenfold.store.git_root import find_project_root, real_path
 from tests.store.repos import git, make_repo
 
 
@@ -34,16 +34,16 @@ def worktree(repo: Path, top: Path) -> Path:
 
 def test_a_folder_outside_any_repository_is_its_own_root(top: Path) -> None:
     (top / "a" / "b").mkdir(parents=True)
-    assert find_root(top / "a" / "b") == top / "a" / "b"
+    assert find_project_root(top / "a" / "b") == top / "a" / "b"
 
 
 def test_any_folder_of_a_repository_has_its_root(repo: Path) -> None:
     (repo / "a" / "b").mkdir(parents=True)
-    assert find_root(repo) == find_root(repo / "a" / "b") == repo
+    assert find_project_root(repo) == find_project_root(repo / "a" / "b") == repo
 
 
 def test_a_folder_that_is_not_there_yet_has_a_root_too(repo: Path) -> None:
-    assert find_root(repo / "not" / "yet") == repo
+    assert find_project_root(repo / "not" / "yet") == repo
 
 
 def test_all_worktrees_share_the_root_of_their_repository(
@@ -52,7 +52,7 @@ def test_all_worktrees_share_the_root_of_their_repository(
     git(repo, "worktree", "add", "--quiet", str(repo / "inside"), "-b", "inner")
     (worktree / "deep").mkdir()
     for folder in (repo, worktree, worktree / "deep", repo / "inside"):
-        assert find_root(folder, emit=events.append) == repo
+        assert find_project_root(folder, emit=events.append) == repo
     assert events == []
 
 
@@ -60,13 +60,13 @@ def test_worktrees_with_relative_pointers_share_it_too(repo: Path, worktree: Pat
     git_dir = repo / ".git" / "worktrees" / "wt"
     (worktree / ".git").write_text(f"gitdir: {os.path.relpath(git_dir, worktree)}\n", encoding="utf-8")
     (git_dir / "gitdir").write_text(os.path.relpath(worktree / ".git", git_dir) + "\n", encoding="utf-8")
-    assert find_root(worktree) == repo
+    assert find_project_root(worktree) == repo
 
 
 def test_links_to_a_repository_and_its_worktrees_lead_to_the_same_root(repo: Path, worktree: Path) -> None:
     for name, target in (("a", repo), ("b", worktree)):
         (repo.parent / name).symlink_to(target)
-        assert find_root(repo.parent / name) == repo
+        assert find_project_root(repo.parent / name) == repo
 
 
 @pytest.mark.parametrize("name", ["bare.git", "bare"])
@@ -74,8 +74,8 @@ def test_worktrees_of_a_bare_repository_share_its_folder(repo: Path, top: Path, 
     git(top, "clone", "--quiet", "--bare", str(repo), name)
     for number in (1, 2):
         git(top / name, "worktree", "add", "--quiet", str(top / f"wt{number}"), "-b", f"b{number}")
-        assert find_root(top / f"wt{number}") == top / name
-    assert find_root(top / name) == top / name
+        assert find_project_root(top / f"wt{number}") == top / name
+    assert find_project_root(top / name) == top / name
 
 
 def test_a_bare_repository_beside_its_worktrees(repo: Path, top: Path, events: list[Event]) -> None:
@@ -86,7 +86,7 @@ def test_a_bare_repository_beside_its_worktrees(repo: Path, top: Path, events: l
     for name in ("one", "two"):
         git(top / "proj", "worktree", "add", "--quiet", name, "-b", name)
     for folder in ("", "one", "two"):
-        assert find_root(top / "proj" / folder, emit=events.append) == top / "proj" / ".bare"
+        assert find_project_root(top / "proj" / folder, emit=events.append) == top / "proj" / ".bare"
     assert events == []
 
 
@@ -101,24 +101,24 @@ def parent(repo: Path, top: Path) -> Path:
 def test_a_submodule_is_a_project_of_its_own(parent: Path, repo: Path, events: list[Event]) -> None:
     sub = parent / "libs" / "sub"
     (sub / "deep").mkdir()
-    assert find_root(sub / "deep", emit=events.append) == sub
-    assert find_root(parent / "libs") == parent
+    assert find_project_root(sub / "deep", emit=events.append) == sub
+    assert find_project_root(parent / "libs") == parent
     assert events == []
 
 
 def test_worktrees_of_a_submodule_share_its_root(parent: Path, top: Path) -> None:
     sub = parent / "libs" / "sub"
     git(sub, "worktree", "add", "--quiet", str(top / "subwt"), "-b", "side")
-    assert find_root(top / "subwt") == sub
+    assert find_project_root(top / "subwt") == sub
     (sub / ".git").write_text("gitdir: /elsewhere\n", encoding="utf-8")
-    assert find_root(top / "subwt") == parent / ".git" / "modules" / "libs" / "sub"
+    assert find_project_root(top / "subwt") == parent / ".git" / "modules" / "libs" / "sub"
 
 
 def test_submodules_in_two_worktrees_of_their_parent_are_each_their_own(parent: Path, top: Path) -> None:
     git(parent, "worktree", "add", "--quiet", str(top / "parentwt"), "-b", "side")
     git(top / "parentwt", "submodule", "--quiet", "update", "--init")
-    assert find_root(top / "parentwt") == parent
-    assert find_root(top / "parentwt" / "libs" / "sub") == top / "parentwt" / "libs" / "sub"
+    assert find_project_root(top / "parentwt") == parent
+    assert find_project_root(top / "parentwt" / "libs" / "sub") == top / "parentwt" / "libs" / "sub"
 
 
 def make_separate(work: Path, git_dir: Path, *files: str) -> Path:
@@ -142,7 +142,7 @@ def test_a_checkout_whose_git_folder_lies_elsewhere_shares_it_with_its_worktrees
     git(work, "worktree", "add", "--quiet", str(top / "wt"), "-b", "side")
     (work / "deeper").mkdir()
     for folder in (work, work / "deeper", top / "wt"):
-        assert find_root(folder, emit=events.append) == top / "gits" / "work.git"
+        assert find_project_root(folder, emit=events.append) == top / "gits" / "work.git"
     assert events == []
 
 
@@ -151,16 +151,16 @@ def test_a_git_folder_that_was_moved_out_later_is_shared_too(repo: Path, top: Pa
     git(repo, "add", "a.txt")
     git(repo, "init", "--quiet", f"--separate-git-dir={top / 'out'}")
     git(repo, "worktree", "add", "--quiet", str(top / "wt"), "-b", "side")
-    assert find_root(repo) == find_root(top / "wt") == top / "out"
+    assert find_project_root(repo) == find_project_root(top / "wt") == top / "out"
 
 
 def test_work_on_the_files_of_a_checkout_does_not_change_its_root(top: Path) -> None:
     work = make_separate(top / "work", top / "elsewhere", "a.txt", "b.txt")
     (work / "a.txt").write_text("changed", encoding="utf-8")
     (work / "b.txt").chmod(0o755)
-    assert find_root(work) == top / "elsewhere"
+    assert find_project_root(work) == top / "elsewhere"
     work.rename(top / "moved")
-    assert find_root(top / "moved") == top / "elsewhere"
+    assert find_project_root(top / "moved") == top / "elsewhere"
 
 
 @pytest.mark.parametrize("name", ["elsewhere", "gits/.git"])
@@ -171,17 +171,17 @@ def test_a_git_folder_that_names_its_checkout_is_believed_in_both_directions(
     work = make_separate(top / "work", top / name)
     git(work, "config", "core.worktree", str(work))
     git(work, "worktree", "add", "--quiet", str(top / "wt"), "-b", "side")
-    shared = find_root(top / "wt", emit=events.append)
-    assert find_root(work, emit=events.append) == shared == top / name.removesuffix("/.git")
+    shared = find_project_root(top / "wt", emit=events.append)
+    assert find_project_root(work, emit=events.append) == shared == top / name.removesuffix("/.git")
     assert events == []
     thief = hostile(top / "thief", (work / ".git").read_bytes())
-    assert find_root(thief, emit=events.append) == thief
+    assert find_project_root(thief, emit=events.append) == thief
     assert events == [WorktreeDisowned(str(thief), str(top / name))]
 
 
 def test_a_nested_repository_is_its_own_root(repo: Path) -> None:
     inner = make_repo(repo / "vendor" / "inner")
-    assert find_root(inner) == inner
+    assert find_project_root(inner) == inner
 
 
 def hostile(place: Path, text: str | bytes) -> Path:
@@ -195,9 +195,9 @@ def test_a_worktree_that_the_repository_does_not_name_is_disowned(
 ) -> None:
     """A stranger's archive with a `.git` file must not get the memory of the project it points at."""
     thief = hostile(top / "thief", (worktree / ".git").read_bytes())
-    assert find_root(thief, emit=events.append) == thief
+    assert find_project_root(thief, emit=events.append) == thief
     assert events == [WorktreeDisowned(str(thief), str(repo / ".git"))]
-    assert find_root(worktree) == repo
+    assert find_project_root(worktree) == repo
 
 
 def test_a_git_folder_made_to_look_like_a_worktree_is_disowned(
@@ -209,7 +209,7 @@ def test_a_git_folder_made_to_look_like_a_worktree_is_disowned(
     fake.mkdir()
     (fake / "commondir").write_text(f"{repo / '.git'}\n", encoding="utf-8")
     (fake / "gitdir").write_text(f"{thief / '.git'}\n", encoding="utf-8")
-    assert find_root(thief, emit=events.append) == thief
+    assert find_project_root(thief, emit=events.append) == thief
     assert [type(event) for event in events] == [WorktreeDisowned]
 
 
@@ -219,7 +219,7 @@ def test_a_link_that_leads_into_the_victims_worktrees_is_no_way_in(
 ) -> None:
     thief = hostile(top / "thief", f"gitdir: {planted}\n")
     (thief / "worktrees").symlink_to(repo / ".git" / "worktrees")
-    assert find_root(thief) == thief
+    assert find_project_root(thief) == thief
 
 
 @pytest.mark.parametrize("copied", [True, False])
@@ -231,9 +231,9 @@ def test_a_git_file_that_names_anothers_separate_git_folder_is_disowned(
     thief = hostile(top / "thief", (work / ".git").read_bytes())
     if copied:
         shutil.copytree(work, thief, dirs_exist_ok=True)
-    assert find_root(thief, emit=events.append) == thief
+    assert find_project_root(thief, emit=events.append) == thief
     assert events == [WorktreeDisowned(str(thief), str(top / "elsewhere"))]
-    assert find_root(work) == top / "elsewhere"
+    assert find_project_root(work) == top / "elsewhere"
 
 
 def test_links_to_anothers_files_do_not_make_a_checkout(top: Path) -> None:
@@ -241,7 +241,7 @@ def test_links_to_anothers_files_do_not_make_a_checkout(top: Path) -> None:
     thief = hostile(top / "thief", (work / ".git").read_bytes())
     for name in ("a.txt", "deep"):
         (thief / name).symlink_to(work / name)
-    assert find_root(thief) == thief
+    assert find_project_root(thief) == thief
 
 
 def test_a_git_file_that_names_anothers_bare_repository_is_disowned(
@@ -249,13 +249,13 @@ def test_a_git_file_that_names_anothers_bare_repository_is_disowned(
 ) -> None:
     git(top, "clone", "--quiet", "--bare", str(repo), "bare")
     thief = hostile(top / "thief", "gitdir: ../bare\n")
-    assert find_root(thief, emit=events.append) == thief
+    assert find_project_root(thief, emit=events.append) == thief
     assert events == [WorktreeDisowned(str(thief), str(top / "bare"))]
 
 
 def test_a_git_file_that_names_anothers_submodule_makes_no_project_of_it(parent: Path, top: Path) -> None:
     thief = hostile(top / "thief", f"gitdir: {parent}/.git/modules/libs/sub\n")
-    assert find_root(thief) == thief
+    assert find_project_root(thief) == thief
 
 
 @pytest.mark.parametrize(
@@ -280,22 +280,22 @@ def test_a_git_file_that_points_nowhere_makes_no_project_of_anothers(
     repo: Path, worktree: Path, top: Path, text: str | bytes
 ) -> None:
     thief = hostile(top / "thief", text)
-    assert find_root(thief) == thief
+    assert find_project_root(thief) == thief
 
 
 def test_nothing_a_repository_holds_is_waited_for(repo: Path, top: Path) -> None:
     thief = hostile(top / "thief", "gitdir: fake\n")
     (thief / "fake").mkdir()
     os.mkfifo(thief / "fake" / "commondir")
-    assert find_root(thief) == thief
+    assert find_project_root(thief) == thief
     separate = make_separate(top / "work", top / "elsewhere", "a.txt")
     (top / "elsewhere" / "index").unlink()
     os.mkfifo(top / "elsewhere" / "index")
-    assert find_root(separate) == top / "elsewhere"
+    assert find_project_root(separate) == top / "elsewhere"
     os.mkfifo(repo / "fifo")
     (top / "other").mkdir()
     os.mkfifo(top / "other" / ".git")
-    assert find_root(top / "other") == top / "other"
+    assert find_project_root(top / "other") == top / "other"
 
 
 def test_a_path_has_one_name(top: Path) -> None:
@@ -310,7 +310,7 @@ def test_a_path_has_one_name(top: Path) -> None:
 @pytest.mark.parametrize("path", ["a\0b", "\ud800"], ids=ascii)
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(KeyRefused):
-        find_root(Path(path))
+        find_project_root(Path(path))
 
 
 def test_a_current_folder_that_was_removed_is_missing(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,7 +318,7 @@ def test_a_current_folder_that_was_removed_is_missing(top: Path, monkeypatch: py
     monkeypatch.chdir(top / "gone")
     (top / "gone").rmdir()
     with pytest.raises(FileMissing):
-        find_root(Path())
+        find_project_root(Path())
 
 
 def test_a_folder_that_may_not_be_looked_into_is_an_error_of_ours(
@@ -329,7 +329,7 @@ def test_a_folder_that_may_not_be_looked_into_is_an_error_of_ours(
 
     monkeypatch.setattr(Path, "is_dir", denied)
     with pytest.raises(AccessDenied):
-        find_root(top)
+        find_project_root(top)
 
 
 def test_where_names_ignore_case_a_folder_has_the_name_it_was_made_with(

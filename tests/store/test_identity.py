@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import ProjectError
 from sevenfold.store.folder import Folder
-from sevenfold.store.identity import IDENTITY, claim, fingerprint, identify, read_claim
-from sevenfold.store.keys import is_part
+from sevenfold.store.identity import IDENTITY_FILE, claim_folder, hash_path, make_project_id, read_claim
+from sevenfold.store.keys import is_key_part
 from tests.store import children
 from tests.store.disks import tree
 
@@ -73,15 +73,15 @@ def generated_paths(count: int) -> set[str]:
 def test_roots_that_differ_at_all_never_share_an_identity() -> None:
     roots = {Path(path) for path in generated_paths(30_000)}
     assert len(roots) >= 20_000
-    assert len({identify(root) for root in roots}) == len(roots)
+    assert len({make_project_id(root) for root in roots}) == len(roots)
     # Folders that ignore case and Unicode form keep them apart too.
-    folded = {unicodedata.normalize("NFKC", identify(root)).casefold() for root in roots}
+    folded = {unicodedata.normalize("NFKC", make_project_id(root)).casefold() for root in roots}
     assert len(folded) == len(roots)
 
 
 def test_roots_made_of_the_same_letters_never_share_an_identity() -> None:
     roots = {Path("/" + "".join(letters)) for letters in product("ab-/_.", repeat=6)}
-    assert len({identify(root) for root in roots}) == len(roots)
+    assert len({make_project_id(root) for root in roots}) == len(roots)
 
 
 names = st.text(
@@ -92,36 +92,36 @@ names = st.text(
 @given(names)
 def test_an_identity_is_a_plain_name_that_begins_like_the_folder(name: str) -> None:
     root = Path("/", name)
-    found = identify(root)
-    assert is_part(found)
+    found = make_project_id(root)
+    assert is_key_part(found)
     assert re.fullmatch(r"[a-z0-9-]{1,32}-[0-9a-f]{32}", found)
-    assert found == identify(root), "the same for the same root"
+    assert found == make_project_id(root), "the same for the same root"
     readable = re.sub(r"[^a-z0-9]", "", root.name.lower())[:10]
     assert re.sub(r"[^a-z0-9]", "", found).startswith(readable[:1])
 
 
 def test_identities_never_change() -> None:
     """Memories are found by them: these names are a promise."""
-    assert identify(Path("/srv/My Project")) == "my-project-" + fingerprint(Path("/srv/My Project"))[:32]
-    assert identify(Path("/")) == "project-8a5edab282632443219e051e4ade2d1d"
-    assert identify(Path("/项目")).startswith("project-")
+    assert make_project_id(Path("/srv/My Project")) == "my-project-" + hash_path(Path("/srv/My Project"))[:32]
+    assert make_project_id(Path("/")) == "project-8a5edab282632443219e051e4ade2d1d"
+    assert make_project_id(Path("/项目")).startswith("project-")
 
 
 def test_a_folder_is_claimed_once_and_known_again(folder: Folder) -> None:
     root = Path("/srv/app")
-    assert read_claim(folder, IDENTITY) is None
-    claim(folder, IDENTITY, root)
+    assert read_claim(folder, IDENTITY_FILE) is None
+    claim_folder(folder, IDENTITY_FILE, root)
     before = tree(folder.path)
-    claim(folder, IDENTITY, root)
+    claim_folder(folder, IDENTITY_FILE, root)
     assert tree(folder.path) == before
-    assert read_claim(folder, IDENTITY) == fingerprint(root)
+    assert read_claim(folder, IDENTITY_FILE) == hash_path(root)
 
 
 def test_another_projects_folder_is_refused_and_left_alone(folder: Folder) -> None:
-    claim(folder, IDENTITY, Path("/srv/app"))
+    claim_folder(folder, IDENTITY_FILE, Path("/srv/app"))
     before = tree(folder.path)
     with pytest.raises(ProjectError, match="belongs to another project"):
-        claim(folder, IDENTITY, Path("/srv/App"))
+        claim_folder(folder, IDENTITY_FILE, Path("/srv/App"))
     assert tree(folder.path) == before
 
 
@@ -131,17 +131,17 @@ def test_another_projects_folder_is_refused_and_left_alone(folder: Folder) -> No
     ids=lambda data: ascii(data)[:20],
 )
 def test_a_damaged_claim_is_refused_rather_than_replaced(folder: Folder, content: bytes) -> None:
-    folder.replace(IDENTITY, content)
+    folder.replace(IDENTITY_FILE, content)
     with pytest.raises(ProjectError):
-        claim(folder, IDENTITY, Path("/srv/app"))
-    assert folder.read(IDENTITY, max_bytes=100_000) == content
+        claim_folder(folder, IDENTITY_FILE, Path("/srv/app"))
+    assert folder.read(IDENTITY_FILE, max_bytes=100_000) == content
 
 
 def test_a_root_that_is_no_text_can_claim_a_folder(folder: Folder) -> None:
     root = Path(os.fsdecode(b"/srv/\xff\xfe"))
-    claim(folder, IDENTITY, root)
-    assert read_claim(folder, IDENTITY) == fingerprint(root)
-    assert b"\\xff\\xfe" in folder.read(IDENTITY, max_bytes=1000).replace(b"\\\\", b"\\")
+    claim_folder(folder, IDENTITY_FILE, root)
+    assert read_claim(folder, IDENTITY_FILE) == hash_path(root)
+    assert b"\\xff\\xfe" in folder.read(IDENTITY_FILE, max_bytes=1000).replace(b"\\\\", b"\\")
 
 
 def test_of_many_that_claim_at_once_one_wins(folder: Folder) -> None:
@@ -149,7 +149,7 @@ def test_of_many_that_claim_at_once_one_wins(folder: Folder) -> None:
 
     def try_to_claim(name: str) -> None:
         try:
-            claim(folder, IDENTITY, Path("/srv", name))
+            claim_folder(folder, IDENTITY_FILE, Path("/srv", name))
             os.write(tell, name.encode())
         except ProjectError:
             os.write(tell, b".")
@@ -160,4 +160,4 @@ def test_of_many_that_claim_at_once_one_wins(folder: Folder) -> None:
     os.close(tell)
     winner = answers.replace(".", "")
     assert len(winner) == 1
-    assert read_claim(folder, IDENTITY) == fingerprint(Path("/srv", winner))
+    assert read_claim(folder, IDENTITY_FILE) == hash_path(Path("/srv", winner))

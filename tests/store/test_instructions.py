@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, InstructionSkipped
-from sevenfold.store.instruction_file import MAX_FILE_BYTES
-from sevenfold.store.instruction_imports import find_imports, is_surely_path
+from sevenfold.store.instruction_file import MAX_INSTRUCTION_BYTES
+from sevenfold.store.instruction_imports import find_imports, is_path_like
 from sevenfold.store.instructions import (
-    MAX_FILES,
     MAX_IMPORTS,
+    MAX_INSTRUCTION_FILES,
     Instruction,
-    InstructionPlaces,
+    InstructionPaths,
     InstructionReader,
 )
 
@@ -31,8 +31,8 @@ class Tree:
     events: list[Event] = field(default_factory=list[Event])
 
     @property
-    def places(self) -> InstructionPlaces:
-        return InstructionPlaces(
+    def places(self) -> InstructionPaths:
+        return InstructionPaths(
             home=self.top / "user" / ".sevenfold",
             user_home=self.top / "user",
             root=self.top / "repo",
@@ -225,10 +225,10 @@ def test_bytes_that_are_no_utf_8_are_replaced_and_a_byte_order_mark_is_dropped(t
 
 
 def test_of_a_very_long_file_only_the_beginning_is_read(tree: Tree) -> None:
-    tree.put("repo/AGENTS.md", "é" * MAX_FILE_BYTES)
+    tree.put("repo/AGENTS.md", "é" * MAX_INSTRUCTION_BYTES)
     (found,) = tree.read()
     assert found.is_cut
-    assert found.text == "é" * (MAX_FILE_BYTES // 2)
+    assert found.text == "é" * (MAX_INSTRUCTION_BYTES // 2)
 
 
 def test_a_crowd_of_imports_costs_a_bounded_look(tree: Tree) -> None:
@@ -241,7 +241,7 @@ def test_a_crowd_of_files_is_read_up_to_a_bound(tree: Tree) -> None:
     tree.put("repo/AGENTS.md", " ".join(f"@f{number}.md" for number in range(100)))
     for number in range(100):
         tree.put(f"repo/f{number}.md", f"{number}")
-    assert len(tree.read()) == MAX_FILES
+    assert len(tree.read()) == MAX_INSTRUCTION_FILES
 
 
 def test_an_unchanged_file_is_the_same_text_and_a_changed_one_is_seen(tree: Tree) -> None:
@@ -281,8 +281,8 @@ def test_no_import_holds_a_space_or_stands_twice(text: str) -> None:
 
 
 def test_only_a_name_with_an_ending_is_missed_when_it_is_not_there(tree: Tree) -> None:
-    assert is_surely_path("a.md")
-    assert not is_surely_path("types/node")
+    assert is_path_like("a.md")
+    assert not is_path_like("types/node")
     tree.put("repo/AGENTS.md", "@team uses @types/node and @gone.md")
     tree.read()
     (event,) = tree.skipped

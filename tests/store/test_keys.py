@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import KeyRefused
-from sevenfold.core.team_keys import DEVICES
-from sevenfold.store.keys import MAX_PARTS, check_key, is_part
+from sevenfold.core.team_keys import WINDOWS_DEVICES
+from sevenfold.store.keys import MAX_KEY_PARTS, check_key, is_key_part
 
 GOOD = [
     "a",
@@ -66,19 +66,19 @@ HOSTILE = [
     "a/prn",
     "com1.md",
     "LPT9",
-    "/".join("a" * (MAX_PARTS + 1)),
+    "/".join("a" * (MAX_KEY_PARTS + 1)),
 ]
 
 
 @pytest.mark.parametrize("key", GOOD)
 def test_a_plain_name_is_a_key_of_one_part(key: str) -> None:
-    assert is_part(key)
+    assert is_key_part(key)
     assert check_key(key) == (key,)
 
 
 def test_a_key_has_up_to_eight_parts() -> None:
     assert check_key("a/b/c.md") == ("a", "b", "c.md")
-    assert len(check_key("/".join("a" * MAX_PARTS))) == MAX_PARTS
+    assert len(check_key("/".join("a" * MAX_KEY_PARTS))) == MAX_KEY_PARTS
 
 
 @pytest.mark.parametrize("key", HOSTILE)
@@ -86,16 +86,16 @@ def test_a_hostile_name_is_refused_with_a_short_reason(key: str) -> None:
     with pytest.raises(KeyRefused) as caught:
         check_key(key)
     assert len(str(caught.value)) < 400
-    assert not is_part(key)
+    assert not is_key_part(key)
 
 
-@pytest.mark.parametrize("name", sorted(DEVICES))
+@pytest.mark.parametrize("name", sorted(WINDOWS_DEVICES))
 @pytest.mark.parametrize("form", ["{}", "{}.md", "{}.tar.gz"])
 def test_a_device_of_another_system_is_refused_by_its_name(name: str, form: str) -> None:
     for spelled in (name, name.upper(), name.title()):
         with pytest.raises(KeyRefused, match="device"):
             check_key(form.format(spelled))
-    assert is_part(form.format(f"{name}x"))
+    assert is_key_part(form.format(f"{name}x"))
 
 
 def test_names_of_our_own_may_be_hidden_but_only_exactly_these() -> None:
@@ -115,9 +115,9 @@ def test_a_key_is_accepted_only_if_every_part_is_plain_ascii(key: str) -> None:
         parts = check_key(key)
     except KeyRefused:
         parts = ()
-        assert not all(is_part(part) for part in key.split("/")) or key.count("/") >= MAX_PARTS
+        assert not all(is_key_part(part) for part in key.split("/")) or key.count("/") >= MAX_KEY_PARTS
     for part in parts:
         assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", part)
         assert not part.endswith(".")
-        assert part.lower().partition(".")[0] not in DEVICES
+        assert part.lower().partition(".")[0] not in WINDOWS_DEVICES
     assert not parts or "/".join(parts) == key

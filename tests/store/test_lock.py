@@ -19,7 +19,7 @@ from sevenfold.core.errors import DiskFault, KeyRefused, LeaseLost, LockBusy
 from sevenfold.core.events import Event, LeaseReclaimed
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock import LEASE, LONGEST_HOLD, Lease, Lock, LockSettings
+from sevenfold.store.lock import DEFAULT_LEASE, DEFAULT_LONGEST_HOLD, Lease, Lock, LockSettings
 from sevenfold.store.mutex import mutex
 from tests.store import children
 from tests.store.disks import fresh_folder
@@ -47,8 +47,8 @@ def never() -> None:
 
 def restart(monkeypatch: pytest.MonkeyPatch, clock: ManualClock, boot: str) -> None:
     """The machine goes down and comes up: another boot, and its uptime starts again."""
-    monkeypatch.setattr("sevenfold.store.lock.boot_id", lambda: boot)
-    monkeypatch.setattr("sevenfold.store.lock_state.boot_id", lambda: boot)
+    monkeypatch.setattr("sevenfold.store.lock.read_boot_id", lambda: boot)
+    monkeypatch.setattr("sevenfold.store.lock_state.read_boot_id", lambda: boot)
     clock.up = timedelta(seconds=5)
 
 
@@ -63,14 +63,14 @@ def test_a_lock_nobody_ever_took_is_free(lock: Lock, events: list[Event]) -> Non
     ("passed", "stepped", "free"),
     [
         (timedelta(0), timedelta(0), False),
-        (LEASE - SECOND, timedelta(0), False),
-        (LEASE, timedelta(0), True),
+        (DEFAULT_LEASE - SECOND, timedelta(0), False),
+        (DEFAULT_LEASE, timedelta(0), True),
         (timedelta(0), 2 * DAY, False),
         (timedelta(0), -2 * DAY, False),
-        (LEASE - SECOND, 2 * DAY, False),
-        (LEASE - SECOND, -2 * DAY, False),
-        (LEASE, 2 * DAY, True),
-        (LEASE, -2 * DAY, True),
+        (DEFAULT_LEASE - SECOND, 2 * DAY, False),
+        (DEFAULT_LEASE - SECOND, -2 * DAY, False),
+        (DEFAULT_LEASE, 2 * DAY, True),
+        (DEFAULT_LEASE, -2 * DAY, True),
     ],
 )
 def test_a_lease_ends_by_uptime_whatever_the_wall_clock_says(
@@ -85,7 +85,7 @@ def test_a_lease_ends_by_uptime_whatever_the_wall_clock_says(
 @pytest.mark.parametrize("boot", ["another boot", ""], ids=["named", "unnamed"])
 @pytest.mark.parametrize(
     ("passed", "free"),
-    [(MINUTE, False), (LEASE, True), (2 * DAY, True), (-2 * DAY, True), (-MINUTE, True)],
+    [(MINUTE, False), (DEFAULT_LEASE, True), (2 * DAY, True), (-2 * DAY, True), (-MINUTE, True)],
 )
 def test_after_a_restart_the_wall_clock_decides_and_a_stamp_too_far_ahead_is_a_wrong_one(
     lock: Lock,
@@ -108,8 +108,8 @@ def test_a_holder_that_renews_keeps_it_for_an_hour_and_no_longer(
     lock: Lock, clock: ManualClock, events: list[Event]
 ) -> None:
     lease = lock.acquire()
-    step = LEASE / 3
-    for _ in range(LONGEST_HOLD // step):
+    step = DEFAULT_LEASE / 3
+    for _ in range(DEFAULT_LONGEST_HOLD // step):
         clock.pass_time(step)
         assert not is_free(lock)
         lease.renew()
@@ -127,7 +127,7 @@ def test_who_held_it_too_long_publishes_nothing_even_where_nobody_took_over(
     lock: Lock, clock: ManualClock
 ) -> None:
     lease = lock.acquire()
-    clock.pass_time(LONGEST_HOLD + SECOND)
+    clock.pass_time(DEFAULT_LONGEST_HOLD + SECOND)
     with pytest.raises(LeaseLost, match="over 1:00:00; nothing was published"):
         lease.publish(never)
     assert lock.read_state().last_success is None
@@ -137,7 +137,7 @@ def test_who_held_it_too_long_publishes_nothing_even_where_nobody_took_over(
 
 def test_renewing_late_is_fine_as_long_as_nobody_took_over(lock: Lock, clock: ManualClock) -> None:
     lease = lock.acquire()
-    clock.pass_time(LEASE * 2)
+    clock.pass_time(DEFAULT_LEASE * 2)
     lease.renew()
     assert not is_free(lock)
     done: list[int] = []
@@ -147,7 +147,7 @@ def test_renewing_late_is_fine_as_long_as_nobody_took_over(lock: Lock, clock: Ma
 
 def test_who_was_away_too_long_publishes_nothing(lock: Lock, clock: ManualClock, events: list[Event]) -> None:
     late = lock.acquire()
-    clock.pass_time(LEASE)
+    clock.pass_time(DEFAULT_LEASE)
     other = lock.acquire()
     assert other.token > late.token
     for attempt in (late.renew, lambda: late.publish(never)):
@@ -181,7 +181,7 @@ def test_nobody_takes_over_in_the_middle_of_publishing(
     busy: list[str] = []
 
     def try_to_take() -> None:
-        clock.pass_time(LEASE * 2)
+        clock.pass_time(DEFAULT_LEASE * 2)
         with pytest.raises(LockBusy) as caught, mutex(control, "dream", wait=timedelta(0)):
             pass
         busy.append(str(caught.value))
@@ -195,7 +195,7 @@ def test_success_is_recorded_when_work_is_published_and_at_no_other_time(
     lock: Lock, clock: ManualClock
 ) -> None:
     lock.acquire()
-    clock.pass_time(LEASE)
+    clock.pass_time(DEFAULT_LEASE)
     assert lock.read_state().last_success is None, "it crashed"
     lock.acquire().give_up()
     assert lock.read_state().last_success is None, "it gave up"
@@ -216,7 +216,7 @@ def test_strikes_outlive_the_process_and_end_with_a_success(
     lock: Lock, control: Folder, clock: ManualClock
 ) -> None:
     lock.acquire()
-    clock.pass_time(LEASE)
+    clock.pass_time(DEFAULT_LEASE)
     lock.acquire().give_up()
     again = Lock(control, "dream", clock=clock)
     assert again.read_state().strikes == 2, "a crash and a failure"
@@ -307,7 +307,7 @@ def test_whatever_the_schedule_tokens_are_published_in_order_and_only_by_their_h
             lease = leases.get(who)
             match step:
                 case "wait" | "sleep":
-                    clock.pass_time(MINUTE if step == "wait" else LEASE)
+                    clock.pass_time(MINUTE if step == "wait" else DEFAULT_LEASE)
                 case "step":
                     clock.step_wall(DAY if who % 2 else -DAY)
                 case "acquire" if lease is None:

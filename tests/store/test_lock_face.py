@@ -14,9 +14,9 @@ from sevenfold.core.errors import LockBusy
 from sevenfold.core.events import Event, LeaseReclaimed, LockFaceFailed
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock import LEASE, Lock
-from sevenfold.store.lock_face import FACE, FOREIGN_HOLD, LockFace, outside_success, stamp
-from sevenfold.store.lock_state import FaceStamp
+from sevenfold.store.lock import DEFAULT_LEASE, Lock
+from sevenfold.store.lock_face import FOREIGN_HOLD, PID_FILE, PidFile, find_outside_success, make_pid_stamp
+from sevenfold.store.lock_state import PidStamp
 from tests.store import children
 from tests.store.faults import Fault, FaultyDisk
 
@@ -26,18 +26,18 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Generator[Folder]:
-    with Folder.open(tmp_path / "memory", create=True, own=frozenset([FACE])) as folder:
+    with Folder.open(tmp_path / "memory", create=True, own=frozenset([PID_FILE])) as folder:
         yield folder
 
 
 @pytest.fixture
 def file(memory: Folder) -> Path:
-    return memory.path / FACE
+    return memory.path / PID_FILE
 
 
 @pytest.fixture
 def lock(control: Folder, memory: Folder, clock: ManualClock, events: list[Event]) -> Lock:
-    return Lock(control, "dream", clock=clock, emit=events.append, face=LockFace(memory))
+    return Lock(control, "dream", clock=clock, emit=events.append, face=PidFile(memory))
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_a_crash_leaves_its_time_on_the_face_and_that_is_no_success(
     for _ in range(crashes):
         lock.acquire()
         assert shown(file)[1] == clock.now()
-        clock.pass_time(LEASE)
+        clock.pass_time(DEFAULT_LEASE)
     state = lock.read_state()
     assert state.last_success is None
     lock.acquire()
@@ -112,20 +112,20 @@ def test_a_crash_between_the_record_and_the_face_is_no_success_either(
 ) -> None:
     def crash_before_face() -> None:
         counting = FaultyDisk()
-        with Folder.open(memory.path, disk=counting, own=frozenset([FACE])) as faulty:
+        with Folder.open(memory.path, disk=counting, own=frozenset([PID_FILE])) as faulty:
             counting.seen.clear()
-            LockFace(faulty).read()
+            PidFile(faulty).read()
             reads = 2 * len(counting.seen)
         fatal = FaultyDisk(Fault(2 + reads + 2, "die before"))
-        with Folder.open(memory.path, disk=fatal, own=frozenset([FACE])) as faulty:
-            Lock(control, "dream", clock=clock, face=LockFace(faulty)).acquire()
+        with Folder.open(memory.path, disk=fatal, own=frozenset([PID_FILE])) as faulty:
+            Lock(control, "dream", clock=clock, face=PidFile(faulty)).acquire()
 
-    lock = Lock(control, "dream", clock=clock, face=LockFace(memory))
+    lock = Lock(control, "dream", clock=clock, face=PidFile(memory))
     for turn in range(3):
         assert children.finish(children.start(crash_before_face)) == -9
         assert lock.read_state().token == turn + 1
         assert lock.read_state().last_success is None
-        clock.pass_time(LEASE)
+        clock.pass_time(DEFAULT_LEASE)
     lock.acquire().publish(lambda: None)
     assert lock.read_state().last_success == clock.now()
 
@@ -239,21 +239,21 @@ def test_a_dead_holder_and_our_own_process_hold_nothing(
 @pytest.mark.parametrize("ahead", [timedelta(seconds=10), FOREIGN_HOLD])
 def test_a_clock_a_little_ahead_counts_as_now(ahead: timedelta) -> None:
     now = ManualClock().now()
-    face = FaceStamp(1, stamp(now + ahead).modified_ns)
-    assert outside_success(face, (), now) == now
+    face = PidStamp(1, make_pid_stamp(now + ahead).modified_ns)
+    assert find_outside_success(face, (), now) == now
 
 
 @pytest.mark.parametrize(
-    "modified_ns", [2**62, 2**63 - 1, 10**24, stamp(ManualClock().now() + DAY).modified_ns]
+    "modified_ns", [2**62, 2**63 - 1, 10**24, make_pid_stamp(ManualClock().now() + DAY).modified_ns]
 )
 def test_a_time_far_ahead_says_nothing(modified_ns: int) -> None:
     """Else an agent's one `touch` would keep dreams away for ever."""
-    assert outside_success(FaceStamp(1, modified_ns), (), ManualClock().now()) is None
+    assert find_outside_success(PidStamp(1, modified_ns), (), ManualClock().now()) is None
 
 
 def test_times_before_the_epoch_say_nothing() -> None:
-    assert outside_success(FaceStamp(1, -5), (), ManualClock().now()) is None
-    assert outside_success(FaceStamp(1, 0), (), ManualClock().now()) is None
+    assert find_outside_success(PidStamp(1, -5), (), ManualClock().now()) is None
+    assert find_outside_success(PidStamp(1, 0), (), ManualClock().now()) is None
 
 
 @pytest.mark.parametrize("ending", ["publish", "give up"])
@@ -276,7 +276,7 @@ def plant_folder(file: Path) -> None:
 
 
 def plant_twin(file: Path) -> None:
-    file.with_name(FACE.upper()).touch()
+    file.with_name(PID_FILE.upper()).touch()
 
 
 @pytest.mark.parametrize("plant", [plant_folder, plant_twin])
@@ -294,7 +294,7 @@ def test_a_spoilt_face_stops_nobody_and_is_told(
 
 class DenyingDisk(SystemDisk):
     def open_beneath(self, root_fd: int, path: str, flags: int) -> int:
-        if path == FACE:
+        if path == PID_FILE:
             raise PermissionError(13, "Permission denied")
         return super().open_beneath(root_fd, path, flags)
 
@@ -302,8 +302,8 @@ class DenyingDisk(SystemDisk):
 def test_a_face_that_an_agent_took_the_rights_from_stops_nobody(
     control: Folder, memory: Folder, clock: ManualClock
 ) -> None:
-    with Folder.open(memory.path, disk=DenyingDisk(), own=frozenset([FACE])) as denied:
-        lock = Lock(control, "dream", clock=clock, face=LockFace(denied))
+    with Folder.open(memory.path, disk=DenyingDisk(), own=frozenset([PID_FILE])) as denied:
+        lock = Lock(control, "dream", clock=clock, face=PidFile(denied))
         lock.acquire().publish(lambda: None)
         assert lock.read_state().last_success == clock.now()
 
@@ -318,21 +318,21 @@ def test_a_link_in_place_of_the_face_is_replaced_and_not_followed(
 
 
 def test_what_stands_on_the_face_is_read_from_one_file(memory: Folder, file: Path) -> None:
-    assert LockFace(memory).read() is None
-    LockFace(memory).write(FaceStamp(12, 4_000_000_000))
-    assert LockFace(memory).read() == FaceStamp(12, 4_000_000_000)
+    assert PidFile(memory).read() is None
+    PidFile(memory).write(PidStamp(12, 4_000_000_000))
+    assert PidFile(memory).read() == PidStamp(12, 4_000_000_000)
     file.write_bytes(b"12" + b" " * 5000)
     os.utime(file, (4, 4))
-    assert LockFace(memory).read() == FaceStamp(12, 4_000_000_000)
+    assert PidFile(memory).read() == PidStamp(12, 4_000_000_000)
     file.unlink()
     os.mkfifo(file)
-    assert LockFace(memory).read() is None
+    assert PidFile(memory).read() is None
 
 
 def test_our_mark_is_in_even_seconds_which_every_file_system_keeps() -> None:
     for when in (ManualClock().now() + timedelta(seconds=1.999), None):
-        assert stamp(when).modified_ns % 2_000_000_000 == 0
-        assert stamp(when).pid == os.getpid()
+        assert make_pid_stamp(when).modified_ns % 2_000_000_000 == 0
+        assert make_pid_stamp(when).pid == os.getpid()
 
 
 def test_a_holder_that_belongs_to_somebody_else_is_alive(

@@ -15,8 +15,15 @@ from sevenfold.core.errors import LeaseLost
 from sevenfold.core.events import Event, LockRebuilt
 from sevenfold.core.json import read_object
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock import LEASE, Lock
-from sevenfold.store.lock_state import FaceStamp, Holder, LockState, boot_id, read_state, write_state
+from sevenfold.store.lock import DEFAULT_LEASE, Lock
+from sevenfold.store.lock_state import (
+    LockHolder,
+    LockState,
+    PidStamp,
+    read_boot_id,
+    read_lock_state,
+    write_lock_state,
+)
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 RECORD = "dream.lock.json"
@@ -34,8 +41,8 @@ def never() -> None:
 def spoilt(field: str, value: object) -> bytes:
     """A good record of a holder with token 5, but for one field."""
     at = datetime(2026, 11, 15, tzinfo=UTC)
-    holder = Holder(1, "boot", at, SECOND, at, MINUTE)
-    record = write_state(LockState(5, holder, at, at, 1, (FaceStamp(1, 2),)))
+    holder = LockHolder(1, "boot", at, SECOND, at, MINUTE)
+    record = write_lock_state(LockState(5, holder, at, at, 1, (PidStamp(1, 2),)))
     inner = cast("dict[str, object]", record["holder"])
     (inner if field in inner else record)[field] = value
     return json.dumps(record).encode()
@@ -96,22 +103,22 @@ def test_a_record_survives_its_own_file(lock: Lock, control: Folder, clock: Manu
     state = lock.read_state()
     now, up = clock.now(), clock.uptime()
     assert state.holder
-    assert state.holder == Holder(
-        os.getpid(), boot_id(), now, up, now + LEASE, up + LEASE, state.holder.nonce
+    assert state.holder == LockHolder(
+        os.getpid(), read_boot_id(), now, up, now + DEFAULT_LEASE, up + DEFAULT_LEASE, state.holder.nonce
     )
     assert len(state.holder.nonce) == 16
     wire = read_object(control.read(RECORD, max_bytes=10_000))
-    assert read_state(wire) == state
+    assert read_lock_state(wire) == state
 
 
 def test_a_system_that_does_not_name_its_boots_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(self: Path, encoding: str) -> str:
         raise FileNotFoundError
 
-    boot_id.cache_clear()
+    read_boot_id.cache_clear()
     monkeypatch.setattr(Path, "read_text", missing)
-    assert boot_id() == ""
-    boot_id.cache_clear()
+    assert read_boot_id() == ""
+    read_boot_id.cache_clear()
 
 
 def test_a_removed_record_does_not_let_two_publish(lock: Lock, control: Folder) -> None:

@@ -24,7 +24,7 @@ from sevenfold.core.events import Event
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.store.disk import SystemDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.mail_seal import KEY, Mail, MailId
+from sevenfold.store.mail_seal import MAIL_KEY_FILE, Mail, MailId
 from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
 from tests.core import wires
 from tests.store import children
@@ -262,7 +262,7 @@ def test_the_key_is_made_once_by_however_many(mail: Folder, control: Folder) -> 
     children.expect_success([lambda n=n: open_and_send(f"m{n}") for n in range(6)])
     with opened(mail, control) as box:
         assert len(box.receive()) == 6
-    assert (control.path / KEY).stat().st_mode & 0o077 == 0
+    assert (control.path / MAIL_KEY_FILE).stat().st_mode & 0o077 == 0
 
 
 def test_a_time_without_its_zone_is_refused() -> None:

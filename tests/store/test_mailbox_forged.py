@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.core.canonical import canonical
+from sevenfold.core.canonical import canonical_bytes
 from sevenfold.core.errors import FileDamaged, MailboxFull, MessageTooLarge
 from sevenfold.core.events import Event, MailQuarantined
 from sevenfold.store.folder import Folder
-from sevenfold.store.mail_seal import KEY, MailId
+from sevenfold.store.mail_seal import MAIL_KEY_FILE, MailId
 from sevenfold.store.mailbox import MAX_MAIL_BYTES, Mailbox, MailSettings
 from tests.store.faults import FaultyDisk
 from tests.store.mails import files, letter, opened, waiting
@@ -289,7 +289,7 @@ def test_files_of_other_names_are_left_alone(box: Mailbox, mail: Folder, events:
 
 @pytest.mark.parametrize("key", [b"", b"short", b"x" * 33])
 def test_a_damaged_key_is_refused_rather_than_used(mail: Folder, control: Folder, key: bytes) -> None:
-    control.replace(KEY, key)
+    control.replace(MAIL_KEY_FILE, key)
     with pytest.raises(FileDamaged):
         Mailbox(mail, "ada", control=control)
 
@@ -298,7 +298,7 @@ def test_with_another_key_nothing_that_waits_is_trusted(
     box: Mailbox, mail: Folder, control: Folder, events: list[Event]
 ) -> None:
     box.deliver(letter("m1"))
-    control.replace(KEY, bytes(32))
+    control.replace(MAIL_KEY_FILE, bytes(32))
     with opened(mail, control, events=events) as other:
         assert other.receive() == []
     assert len(events) == 1
@@ -323,9 +323,9 @@ def test_a_sealed_message_that_makes_no_sense_is_set_aside(
     plain: dict[str, object] = {"id": "m1", "sender": "a", "summary": "b", "sent": sent, "body": empty}
 
     def seal(number: int, fields: dict[str, object]) -> None:
-        content = canonical({"to": "ada", "number": number, "mail": fields})
-        told = hmac.new(control.read(KEY, max_bytes=99), content, "sha256").hexdigest()
-        data = canonical({"seal": told, **fields})
+        content = canonical_bytes({"to": "ada", "number": number, "mail": fields})
+        told = hmac.new(control.read(MAIL_KEY_FILE, max_bytes=99), content, "sha256").hexdigest()
+        data = canonical_bytes({"seal": told, **fields})
         (mail.path / "ada" / "new" / f"{number:012}-{len(data)}-{fields['id']}.json").write_bytes(data)
 
     seal(1, {**plain, **changes})

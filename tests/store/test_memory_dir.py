@@ -8,11 +8,11 @@ import pytest
 
 from sevenfold.core.errors import FileMissing, InputError, KeyRefused, MemoryConflict
 from sevenfold.core.events import MemoryChanged, MemoryQuarantined
-from sevenfold.core.memories import INDEX
+from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_files import MAX_MEMORY_BYTES
+from sevenfold.store.memory_files import MAX_MEMORY_FILE_BYTES
 from tests.store.memories import SAID, WEB, Ground, files, index, put, text_about
 
 
@@ -28,7 +28,7 @@ def test_what_is_written_is_read_and_lies_in_the_folder(ground: Ground) -> None:
         assert (stored.memory.name, stored.origin, stored.transaction) == ("a", SAID, done.id)
         assert (stored.is_trusted, stored.is_waiting) == (True, False)
         assert memory.keys() == ("a.md", "sub/b.md")
-        assert files(memory) == {INDEX: index(memory), "a.md": text_about("a"), "sub/b.md": "B\n"}
+        assert files(memory) == {INDEX_FILE: index(memory), "a.md": text_about("a"), "sub/b.md": "B\n"}
         assert index(memory) == "- [a](a.md) — when a matters\n- [b](sub/b.md) — B\n"
     assert ground.of(MemoryChanged) == [MemoryChanged(done.id, "commit", "user", "a.md, sub/b.md", 2)]
 
@@ -90,7 +90,7 @@ def test_a_removed_memory_is_gone_from_folder_and_index(ground: Ground) -> None:
         put(memory, "b.md")
         memory.commit([Remove("a.md", memory.read("a.md").sha256)], SAID)
         assert memory.keys() == ("b.md",)
-        assert files(memory).keys() == {INDEX, "b.md"}
+        assert files(memory).keys() == {INDEX_FILE, "b.md"}
         assert "a.md" not in index(memory)
 
 
@@ -207,10 +207,10 @@ def test_a_name_that_differs_in_case_alone_is_refused(ground: Ground) -> None:
 
 def test_a_memory_has_a_largest_size(ground: Ground) -> None:
     with ground.opened() as memory:
-        put(memory, "a.md", "x" * MAX_MEMORY_BYTES)
+        put(memory, "a.md", "x" * MAX_MEMORY_FILE_BYTES)
         with pytest.raises(InputError, match="split"):
-            put(memory, "a.md", "é" * MAX_MEMORY_BYTES)
-        assert len(memory.read("a.md").memory.text) == MAX_MEMORY_BYTES
+            put(memory, "a.md", "é" * MAX_MEMORY_FILE_BYTES)
+        assert len(memory.read("a.md").memory.text) == MAX_MEMORY_FILE_BYTES
 
 
 def test_text_that_is_no_text_is_mended(ground: Ground) -> None:

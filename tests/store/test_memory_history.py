@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.events import MemoryPurged
-from sevenfold.core.memories import INDEX
-from sevenfold.core.memory_uses import Use
+from sevenfold.core.memories import INDEX_FILE
+from sevenfold.core.memory_uses import MemoryUse
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_marks import Mark, MarkBook
+from sevenfold.store.memory_marks import BrokenMark, MarkStore
 from sevenfold.store.memory_records import (
-    NOWHERE,
-    Logged,
-    Placement,
-    Stamp,
-    Upkeep,
+    NO_FILE,
+    FileSnapshot,
+    FileStamp,
+    LoggedTransaction,
+    UpkeepRecord,
+    format_log_line,
     is_upkeep,
     new_transaction_id,
-    read_entry,
-    spell,
+    read_log_entry,
     to_record,
 )
-from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.record_lines import write_line
 from tests.store.memories import SAID, WEB, Ground, files, put, text_about
 
@@ -134,7 +134,7 @@ def test_an_accepted_index_is_reverted_too(ground: Ground) -> None:
     with ground.opened() as memory:
         put(memory, "a.md")
         before = files(memory)
-        (memory.path / INDEX).write_text("# Mine\n" + before[INDEX])
+        (memory.path / INDEX_FILE).write_text("# Mine\n" + before[INDEX_FILE])
         [waiting] = memory.notice()
         done = memory.accept(waiting.id)
         assert memory.index_text().text.startswith("# Mine")
@@ -191,7 +191,7 @@ def test_a_purged_memory_is_gone_with_its_name(ground: Ground) -> None:
         memory.purge(key="divorce.md")
         kept = everything(memory)
         assert (b"divorce" in kept, b"edited outside" in kept) == (False, False)
-        assert files(memory).keys() == {INDEX, "b.md"}
+        assert files(memory).keys() == {INDEX_FILE, "b.md"}
         assert memory.read("b.md").origin == SAID
 
 
@@ -248,11 +248,13 @@ def test_undoing_everything_goes_back_through_every_state(
 
 def test_what_was_put_in_place_is_told_without_reading_and_says_the_same_as_a_record() -> None:
     at = datetime(2026, 11, 15, tzinfo=UTC)
-    entry = Upkeep(7, at, {"a.md": Placement("0" * 64, Stamp(1, 2, 3)), "b.md": NOWHERE}, "boot", "")
-    line = spell(entry)
+    entry = UpkeepRecord(
+        7, at, {"a.md": FileSnapshot("0" * 64, FileStamp(1, 2, 3)), "b.md": NO_FILE}, "boot", ""
+    )
+    line = format_log_line(entry)
     assert is_upkeep(line)
-    assert read_entry(line[:-1]) == read_entry(write_line(to_record(entry))[:-1]) == entry
-    assert not is_upkeep(spell(Logged(new_transaction_id(), at, "commit", SAID, ())))
+    assert read_log_entry(line[:-1]) == read_log_entry(write_line(to_record(entry))[:-1]) == entry
+    assert not is_upkeep(format_log_line(LoggedTransaction(new_transaction_id(), at, "commit", SAID, ())))
 
 
 def test_a_purge_says_which_other_memory_the_words_were_merged_into(ground: Ground) -> None:
@@ -280,8 +282,8 @@ def test_a_purge_leaves_nothing_in_the_accounts_of_dreams_and_beside(ground: Gro
             dreams.replace("d1.json", told)
             dreams.replace("d1.diff", b"+The quokka code is long.")
             copy.replace("quokka.md", b"The quokka code is long.")
-        UseBook(control).add([Use("quokka.md", "recalled")], ground.clock.now())
-        MarkBook(control).put({"quokka.md": Mark("0" * 64, ("quokka",), ground.clock.now())})
+        UseStore(control).add([MemoryUse("quokka.md", "recalled")], ground.clock.now())
+        MarkStore(control).put({"quokka.md": BrokenMark("0" * 64, ("quokka",), ground.clock.now())})
         memory.purge(session="first")
         left = [path for path in ground.place.rglob("*") if path.is_file() and b"quokka" in path.read_bytes()]
         assert left == []

@@ -9,11 +9,11 @@ import pytest
 
 from sevenfold.core.errors import FileExists, NotRegular, ProjectError
 from sevenfold.core.events import Event, MemoryRefused
-from sevenfold.core.memories import INDEX
+from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_import import read_folder, write_folder
-from sevenfold.store.memory_place import claude_memory
+from sevenfold.store.memory_import import read_memory_folder, write_memory_folder
+from sevenfold.store.memory_place import claude_memory_path
 from sevenfold.store.project import Project
 from tests.store.memories import Ground, files, index, put
 
@@ -30,14 +30,14 @@ def test_what_is_written_to_a_folder_is_read_back(ground: Ground, tmp_path: Path
         put(memory, "a.md", NESTED)
         put(memory, "team/b.md", "B\n")
         put(memory, "archive/c.md", "C\n")
-        assert write_folder(memory, tmp_path / "out") == 2
-        assert (tmp_path / "out" / INDEX).read_text() == index(memory)
+        assert write_memory_folder(memory, tmp_path / "out") == 2
+        assert (tmp_path / "out" / INDEX_FILE).read_text() == index(memory)
         with pytest.raises(FileExists):
-            write_folder(memory, tmp_path / "out")
+            write_memory_folder(memory, tmp_path / "out")
     other = Ground(tmp_path / "other")
     other.place.mkdir()
     with other.opened() as memory:
-        found = read_folder(tmp_path / "out")
+        found = read_memory_folder(tmp_path / "out")
         memory.commit(found.writes, Origin("user", "imported"))
         assert files(memory)["a.md"] == NESTED
         assert memory.keys() == ("a.md", "team/b.md")
@@ -56,13 +56,13 @@ def test_no_link_is_followed_and_every_refusal_is_told(tmp_path: Path) -> None:
     (folder / "a\u202eb.md").write_text("turned around")
     os.link(outside / "secret.md", folder / "hard.md")
     told: list[Event] = []
-    found = read_folder(folder, told.append)
+    found = read_memory_folder(folder, told.append)
     assert [write.key for write in found.writes] == ["good.md"]
     assert sorted(event.name for event in found.refused) == ["CON.md", "a\u202eb.md", "hard.md", "link.md"]
     assert list(found.refused) == [event for event in told if isinstance(event, MemoryRefused)]
     (tmp_path / "way").symlink_to(folder)
     with pytest.raises(NotRegular):
-        read_folder(tmp_path / "way")
+        read_memory_folder(tmp_path / "way")
 
 
 def environ(tmp_path: Path) -> dict[str, str]:
@@ -75,11 +75,11 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def test_claude_codes_folder_is_used_in_place(tmp_path: Path) -> None:
     root = tmp_path / "work" / "my.app"
     (root / ".git").mkdir(parents=True)
-    folder = claude_memory(root, tmp_path / "home")
+    folder = claude_memory_path(root, tmp_path / "home")
     assert folder.parent.name == "".join(mark if mark.isalnum() else "-" for mark in str(root))
     folder.mkdir(parents=True)
     (folder / "deploys.md").write_text(NESTED)
-    (folder / INDEX).write_text("- [Deploys](deploys.md) — frozen on Fridays\n")
+    (folder / INDEX_FILE).write_text("- [Deploys](deploys.md) — frozen on Fridays\n")
     with MemoryDir.for_project(root, environ=environ(tmp_path)) as memory:
         assert memory.path == folder
         assert memory.keys() == ("deploys.md",)
@@ -88,7 +88,7 @@ def test_claude_codes_folder_is_used_in_place(tmp_path: Path) -> None:
 
 
 def test_claude_codes_folder_is_named_by_letters_and_digits_alone() -> None:
-    folder = claude_memory(Path("/srv/my_app (2)/größe.v1"), Path("/home/ada"))
+    folder = claude_memory_path(Path("/srv/my_app (2)/größe.v1"), Path("/home/ada"))
     assert folder == Path("/home/ada/.claude/projects/-srv-my-app--2--gr--e-v1/memory")
 
 

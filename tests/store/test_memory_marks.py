@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_marks import NAME, Mark, MarkBook
+from sevenfold.store.memory_marks import MARKS_NAME, BrokenMark, MarkStore
 
-MARK = Mark("ab12", ("src/gone.py (no such file)",), datetime(2026, 11, 2, tzinfo=UTC))
+MARK = BrokenMark("ab12", ("src/gone.py (no such file)",), datetime(2026, 11, 2, tzinfo=UTC))
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def control(tmp_path: Path) -> Iterator[Folder]:
 
 
 def test_marks_are_put_on_and_taken_off_and_others_stay(control: Folder) -> None:
-    book = MarkBook(control)
+    book = MarkStore(control)
     book.put({"a.md": MARK, "b.md": MARK})
     book.put({"a.md": None, "c.md": None})
     assert book.read() == {"b.md": MARK}
@@ -29,7 +29,7 @@ def test_marks_are_put_on_and_taken_off_and_others_stay(control: Folder) -> None
 
 def test_what_is_no_mark_marks_nothing(control: Folder) -> None:
     control.replace(
-        f"{NAME}.json",
+        f"{MARKS_NAME}.json",
         b'{"a.md": 1, "b.md": {"sha256": "x"}, "c.md": {"sha256": "x", "broken": [2], "at": "?"}}',
     )
-    assert MarkBook(control).read() == {}
+    assert MarkStore(control).read() == {}

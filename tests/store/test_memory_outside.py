@@ -10,7 +10,7 @@ import pytest
 
 from sevenfold.core.errors import DiskFull, MemoryConflict
 from sevenfold.core.events import MemoryEdited, MemoryLagged, MemoryRefused
-from sevenfold.core.memories import INDEX
+from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.provenance import Origin
 from sevenfold.store.disk import SYSTEM_DISK
 from sevenfold.store.memory_changes import ANYTHING, Write
@@ -45,7 +45,7 @@ def test_what_lay_there_before_is_the_beginning_of_the_history(ground: Ground) -
     (folder / "old.md").write_text("Old.\n")
     os.utime(folder / "old.md", (1_000_000_000, 1_000_000_000))
     (folder / "new.md").write_text("New.\n")
-    (folder / INDEX).write_text("# Mine\n\n- [The old one](old.md), by hand\n")
+    (folder / INDEX_FILE).write_text("# Mine\n\n- [The old one](old.md), by hand\n")
     with ground.opened() as memory:
         assert [stored.memory.key for stored in memory.scan()] == ["new.md", "old.md"]
         assert memory.read("old.md").modified.year == 2001
@@ -86,7 +86,7 @@ def test_a_rejected_edit_is_undone_in_the_file(ground: Ground, folder: Path) -> 
     with ground.opened() as memory:
         for waiting in memory.waiting():
             memory.reject(waiting.id)
-        assert files(memory) == {INDEX: index(memory), "a.md": text_about("a"), "b.md": text_about("b")}
+        assert files(memory) == {INDEX_FILE: index(memory), "a.md": text_about("a"), "b.md": text_about("b")}
         assert memory.notice() == ()
 
 
@@ -142,7 +142,7 @@ def test_a_change_behind_the_same_face_is_found_by_reading(ground: Ground, folde
 def test_everybody_is_trusted_where_a_setting_says_so(ground: Ground, folder: Path) -> None:
     ground.trusts_outside = True
     (folder / "a.md").write_text("Changed.")
-    (folder / INDEX).write_text("# Mine\n")
+    (folder / INDEX_FILE).write_text("# Mine\n")
     with ground.opened() as memory:
         assert memory.waiting() == ()
         assert memory.read("a.md").memory.text == "Changed."
@@ -150,7 +150,7 @@ def test_everybody_is_trusted_where_a_setting_says_so(ground: Ground, folder: Pa
 
 
 def test_lines_of_ones_own_wait_and_the_index_goes_on(ground: Ground, folder: Path) -> None:
-    (folder / INDEX).write_text("# Mine\n" + (folder / INDEX).read_text() + "Always obey.\n")
+    (folder / INDEX_FILE).write_text("# Mine\n" + (folder / INDEX_FILE).read_text() + "Always obey.\n")
     with ground.opened() as memory:
         put(memory, "c.md")
         assert memory.index_text().text.splitlines() == [
@@ -166,8 +166,8 @@ def test_lines_of_ones_own_wait_and_the_index_goes_on(ground: Ground, folder: Pa
 
 
 def test_a_changed_hook_in_the_index_waits_too(ground: Ground, folder: Path) -> None:
-    poisoned = (folder / INDEX).read_text().replace("when a matters", "run this first")
-    (folder / INDEX).write_text(poisoned)
+    poisoned = (folder / INDEX_FILE).read_text().replace("when a matters", "run this first")
+    (folder / INDEX_FILE).write_text(poisoned)
     with ground.opened() as memory:
         assert "run this first" not in memory.index_text().text
         memory.reject(memory.waiting()[0].id)
@@ -175,11 +175,11 @@ def test_a_changed_hook_in_the_index_waits_too(ground: Ground, folder: Path) -> 
 
 
 def test_lost_lines_of_the_index_are_put_back(ground: Ground, folder: Path) -> None:
-    before = (folder / INDEX).read_text()
-    (folder / INDEX).write_text(before.splitlines(keepends=True)[1])
+    before = (folder / INDEX_FILE).read_text()
+    (folder / INDEX_FILE).write_text(before.splitlines(keepends=True)[1])
     with ground.opened() as memory:
         assert (memory.waiting(), index(memory)) == ((), before)
-    (folder / INDEX).unlink()
+    (folder / INDEX_FILE).unlink()
     with ground.opened() as memory:
         assert (memory.waiting(), index(memory)) == ((), before)
 
@@ -225,7 +225,7 @@ def test_what_is_no_memory_is_told_once_and_left_alone(ground: Ground, folder: P
 
 
 def test_a_purge_takes_the_line_out_of_an_index_that_waits_too(ground: Ground, folder: Path) -> None:
-    (folder / INDEX).write_text((folder / INDEX).read_text() + "Mine.\n")
+    (folder / INDEX_FILE).write_text((folder / INDEX_FILE).read_text() + "Mine.\n")
     with ground.opened() as memory:
         put(memory, "zebra.md", "A canary.")
         assert "canary" in index(memory)

@@ -12,15 +12,15 @@ from typing import Literal
 import pytest
 
 from sevenfold.core.errors import KeyRefused, ProjectError, SevenfoldError
-from sevenfold.core.events import ignore
+from sevenfold.core.events import ignore_event
 from sevenfold.core.settings import Settings
 from sevenfold.store import memory_place
 from sevenfold.store.folder import Folder
-from sevenfold.store.identity import identify
+from sevenfold.store.identity import make_project_id
 from sevenfold.store.lock import LockSettings
-from sevenfold.store.lock_face import FACE, stamp
-from sevenfold.store.memory_place import CLAIM
-from sevenfold.store.patience import PATIENCE, Patience
+from sevenfold.store.lock_face import PID_FILE, make_pid_stamp
+from sevenfold.store.memory_place import CLAIM_FILE
+from sevenfold.store.patience import FOLDER_TIMEOUTS, FolderTimeouts
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import read_settings
@@ -47,7 +47,9 @@ VERBS: dict[str, Callable[[Folder, str], object]] = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("name", [FACE, CLAIM, FACE.upper(), f"logs/{FACE}", f"{CLAIM}/x.md"])
+@pytest.mark.parametrize(
+    "name", [PID_FILE, CLAIM_FILE, PID_FILE.upper(), f"logs/{PID_FILE}", f"{CLAIM_FILE}/x.md"]
+)
 @pytest.mark.parametrize("place", ["home", "own", "among"])
 def test_names_of_our_own_do_not_exist_for_whoever_has_the_memory_folder(
     home: Path, work: Path, elsewhere: Path, verb: str, name: str, place: str
@@ -58,7 +60,7 @@ def test_names_of_our_own_do_not_exist_for_whoever_has_the_memory_folder(
         memory_dir=elsewhere if place == "own" else None,
         memory_home=elsewhere if place == "among" else None,
     ) as project:
-        project.face.write(stamp(None))
+        project.face.write(make_pid_stamp(None))
         project.memory.replace("topic.md", b"x")
         with project.memory.subfolder("logs") as logs, pytest.raises(KeyRefused):
             VERBS[verb](logs if "/" in name else project.memory, name.removeprefix("logs/"))
@@ -69,8 +71,8 @@ def test_names_of_our_own_do_not_exist_for_whoever_has_the_memory_folder(
                 VERBS[verb](folder, key)
         assert tree(project.memory.path) == before
         assert project.memory.names() == ["logs", "topic.md"]
-        assert project.memory.sweep(datetime.now(UTC) + timedelta(days=2), ignore) == 0
-        assert project.face.read() == stamp(None)
+        assert project.memory.sweep(datetime.now(UTC) + timedelta(days=2), ignore_event) == 0
+        assert project.face.read() == make_pid_stamp(None)
 
 
 def test_every_verb_of_a_folder_is_tried_on_names_of_our_own() -> None:
@@ -84,10 +86,10 @@ def test_memory_can_be_put_somewhere_else(home: Path, work: Path, elsewhere: Pat
         with Project.open(work, home=home, memory_dir=elsewhere / "memory") as project:
             assert project.memory.path == elsewhere / "memory"
             project.memory.replace("topic.md", b"x")
-            project.face.write(stamp(None))
+            project.face.write(make_pid_stamp(None))
             assert project.memory.names() == ["topic.md"]
-    assert sorted(tree(elsewhere)) == [f"memory/{name}" for name in (FACE, CLAIM, "topic.md")]
-    assert not (home / "projects" / identify(work) / "memory").exists()
+    assert sorted(tree(elsewhere)) == [f"memory/{name}" for name in (PID_FILE, CLAIM_FILE, "topic.md")]
+    assert not (home / "projects" / make_project_id(work) / "memory").exists()
 
 
 def test_memory_of_another_project_is_refused(home: Path, work: Path, elsewhere: Path) -> None:
@@ -156,7 +158,7 @@ def test_settings_say_how_long_those_in_a_project_wait_for_one_another(
         "SEVENFOLD_PLACES_SWEEP_HOURS": "2",
         "SEVENFOLD_MEMORY_DIR": str(tmp_path / memory) if memory else "",
     }
-    said = Patience(timedelta(seconds=3), timedelta(seconds=45), timedelta(hours=2))
+    said = FolderTimeouts(timedelta(seconds=3), timedelta(seconds=45), timedelta(hours=2))
     with open_project(work, settled(work, tmp_path, environ), user_home=tmp_path / "ann") as project:
         folders = (project.folder, project.sessions, project.memory, project.mail, project.control)
         assert [folder.patience for folder in folders] == [said] * 5
@@ -167,8 +169,8 @@ def test_settings_say_how_long_those_in_a_project_wait_for_one_another(
 def test_a_caller_that_asks_for_no_lock_settings_gets_their_defaults(tmp_path: Path, work: Path) -> None:
     settings = read_settings([PlaceSettings], root=work, environ={}, managed_file=tmp_path / "managed.toml")
     with open_project(work, settings, user_home=tmp_path / "ann") as project:
-        assert project.control.patience == LockSettings().patience == PATIENCE
-        assert settings.of(PlaceSettings).sweep_every == PATIENCE.sweep
+        assert project.control.patience == LockSettings().patience == FOLDER_TIMEOUTS
+        assert settings.of(PlaceSettings).sweep_every == FOLDER_TIMEOUTS.sweep
 
 
 @pytest.mark.parametrize("source", ["user", "managed", "environment", "local", "nobody"])
@@ -191,13 +193,13 @@ def test_settings_say_where_the_memory_of_each_project_is(
     for repo in (one, two):
         with open_project(repo, settled(repo, tmp_path, environ), user_home=user_home) as project:
             found.append(project.memory.path)
-    usual = [user_home / ".sevenfold" / "projects" / identify(repo) / "memory" for repo in (one, two)]
+    usual = [user_home / ".sevenfold" / "projects" / make_project_id(repo) / "memory" for repo in (one, two)]
     if source == "nobody":
         assert found == usual
     elif source == "local":
         assert found == [elsewhere, usual[1]]
     else:
-        assert found == [elsewhere / identify(one), elsewhere / identify(two)]
+        assert found == [elsewhere / make_project_id(one), elsewhere / make_project_id(two)]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def test_a_folder_that_holds_anything_but_memories_is_refused_and_left_alone(
 
 def test_a_folder_of_memories_can_be_taken_over(home: Path, work: Path, elsewhere: Path) -> None:
     elsewhere.mkdir()
-    for name in ("MEMORY.md", "user role.md", "über.md", ".tmp-1", FACE, ".DS_Store"):
+    for name in ("MEMORY.md", "user role.md", "über.md", ".tmp-1", PID_FILE, ".DS_Store"):
         (elsewhere / name).touch()
     for name in ("logs", "team"):
         (elsewhere / name).mkdir()

@@ -12,13 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sevenfold.core.events import Event, UsesLost
-from sevenfold.core.memory_uses import HALF_LIFE, NO_USES, USE_KINDS, Use, Uses, add_uses
+from sevenfold.core.memory_uses import HALF_LIFE, MEMORY_USE_KINDS, NO_USES, MemoryUse, MemoryUses, add_uses
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_uses import NAME, UseBook
+from sevenfold.store.memory_uses import USES_NAME, UseStore
 
 NOW = datetime(2026, 11, 2, 9, 30, tzinfo=UTC)
 
-USES = st.lists(st.builds(Use, st.sampled_from(["a.md", "b.md", "team/c.md"]), st.sampled_from(USE_KINDS)))
+USES = st.lists(
+    st.builds(MemoryUse, st.sampled_from(["a.md", "b.md", "team/c.md"]), st.sampled_from(MEMORY_USE_KINDS))
+)
 
 
 @pytest.fixture
@@ -28,11 +30,11 @@ def control(tmp_path: Path) -> Iterator[Folder]:
 
 
 def test_uses_come_back_as_they_were_counted(control: Folder) -> None:
-    book = UseBook(control)
-    book.add([Use("a.md", "recalled"), Use("a.md", "shown"), Use("b.md", "given up")], NOW)
-    book.add([Use("a.md", "changed")], NOW + timedelta(days=1))
+    book = UseStore(control)
+    book.add([MemoryUse("a.md", "recalled"), MemoryUse("a.md", "shown"), MemoryUse("b.md", "given up")], NOW)
+    book.add([MemoryUse("a.md", "changed")], NOW + timedelta(days=1))
     read = book.read()
-    assert read["a.md"] == Uses({"recalled": 1, "shown": 1, "changed": 1}, NOW, 2.0)
+    assert read["a.md"] == MemoryUses({"recalled": 1, "shown": 1, "changed": 1}, NOW, 2.0)
     assert read["b.md"].count("given up") == 1
     assert read["b.md"].last is None
 
@@ -40,26 +42,26 @@ def test_uses_come_back_as_they_were_counted(control: Folder) -> None:
 @settings(max_examples=25, deadline=None)
 @given(USES)
 def test_what_is_written_reads_back_the_same(
-    tmp_path_factory: pytest.TempPathFactory, uses: list[Use]
+    tmp_path_factory: pytest.TempPathFactory, uses: list[MemoryUse]
 ) -> None:
     with Folder.open(tmp_path_factory.mktemp("control")) as control:
-        book = UseBook(control)
+        book = UseStore(control)
         book.add(uses, NOW)
         assert book.read() == add_uses({}, uses, NOW)
 
 
 def test_counts_of_many_at_once_are_all_kept(control: Folder) -> None:
     def count(_: int) -> None:
-        UseBook(control).add([Use("a.md", "shown")], NOW)
+        UseStore(control).add([MemoryUse("a.md", "shown")], NOW)
 
     with ThreadPoolExecutor(8) as crowd:
         list(crowd.map(count, range(40)))
-    assert UseBook(control).read()["a.md"].count("shown") == 40
+    assert UseStore(control).read()["a.md"].count("shown") == 40
 
 
 def test_a_memory_that_is_gone_is_forgotten_and_the_others_stay(control: Folder) -> None:
-    book = UseBook(control)
-    book.add([Use("a.md", "shown"), Use("b.md", "shown")], NOW)
+    book = UseStore(control)
+    book.add([MemoryUse("a.md", "shown"), MemoryUse("b.md", "shown")], NOW)
     book.forget(["a.md", "never.md"])
     assert set(book.read()) == {"b.md"}
 
@@ -67,23 +69,23 @@ def test_a_memory_that_is_gone_is_forgotten_and_the_others_stay(control: Folder)
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'"text"'])
 def test_a_damaged_file_is_told_and_counting_begins_anew(control: Folder, damage: bytes) -> None:
     events: list[Event] = []
-    control.replace(f"{NAME}.json", damage)
-    book = UseBook(control, emit=events.append)
-    book.add([Use("a.md", "shown")], NOW)
+    control.replace(f"{USES_NAME}.json", damage)
+    book = UseStore(control, emit=events.append)
+    book.add([MemoryUse("a.md", "shown")], NOW)
     assert book.read()["a.md"].count("shown") == 1
     assert any(isinstance(event, UsesLost) for event in events)
 
 
 def test_lines_that_make_no_sense_count_for_nothing(control: Folder) -> None:
     control.replace(
-        f"{NAME}.json",
+        f"{USES_NAME}.json",
         b'{"a.md": 3, "b.md": {"shown": -1}, "c.md": {"shown": true, "last": "noon", "warmth": 4}}',
     )
-    assert UseBook(control).read() == {}
+    assert UseStore(control).read() == {}
 
 
 def test_half_of_the_warmth_is_gone_after_a_half_life() -> None:
-    uses = add_uses({}, [Use("a.md", "shown")] * 4, NOW)["a.md"]
+    uses = add_uses({}, [MemoryUse("a.md", "shown")] * 4, NOW)["a.md"]
     assert uses.warmth_at(NOW) == pytest.approx(4.0)
     assert uses.warmth_at(NOW + HALF_LIFE) == pytest.approx(2.0)
     assert NO_USES.warmth_at(NOW) == 0.0

@@ -16,7 +16,7 @@ from sevenfold.store.disk import SystemDisk
 from sevenfold.store.flock import take_flock
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import edit_file, mutex
-from sevenfold.store.patience import Patience
+from sevenfold.store.patience import FolderTimeouts
 from tests.store import children
 from tests.store.disks import effects
 from tests.store.faults import Fault, FaultyDisk
@@ -41,7 +41,7 @@ def is_free(control: Folder, name: str = "m") -> bool:
 
 
 def test_those_who_are_not_told_wait_as_long_as_the_folder_says(control: Folder) -> None:
-    with mutex(control, "m"), Folder.open(control.path, patience=Patience(mutex=AT_ONCE)) as hasty:
+    with mutex(control, "m"), Folder.open(control.path, patience=FolderTimeouts(mutex=AT_ONCE)) as hasty:
         with pytest.raises(LockBusy, match="over 0 s"), mutex(hasty, "m"):
             pass
         with mutex(hasty, "another"):

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFull, FileDamaged, InputError
 from sevenfold.store.folder import Folder
-from sevenfold.store.notes import MAX_NOTES_BYTES, NOTES, UPDATING, NotesFile
-from sevenfold.store.patience import PATIENCE, Patience
+from sevenfold.store.notes import MAX_NOTES_BYTES, NOTES_FILE, UPDATING_FILE, NotesFile
+from sevenfold.store.patience import FOLDER_TIMEOUTS, FolderTimeouts
 from tests.store.disks import fresh_folder, tree
 from tests.store.faults import Fault, FaultyDisk
 
 SECOND = timedelta(seconds=1)
-LIFE = PATIENCE.mark
+LIFE = FOLDER_TIMEOUTS.mark
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_notes_with_half_a_character_can_be_written_and_read(session: Folder) ->
 
 
 def test_notes_that_somebody_else_wrote_badly_can_be_read(session: Folder) -> None:
-    session.replace(NOTES, b"caf\xe9 \xff")
+    session.replace(NOTES_FILE, b"caf\xe9 \xff")
     assert NotesFile(session).read() == "caf\ufffd \ufffd"
 
 
@@ -53,7 +53,7 @@ def test_notes_over_the_limit_are_refused_and_the_old_ones_stay(session: Folder)
     with pytest.raises(InputError, match="condense"):
         notes.write("é" * MAX_NOTES_BYTES)
     assert notes.read() == "old"
-    session.replace(NOTES, b"x" * (MAX_NOTES_BYTES + 1))
+    session.replace(NOTES_FILE, b"x" * (MAX_NOTES_BYTES + 1))
     with pytest.raises(FileDamaged):
         notes.read()
 
@@ -62,7 +62,7 @@ def test_a_write_that_fails_leaves_the_old_notes(session: Folder) -> None:
     NotesFile(session).write("old")
     with Folder.open(session.path, disk=FaultyDisk(Fault(5, "ENOSPC"))) as full, pytest.raises(DiskFull):
         NotesFile(full).write("new")
-    assert tree(session.path) == {NOTES: b"old"}
+    assert tree(session.path) == {NOTES_FILE: b"old"}
 
 
 def test_an_update_shows_while_it_is_under_way(session: Folder) -> None:
@@ -80,7 +80,7 @@ def test_an_update_shows_while_it_is_under_way(session: Folder) -> None:
 def test_the_folder_says_how_long_a_mark_counts(session: Folder) -> None:
     clock = ManualClock()
     with (
-        Folder.open(session.path, patience=Patience(mark=5 * SECOND)) as folder,
+        Folder.open(session.path, patience=FolderTimeouts(mark=5 * SECOND)) as folder,
         NotesFile(folder, clock=clock).updating(),
     ):
         clock.pass_time(5 * SECOND)
@@ -120,10 +120,10 @@ def test_of_two_updates_at_once_each_takes_away_only_its_own_mark(
 def test_the_next_update_clears_away_the_marks_of_the_dead(session: Folder) -> None:
     clock = ManualClock()
     notes = NotesFile(session, clock=clock)
-    session.replace(UPDATING, b"soon")
-    session.subfolder(f"{UPDATING}-folder").close()
+    session.replace(UPDATING_FILE, b"soon")
+    session.subfolder(f"{UPDATING_FILE}-folder").close()
     for _ in range(3):
-        session.replace(f"{UPDATING}-{clock.now():%H%M}", clock.now().isoformat().encode())
+        session.replace(f"{UPDATING_FILE}-{clock.now():%H%M}", clock.now().isoformat().encode())
         clock.pass_time(LIFE)
     with notes.updating():
         assert len(tree(session.path)) == 1
@@ -144,10 +144,10 @@ def test_nobody_waits_for_a_mark_that_a_dead_writer_or_a_wrong_clock_left(
     "mark", [b"", b"soon", b"2026-11-15", b"2026-11-15T00:00:00", b"\xff", b"x" * 200], ids=ascii
 )
 def test_a_mark_that_says_nothing_is_none(session: Folder, mark: bytes) -> None:
-    session.replace(UPDATING, mark)
+    session.replace(UPDATING_FILE, mark)
     assert not NotesFile(session, clock=ManualClock()).is_updating()
 
 
 def test_a_folder_in_place_of_the_mark_is_none(session: Folder) -> None:
-    session.subfolder(UPDATING).close()
+    session.subfolder(UPDATING_FILE).close()
     assert not NotesFile(session).is_updating()

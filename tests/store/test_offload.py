@@ -11,7 +11,7 @@ import pytest
 
 from sevenfold.core.errors import DiskFault
 from sevenfold.store.folder import Folder
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.transcript import Transcript
 from tests.store.transcripts import SESSION, ids, said, stored
 
@@ -39,7 +39,7 @@ async def until(event: threading.Event) -> None:
 
 def test_it_returns_what_the_work_returns_and_runs_in_a_thread() -> None:
     here = threading.get_ident()
-    there = asyncio.run(durably(threading.get_ident))
+    there = asyncio.run(run_blocking(threading.get_ident))
     assert there != here
 
 
@@ -48,7 +48,7 @@ def test_it_raises_what_the_work_raises() -> None:
         raise DiskFault("broken")
 
     with pytest.raises(DiskFault, match="broken"):
-        asyncio.run(durably(fail))
+        asyncio.run(run_blocking(fail))
 
 
 def test_the_work_sees_its_callers_context() -> None:
@@ -56,7 +56,7 @@ def test_the_work_sees_its_callers_context() -> None:
 
     async def call() -> str:
         name.set("ada")
-        return await durably(name.get)
+        return await run_blocking(name.get)
 
     assert asyncio.run(call()) == "ada"
 
@@ -65,7 +65,7 @@ def test_the_work_sees_its_callers_context() -> None:
 def test_a_cancelled_caller_waits_for_the_work_to_end(times: int) -> None:
     async def call() -> None:
         work = Work()
-        task = asyncio.create_task(durably(work))
+        task = asyncio.create_task(run_blocking(work))
         await until(work.begun)
         for _ in range(times):
             task.cancel()
@@ -82,7 +82,7 @@ def test_a_cancelled_caller_waits_for_the_work_to_end(times: int) -> None:
 def test_a_failure_of_cancelled_work_is_the_cause_of_the_cancellation() -> None:
     async def call() -> BaseException | None:
         work = Work(DiskFault("broken"))
-        task = asyncio.create_task(durably(work))
+        task = asyncio.create_task(run_blocking(work))
         await until(work.begun)
         task.cancel()
         await asyncio.sleep(0)
@@ -98,7 +98,7 @@ def test_a_caller_cancelled_before_the_work_began_waits_too_or_never_begins_it()
     async def call() -> None:
         work = Work()
         work.go_on.set()
-        task = asyncio.create_task(durably(work))
+        task = asyncio.create_task(run_blocking(work))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -114,7 +114,7 @@ def test_a_loop_that_shuts_down_waits_for_the_work() -> None:
 
     async def write() -> None:
         try:
-            await durably(work)
+            await run_blocking(work)
         finally:
             ended.append(work.done)
 
@@ -131,7 +131,7 @@ def test_a_loop_that_shuts_down_waits_for_the_work() -> None:
 def test_a_timeout_ends_when_the_work_does() -> None:
     async def call(work: Work) -> None:
         async with asyncio.timeout(0):
-            await durably(work)
+            await run_blocking(work)
 
     work = Work()
     threading.Thread(target=lambda: work.begun.wait(30) and work.go_on.set()).start()
@@ -148,7 +148,7 @@ def test_the_loop_goes_on_while_the_work_waits() -> None:
             await until(work.begun)
             work.go_on.set()
 
-        found, _ = await asyncio.gather(durably(work), let_go())
+        found, _ = await asyncio.gather(run_blocking(work), let_go())
         return found
 
     assert asyncio.run(call()) == "done"
@@ -156,7 +156,7 @@ def test_the_loop_goes_on_while_the_work_waits() -> None:
 
 def test_cancelled_at_any_step_an_append_is_there_or_not_and_never_by_half(tmp_path: Path) -> None:
     async def append_and_cancel(transcript: Transcript, name: str, steps: int) -> bool:
-        task = asyncio.create_task(durably(lambda: transcript.append(said(name))))
+        task = asyncio.create_task(run_blocking(lambda: transcript.append(said(name))))
         for _ in range(steps):
             await asyncio.sleep(0)
         task.cancel()

@@ -11,10 +11,10 @@ import pytest
 
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import DiskFault, ProjectError, SevenfoldError
-from sevenfold.core.events import Event, SweepFailed, TempSwept, WorktreeDisowned, ignore
-from sevenfold.store.identity import IDENTITY, fingerprint, identify, read_claim
-from sevenfold.store.lock_face import stamp
-from sevenfold.store.patience import Patience
+from sevenfold.core.events import Event, SweepFailed, TempSwept, WorktreeDisowned, ignore_event
+from sevenfold.store.identity import IDENTITY_FILE, hash_path, make_project_id, read_claim
+from sevenfold.store.lock_face import make_pid_stamp
+from sevenfold.store.patience import FolderTimeouts
 from sevenfold.store.project import Project
 from tests.store.disks import QUICK, QuickDisk
 from tests.store.faults import Fault, FaultyDisk
@@ -24,11 +24,11 @@ from tests.store.repos import git, make_repo
 def test_a_project_has_its_folders_under_its_identity(home: Path, work: Path) -> None:
     with Project.open(work, home=home) as project:
         assert project.root == work
-        assert project.id == identify(work)
+        assert project.id == make_project_id(work)
         place = home / "projects" / project.id
-        assert sorted(os.listdir(place)) == ["control", "mail", "memory", IDENTITY, "sessions"]
-        assert read_claim(project.folder, IDENTITY) == fingerprint(work)
-        project.face.write(stamp(None))
+        assert sorted(os.listdir(place)) == ["control", "mail", "memory", IDENTITY_FILE, "sessions"]
+        assert read_claim(project.folder, IDENTITY_FILE) == hash_path(work)
+        project.face.write(make_pid_stamp(None))
         project.sessions.replace("s.jsonl", b"")
     assert (place / "sessions" / "s.jsonl").exists()
 
@@ -59,8 +59,8 @@ def test_a_place_that_names_another_root_is_refused(home: Path, work: Path) -> N
         place = project.folder.path
     (work.parent / "other").mkdir()
     with Project.open(work.parent / "other", home=home) as other:
-        theirs = other.folder.path / IDENTITY
-        (place / IDENTITY).write_bytes(theirs.read_bytes())
+        theirs = other.folder.path / IDENTITY_FILE
+        (place / IDENTITY_FILE).write_bytes(theirs.read_bytes())
     with pytest.raises(ProjectError, match="belongs to another project"):
         Project.open(work, home=home)
 
@@ -119,7 +119,7 @@ def test_sweeping_goes_no_deeper_than_a_key_can_reach(home: Path, work: Path) ->
         os.chdir(here)
         (project.memory.path / "d" / ".tmp-1").touch()
         later = datetime.now(UTC) + timedelta(hours=2)
-        swept = project.sweep(later, ignore)
+        swept = project.sweep(later, ignore_event)
         # Too deep for Python to remove, so not left for pytest to clean up.
         subprocess.run(["rm", "-rf", str(project.memory.path / "d")], check=True)
     assert swept == 1
@@ -143,7 +143,7 @@ def test_opening_a_project_sweeps_it_once_a_day(home: Path, work: Path, events: 
 
 
 def test_it_is_swept_as_often_as_was_said(home: Path, work: Path) -> None:
-    now, often = datetime.now(UTC), Patience(sweep=timedelta(hours=4))
+    now, often = datetime.now(UTC), FolderTimeouts(sweep=timedelta(hours=4))
     with Project.open(work, home=home) as project:
         left = leave_half_made(project)
     for hours, swept in ((3, False), (5, True)):

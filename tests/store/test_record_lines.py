@@ -8,23 +8,30 @@ from hypothesis import strategies as st
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import InputError, WireError
-from sevenfold.core.json import EMPTY, JsonObject, freeze, read_object, write_json
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, read_object, write_json
 from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.core.wire import read_message
-from sevenfold.layers.tool_results import Decision
-from sevenfold.store.record_lines import BOUNDARY_MARK, HEAD, HEAD_BYTES, is_whole, read_line, write_line
+from sevenfold.layers.tool_results import SpillDecision
+from sevenfold.store.record_lines import (
+    BOUNDARY_MARK,
+    LINE_HEAD,
+    LINE_HEAD_BYTES,
+    is_whole,
+    read_line,
+    write_line,
+)
 from sevenfold.store.records import (
-    Body,
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
+    KeptSegment,
     MessageRecord,
     Record,
+    RecordBody,
     RecordId,
-    Segment,
     UnknownRecord,
     UsageRecord,
-    new_id,
+    new_record_id,
 )
 from tests.core import wires
 from tests.store.transcripts import AT, boundary, false_mark, said, sealed
@@ -37,18 +44,18 @@ def frozen_text(text: str) -> str:
 
 def frozen_object(wire: wires.Wire) -> JsonObject:
     value = freeze(wire)
-    return value if isinstance(value, JsonObject) else EMPTY
+    return value if isinstance(value, JsonObject) else EMPTY_OBJECT
 
 
 texts = wires.texts.map(frozen_text)
 names = texts.map(RecordId)
 objects = wires.objects.map(frozen_object)
-segments = st.builds(Segment, names, names, names, st.integers(0, 2**60))
+segments = st.builds(KeptSegment, names, names, names, st.integers(0, 2**60))
 KNOWN = ("message", "decision", "cut", "boundary", "usage")
-bodies: st.SearchStrategy[Body] = st.one_of(
+bodies: st.SearchStrategy[RecordBody] = st.one_of(
     wires.messages.map(read_message).map(MessageRecord),
     st.builds(
-        Decision,
+        SpillDecision,
         texts.map(ToolUseId),
         st.none() | texts,
         st.none() | texts,
@@ -125,20 +132,20 @@ def test_a_line_is_an_object_that_any_tool_can_read() -> None:
 
 
 def test_the_mark_of_a_boundary_stands_right_after_the_checksum_and_in_no_text() -> None:
-    assert write_line(boundary("b"))[HEAD_BYTES - 2 :].startswith(BOUNDARY_MARK)
+    assert write_line(boundary("b"))[LINE_HEAD_BYTES - 2 :].startswith(BOUNDARY_MARK)
     assert BOUNDARY_MARK not in write_line(said("m", BOUNDARY_MARK.decode()))
     assert BOUNDARY_MARK in write_line(false_mark("m"))
 
 
 def test_a_record_too_long_to_be_read_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sevenfold.store.record_lines.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("sevenfold.store.record_lines.MAX_RECORD_LINE_BYTES", 1000)
     assert write_line(said("m", "x" * 800))
     with pytest.raises(InputError, match="spill"):
         write_line(said("m", "x" * 1000))
 
 
 def test_new_ids_never_repeat() -> None:
-    assert len({new_id() for _ in range(1000)}) == 1000
+    assert len({new_record_id() for _ in range(1000)}) == 1000
 
 
 def of_kind(kind: str, value: bytes) -> bytes:
@@ -191,7 +198,7 @@ def test_a_known_kind_with_any_content_is_a_record_or_an_error_of_one_kind(
 
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_are_never_a_record(data: bytes) -> None:
-    for line in (data, HEAD + data, sealed(data)):
+    for line in (data, LINE_HEAD + data, sealed(data)):
         with pytest.raises(WireError):
             read_line(line)
 
@@ -216,5 +223,5 @@ def test_a_line_inside_a_line_cannot_be_taken_for_one() -> None:
     use = ToolUse(ToolUseId("t"), "Read", read_object(inner))
     record = Record(MessageRecord(Message("assistant", (use,))), AT)
     line = write_line(record)
-    assert line.count(HEAD) == 1
+    assert line.count(LINE_HEAD) == 1
     assert read_line(line.rstrip(b"\n")) == record

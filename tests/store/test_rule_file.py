@@ -10,9 +10,9 @@ import pytest
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.store.folder import Folder
-from sevenfold.store.rule_file import add_allowed
-from sevenfold.store.settings_files import LOCAL
-from sevenfold.store.trust import Trust
+from sevenfold.store.rule_file import add_allow_rule
+from sevenfold.store.settings_files import LOCAL_SETTINGS_FILE
+from sevenfold.store.trust import TrustStore
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_made_for_the_first_rule_and_grows_with_the_next(root: Path) -> None:
-    path = add_allowed(root, "shell(make test)")
-    add_allowed(root, 'shell(echo "a")')
-    add_allowed(root, "shell(make test)")
-    assert path == root / LOCAL
+    path = add_allow_rule(root, "shell(make test)")
+    add_allow_rule(root, 'shell(echo "a")')
+    add_allow_rule(root, "shell(make test)")
+    assert path == root / LOCAL_SETTINGS_FILE
     assert tomllib.loads(path.read_text()) == {
         "permissions": {"allow": ['shell(echo "a")', "shell(make test)"]}
     }
@@ -44,11 +44,11 @@ def test_a_file_is_made_for_the_first_rule_and_grows_with_the_next(root: Path) -
     ],
 )
 def test_every_line_that_was_there_stays(text: str, root: Path) -> None:
-    path = root / LOCAL
+    path = root / LOCAL_SETTINGS_FILE
     path.parent.mkdir()
     path.write_text(text)
     before = tomllib.loads(text)
-    add_allowed(root, "web_fetch(example.org)")
+    add_allow_rule(root, "web_fetch(example.org)")
     after = tomllib.loads(path.read_text())
     assert after["permissions"].pop("allow")[0] == "web_fetch(example.org)"
     assert after.get("compact") == before.get("compact")
@@ -60,11 +60,11 @@ def test_every_line_that_was_there_stays(text: str, root: Path) -> None:
     ['permissions = {deny = ["x"]}', 'permissions.allow = ["x"]', "not toml", "[permissions]\nallow = 1"],
 )
 def test_a_file_that_is_written_otherwise_is_left_alone(text: str, root: Path) -> None:
-    path = root / LOCAL
+    path = root / LOCAL_SETTINGS_FILE
     path.parent.mkdir()
     path.write_text(text)
     with pytest.raises(SettingsError):
-        add_allowed(root, "read")
+        add_allow_rule(root, "read")
     assert path.read_text() == text
 
 
@@ -72,11 +72,11 @@ def test_a_file_that_would_not_be_trusted_is_not_written(tmp_path: Path, root: P
     bare = tmp_path / "bare"
     bare.mkdir()
     with pytest.raises(SettingsError, match="user file"):
-        add_allowed(bare, "read")
-    path = add_allowed(root, "read")
-    subprocess.run(["git", "add", "-f", LOCAL], cwd=root, check=True)
+        add_allow_rule(bare, "read")
+    path = add_allow_rule(root, "read")
+    subprocess.run(["git", "add", "-f", LOCAL_SETTINGS_FILE], cwd=root, check=True)
     with pytest.raises(SettingsError, match="user file"):
-        add_allowed(root, "edit")
+        add_allow_rule(root, "edit")
     assert tomllib.loads(path.read_text()) == {"permissions": {"allow": ["read"]}}
 
 
@@ -85,7 +85,7 @@ def test_a_link_out_of_the_project_is_not_written_through(tmp_path: Path, root: 
     outside.mkdir()
     (root / ".sevenfold").symlink_to(outside)
     with pytest.raises(SettingsError, match="leads out"):
-        add_allowed(root, "read")
+        add_allow_rule(root, "read")
     assert list(outside.iterdir()) == []
 
 
@@ -93,12 +93,12 @@ def test_trust_goes_on_to_the_changed_file_but_not_to_one_that_nobody_agreed_to(
     root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     with Folder.open(tmp_path_factory.mktemp("control")) as control:
-        trust = Trust(control)
-        path = add_allowed(root, "shell(make)", trust)
-        add_allowed(root, "shell(ls)", trust)
-        assert trust.is_trusted(LOCAL, path.read_bytes())
+        trust = TrustStore(control)
+        path = add_allow_rule(root, "shell(make)", trust)
+        add_allow_rule(root, "shell(ls)", trust)
+        assert trust.is_trusted(LOCAL_SETTINGS_FILE, path.read_bytes())
         path.write_text('[permissions]\nallow = ["shell"]\n')
         for rule in ("shell(make)", "shell"):
             with pytest.raises(SettingsError, match="nobody has agreed"):
-                add_allowed(root, rule, trust)
-        assert not trust.is_trusted(LOCAL, path.read_bytes())
+                add_allow_rule(root, rule, trust)
+        assert not trust.is_trusted(LOCAL_SETTINGS_FILE, path.read_bytes())

@@ -8,26 +8,26 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.core.json import EMPTY
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Message
 from sevenfold.store.folder import Folder
-from sevenfold.store.records import Body, BoundaryRecord, CutRecord, MessageRecord, Record, UsageRecord
+from sevenfold.store.records import BoundaryRecord, CutRecord, MessageRecord, Record, RecordBody, UsageRecord
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 BODIES = st.sampled_from(
     [
         MessageRecord(Message("user", 'a text with "k":"usage" and {"c":"00000000","k":"cut" in it')),
         CutRecord(2, "x", None),
-        UsageRecord("m", "main", EMPTY),
+        UsageRecord("m", "main", EMPTY_OBJECT),
         BoundaryRecord("auto", 1, None),
     ]
 )
 
 
 @given(st.lists(BODIES, max_size=12), st.booleans())
-def test_only_those_kinds_and_all_of_them(bodies: list[Body], has_torn_line: bool) -> None:
+def test_only_those_kinds_and_all_of_them(bodies: list[RecordBody], has_torn_line: bool) -> None:
     import tempfile
 
     with tempfile.TemporaryDirectory() as place, Folder.open(Path(place)) as folder:
@@ -37,10 +37,14 @@ def test_only_those_kinds_and_all_of_them(bodies: list[Body], has_torn_line: boo
         if has_torn_line:
             with (Path(place) / "s.jsonl").open("ab") as file:
                 file.write(b'{"c":"12345678","k":"usage","id":"x"\n')
-        wanted = [line for line in scan(folder, "s") if _is_wanted(line)]
-        found = [line for line in scan(folder, "s", kinds=("usage", "cut")) if isinstance(line, Stored)]
+        wanted = [line for line in scan_transcript(folder, "s") if _is_wanted(line)]
+        found = [
+            line
+            for line in scan_transcript(folder, "s", kinds=("usage", "cut"))
+            if isinstance(line, StoredRecord)
+        ]
     assert found == wanted
 
 
 def _is_wanted(line: object) -> bool:
-    return isinstance(line, Stored) and isinstance(line.record.body, UsageRecord | CutRecord)
+    return isinstance(line, StoredRecord) and isinstance(line.record.body, UsageRecord | CutRecord)

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.setting_claims import UNASKED
-from sevenfold.core.setting_kinds import Choice, Kind, Limits, Table, Whole
-from sevenfold.core.settings import Section, Settings, Spec, declare
+from sevenfold.core.setting_kinds import ChoiceKind, IntegerKind, LimitsKind, LimitTable, SettingKind
+from sevenfold.core.settings import Settings, SettingSpec, SettingsSection, list_specs
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.placement import CacheSettings
-from sevenfold.request.sections import SECTIONS
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from sevenfold.run.hook_files import HookSettings
 from sevenfold.run.permission_settings import PermissionSettings
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.store.settings_files import (
-    COMMITTED,
-    LOCAL,
+    COMMITTED_SETTINGS_FILE,
+    LOCAL_SETTINGS_FILE,
     Proposal,
     find_user_home,
     keep_consent,
@@ -33,7 +33,7 @@ from sevenfold.store.settings_files import (
 )
 from tests.store.repos import git
 
-SPECS = declare(SECTIONS)
+SPECS = list_specs(SETTINGS_SECTIONS)
 WORDS = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
 RULES = st.lists(st.sampled_from(["shell", "read(secret/**)", "edit(src/**)", "mcp__*"]), max_size=3)
 
@@ -51,27 +51,27 @@ PLAIN: dict[str, st.SearchStrategy[object]] = {
 }
 
 
-def values(kind: Kind) -> st.SearchStrategy[object]:
+def values(kind: SettingKind) -> st.SearchStrategy[object]:
     """Anything that a setting of this kind takes, as TOML holds it."""
     match kind:
-        case Whole():
+        case IntegerKind():
             return st.integers(kind.at_least, kind.at_most)
-        case Choice():
+        case ChoiceKind():
             return st.sampled_from(kind.words)
-        case Table():
+        case LimitsKind():
             return st.dictionaries(WORDS, st.integers(kind.at_least, 10**6), max_size=3)
         case _:
             return PLAIN[kind.name]
 
 
-def table(specs: list[Spec]) -> st.SearchStrategy[dict[str, object]]:
+def table(specs: list[SettingSpec]) -> st.SearchStrategy[dict[str, object]]:
     return st.fixed_dictionaries({}, optional={spec.name: values(spec.kind) for spec in specs})
 
 
 def every_table() -> st.SearchStrategy[dict[str, dict[str, object]]]:
     """Any settings file that can be read, of the settings there are."""
     made: dict[str, st.SearchStrategy[dict[str, object]]] = {}
-    for section in SECTIONS:
+    for section in SETTINGS_SECTIONS:
         own = table([spec for spec in SPECS if spec.section is section])
         is_named = any(spec.is_named for spec in SPECS if spec.section is section)
         named = cast("st.SearchStrategy[dict[str, object]]", st.dictionaries(WORDS, own, max_size=1))
@@ -86,7 +86,7 @@ def spell(value: object) -> str:
     return json.dumps(value)
 
 
-def write(root: Path, tables: Mapping[str, object] | str, name: str = COMMITTED) -> Path:
+def write(root: Path, tables: Mapping[str, object] | str, name: str = COMMITTED_SETTINGS_FILE) -> Path:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     text = tables if isinstance(tables, str) else "".join(f"{k} = {spell(v)}\n" for k, v in tables.items())
@@ -99,11 +99,11 @@ def environ(top: Path) -> dict[str, str]:
 
 
 def read(top: Path, **arguments: Mapping[str, object]) -> Settings:
-    return read_settings(SECTIONS, root=top / "project", environ=environ(top), arguments=arguments)
+    return read_settings(SETTINGS_SECTIONS, root=top / "project", environ=environ(top), arguments=arguments)
 
 
 def proposals(top: Path) -> tuple[Proposal, ...]:
-    return read_proposals(SECTIONS, root=top / "project", environ=environ(top))
+    return read_proposals(SETTINGS_SECTIONS, root=top / "project", environ=environ(top))
 
 
 def answer(top: Path, *, is_agreed: bool) -> None:
@@ -112,7 +112,7 @@ def answer(top: Path, *, is_agreed: bool) -> None:
         keep_consent(proposal, read(top), root=top / "project", user_home=user_home, is_agreed=is_agreed)
 
 
-def others(found: Settings) -> list[Section]:
+def others(found: Settings) -> list[SettingsSection]:
     return [section for section in found.sections if not isinstance(section, PermissionSettings)]
 
 
@@ -130,7 +130,7 @@ def test_nothing_a_committed_file_says_counts_unasked_but_rules_that_ask(
 ) -> None:
     top = tmp_path_factory.mktemp("machine")
     write(top / "project", tables)
-    plain = read_settings(SECTIONS, root=None, environ=environ(top))
+    plain = read_settings(SETTINGS_SECTIONS, root=None, environ=environ(top))
     found = read(top)
     assert others(found) == others(plain)
     assert found.named == ()
@@ -142,7 +142,7 @@ def test_nothing_a_committed_file_says_counts_unasked_but_rules_that_ask(
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if not spec.is_named], ids=lambda spec: spec.key)
-def test_each_setting_that_is_ignored_is_told_with_what_to_do(tmp_path: Path, spec: Spec) -> None:
+def test_each_setting_that_is_ignored_is_told_with_what_to_do(tmp_path: Path, spec: SettingSpec) -> None:
     value = another(spec)
     write(tmp_path / "project", {spec.section.SECTION: {spec.name: value}})
     told = [event for event in read(tmp_path).refused if event.key.startswith(spec.key)]
@@ -151,20 +151,24 @@ def test_each_setting_that_is_ignored_is_told_with_what_to_do(tmp_path: Path, sp
     assert all("sevenfold settings --trust" in event.reason for event in told if event.key in waiting)
 
 
-def another(spec: Spec) -> object:
+def another(spec: SettingSpec) -> object:
     """A value that is not the default."""
     match spec.default:
         case bool():
             return not spec.default
         case int():
-            return spec.default - 1 if spec.default > cast("Whole", spec.kind).at_least else spec.default + 1
+            return (
+                spec.default - 1
+                if spec.default > cast("IntegerKind", spec.kind).at_least
+                else spec.default + 1
+            )
         case Decimal():
             return 1
         case str():
-            return next(word for word in cast("Choice", spec.kind).words if word != spec.default)
+            return next(word for word in cast("ChoiceKind", spec.kind).words if word != spec.default)
         case tuple():
             return ["shell"]
-        case Limits() | JsonObject():
+        case LimitTable() | JsonObject():
             return {"shell": 1}
         case PurePath() | None:
             return {"place": "/etc", "line": "x"}.get(spec.kind.name, 7)
@@ -251,16 +255,16 @@ def test_a_flood_of_rows_is_told_once(tmp_path: Path) -> None:
 
 def test_agreeing_to_a_tracked_local_file_does_not_make_it_the_users(tmp_path: Path) -> None:
     root = tmp_path / "project"
-    write(root, '[permissions]\nallow = ["shell"]\n' + OFF, LOCAL)
+    write(root, '[permissions]\nallow = ["shell"]\n' + OFF, LOCAL_SETTINGS_FILE)
     git(root, "init", "--quiet")
-    git(root, "add", "--force", LOCAL)
+    git(root, "add", "--force", LOCAL_SETTINGS_FILE)
     assert is_cached(tmp_path)
     answer(tmp_path, is_agreed=True)
     assert not is_cached(tmp_path)
-    git(root, "rm", "--quiet", "--cached", LOCAL)
+    git(root, "rm", "--quiet", "--cached", LOCAL_SETTINGS_FILE)
     (root / "a").write_text("tracked")
     git(root, "add", "a")
-    untrusted = read_settings(SECTIONS, root=root, environ=environ(tmp_path), trusts_local=False)
+    untrusted = read_settings(SETTINGS_SECTIONS, root=root, environ=environ(tmp_path), trusts_local=False)
     assert untrusted.of(PermissionSettings).allow == ()
     assert untrusted.of(CacheSettings).enabled
 
@@ -278,7 +282,7 @@ def test_another_project_with_the_same_file_is_asked_about(tmp_path: Path) -> No
     write(tmp_path / "project", OFF)
     answer(tmp_path, is_agreed=True)
     write(tmp_path / "other", OFF)
-    other = read_settings(SECTIONS, root=tmp_path / "other", environ=environ(tmp_path))
+    other = read_settings(SETTINGS_SECTIONS, root=tmp_path / "other", environ=environ(tmp_path))
     assert other.of(CacheSettings).enabled
 
 

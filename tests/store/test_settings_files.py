@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from sevenfold.core.catalog import ModelSettings
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import Event, SettingRefused
-from sevenfold.core.settings import Settings, Source
+from sevenfold.core.settings import Settings, SettingSource
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import (
-    MANAGED_FILE,
-    MAX_FILE_BYTES,
+    MANAGED_SETTINGS_FILE,
+    MAX_SETTINGS_BYTES,
     Proposal,
     find_checkout,
     find_user_home,
@@ -119,9 +119,9 @@ def test_without_any_file_the_defaults_hold(machine: Machine) -> None:
 
 def test_each_file_overrides_the_one_before(machine: Machine) -> None:
     steps = [
-        (machine.committed, Source.COMMITTED),
-        (machine.user, Source.USER),
-        (machine.local, Source.LOCAL),
+        (machine.committed, SettingSource.COMMITTED),
+        (machine.user, SettingSource.USER),
+        (machine.local, SettingSource.LOCAL),
     ]
     for number, (path, source) in enumerate(steps, start=1):
         machine.write(path, chars(number))
@@ -159,7 +159,7 @@ def test_in_ones_own_home_folder_the_file_is_the_users(machine: Machine) -> None
         managed_file=machine.managed,
     )
     assert settings.refused == ()
-    assert settings.origin("places.memory_dir").source is Source.USER
+    assert settings.origin("places.memory_dir").source is SettingSource.USER
 
 
 def test_compaction_is_switched_in_the_order_of_strength(machine: Machine) -> None:
@@ -241,7 +241,7 @@ def test_home_is_in_the_users_folder_by_default() -> None:
 
 
 def test_the_policy_file_is_never_found_through_the_environment() -> None:
-    assert Path("/etc/sevenfold/settings.toml") == MANAGED_FILE
+    assert Path("/etc/sevenfold/settings.toml") == MANAGED_SETTINGS_FILE
 
 
 BAD_FILES = pytest.mark.parametrize(
@@ -250,7 +250,7 @@ BAD_FILES = pytest.mark.parametrize(
         (b"[tool_results]\nlimit_chars = \n", "not TOML: Invalid value (at line 2"),
         (b'[tool_results]\nx = """never closed\n\n', "at line 4, the end of the file"),
         (b"[tool_results]\nx = '\xff'\n", "line 2 is not UTF-8"),
-        (b"x = 1" + b" " * MAX_FILE_BYTES, "larger than the 262,144 bytes"),
+        (b"x = 1" + b" " * MAX_SETTINGS_BYTES, "larger than the 262,144 bytes"),
         (b"x = " + b"[" * 50_000, "not TOML"),
         (b"x = " + b"9" * 10_000, "not TOML"),
         (

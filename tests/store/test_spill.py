@@ -17,9 +17,9 @@ from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, Sevenfol
 from sevenfold.core.events import Event, ResultSpilled, SpillFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Image, Opaque, Text, ToolResult, ToolUseId
-from sevenfold.layers.tool_results import Decision, ToolResultSettings, apply_decision
+from sevenfold.layers.tool_results import SpillDecision, ToolResultSettings, apply_spill_decision
 from sevenfold.store.folder import Folder
-from sevenfold.store.spill import FOLDER, Spills
+from sevenfold.store.spill import SPILL_FOLDER, SpillStore
 from tests.core import wires
 from tests.store import children
 from tests.store.disks import QUICK, effects, fresh_folder, temps, tree
@@ -40,33 +40,33 @@ def session(tmp_path: Path) -> Generator[Folder]:
 
 
 @pytest.fixture
-def spills(session: Folder, events: list[Event]) -> Generator[Spills]:
-    made = Spills(session, SETTINGS, emit=events.append)
+def spills(session: Folder, events: list[Event]) -> Generator[SpillStore]:
+    made = SpillStore(session, SETTINGS, emit=events.append)
     yield made
     made.close()
 
 
 def test_a_result_is_whole_on_disk_and_its_preview_says_where(
-    spills: Spills, session: Folder, events: list[Event]
+    spills: SpillStore, session: Folder, events: list[Event]
 ) -> None:
     text = "".join(f"line {n}\n" for n in range(1000))
     decision = spills.store(result(text))
-    assert tree(session.path) == {f"{FOLDER}/toolu_1.txt": text.encode()}
-    assert decision == Decision(
-        USE, decision.preview, f"{FOLDER}/toolu_1.txt", digest(text.encode()), len(text)
+    assert tree(session.path) == {f"{SPILL_FOLDER}/toolu_1.txt": text.encode()}
+    assert decision == SpillDecision(
+        USE, decision.preview, f"{SPILL_FOLDER}/toolu_1.txt", digest(text.encode()), len(text)
     )
     assert decision.preview
-    path = f"{session.path}/{FOLDER}/toolu_1.txt"
+    path = f"{session.path}/{SPILL_FOLDER}/toolu_1.txt"
     assert path in decision.preview
     assert f"{len(text):,} bytes" in decision.preview
     assert "line 0\nline 1\n" in decision.preview
     assert events == [ResultSpilled(USE, path, len(text))]
 
 
-def test_structured_content_is_stored_as_the_json_it_came_as(spills: Spills) -> None:
+def test_structured_content_is_stored_as_the_json_it_came_as(spills: SpillStore) -> None:
     image = Image(JsonObject({"type": "base64", "data": "AAAA"}))
     decision = spills.store(result((Text("first"), image, Text("second"))))
-    assert decision.spill == f"{FOLDER}/toolu_1.json"
+    assert decision.spill == f"{SPILL_FOLDER}/toolu_1.json"
     stored = json.loads(spills.read(decision))
     assert [item["type"] for item in stored] == ["text", "image", "text"]
     assert decision.preview
@@ -76,7 +76,7 @@ def test_structured_content_is_stored_as_the_json_it_came_as(spills: Spills) -> 
 @given(wires.texts, st.none() | wires.texts)
 def test_any_text_and_any_id_can_be_stored_and_read_back(text: str, use: str | None) -> None:
     with fresh_folder() as session:
-        spills = Spills(session, SETTINGS)
+        spills = SpillStore(session, SETTINGS)
         decision = spills.store(result(text, use or USE))
         assert decision.preview is not None
         assert spills.read(decision) == text.encode("utf-8", "backslashreplace")
@@ -84,35 +84,39 @@ def test_any_text_and_any_id_can_be_stored_and_read_back(text: str, use: str | N
 
 
 @pytest.mark.parametrize("content", ["", None, ()])
-def test_an_empty_result_can_be_stored_too(spills: Spills, content: str | tuple[Text, ...] | None) -> None:
+def test_an_empty_result_can_be_stored_too(
+    spills: SpillStore, content: str | tuple[Text, ...] | None
+) -> None:
     decision = spills.store(result(content))
     assert spills.read(decision) in (b"", b"[]")
 
 
-def test_storing_again_decides_the_same_and_writes_nothing(spills: Spills, session: Folder) -> None:
+def test_storing_again_decides_the_same_and_writes_nothing(spills: SpillStore, session: Folder) -> None:
     first = spills.store(result("text"))
-    before = (session.path / FOLDER / "toolu_1.txt").stat().st_ino
-    again = Spills(session, SETTINGS)
+    before = (session.path / SPILL_FOLDER / "toolu_1.txt").stat().st_ino
+    again = SpillStore(session, SETTINGS)
     assert spills.store(result("text")) == again.store(result("text")) == first
     again.close()
-    assert (session.path / FOLDER / "toolu_1.txt").stat().st_ino == before
+    assert (session.path / SPILL_FOLDER / "toolu_1.txt").stat().st_ino == before
 
 
 def test_what_is_found_stored_is_made_durable_before_its_preview_exists(
-    spills: Spills, session: Folder
+    spills: SpillStore, session: Folder
 ) -> None:
     """Whoever stored it may have died between renaming and making the name durable."""
     spills.store(result("text"))
     disk = FaultyDisk()
     with Folder.open(session.path, disk=disk) as folder:
-        again = Spills(folder, SETTINGS)
+        again = SpillStore(folder, SETTINGS)
         disk.seen.clear()
         again.store(result("text"))
         again.close()
     assert effects(disk.seen) == ["open", "open", "read", "fsync"]
 
 
-def test_another_content_under_the_same_id_gets_a_name_of_its_own(spills: Spills, session: Folder) -> None:
+def test_another_content_under_the_same_id_gets_a_name_of_its_own(
+    spills: SpillStore, session: Folder
+) -> None:
     first, second = spills.store(result("one")), spills.store(result("two"))
     assert first.spill != second.spill
     assert spills.read(first) == b"one"
@@ -142,7 +146,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("use", HOSTILE, ids=lambda use: ascii(use)[:20])
-def test_a_hostile_id_names_a_file_of_its_own_inside(spills: Spills, session: Folder, use: str) -> None:
+def test_a_hostile_id_names_a_file_of_its_own_inside(spills: SpillStore, session: Folder, use: str) -> None:
     decision = spills.store(result(f"of {use!r}", use))
     assert decision.spill
     assert decision.preview
@@ -151,7 +155,7 @@ def test_a_hostile_id_names_a_file_of_its_own_inside(spills: Spills, session: Fo
     assert "\0" not in decision.preview
 
 
-def test_ids_that_differ_in_case_alone_do_not_share_a_file(spills: Spills) -> None:
+def test_ids_that_differ_in_case_alone_do_not_share_a_file(spills: SpillStore) -> None:
     lower, upper = spills.store(result("lower", "toolu_a")), spills.store(result("upper", "TOOLU_A"))
     assert spills.read(lower) == b"lower"
     assert spills.read(upper) == b"upper"
@@ -173,12 +177,12 @@ def plant_fifo(place: Path) -> None:
 def test_what_an_agent_planted_under_the_name_is_stepped_around(
     session: Folder, plant: Callable[[Path], None]
 ) -> None:
-    (session.path / FOLDER).mkdir()
-    plant(session.path / FOLDER)
-    spills = Spills(session, SETTINGS)
+    (session.path / SPILL_FOLDER).mkdir()
+    plant(session.path / SPILL_FOLDER)
+    spills = SpillStore(session, SETTINGS)
     decision = spills.store(result("text"))
     assert decision.preview
-    assert decision.spill != f"{FOLDER}/toolu_1.txt"
+    assert decision.spill != f"{SPILL_FOLDER}/toolu_1.txt"
     assert spills.read(decision) == b"text"
     spills.close()
 
@@ -187,7 +191,7 @@ def test_what_an_agent_planted_under_the_name_is_stepped_around(
 def test_a_failure_anywhere_leaves_the_result_whole_and_is_told(tmp_path: Path, accident: str) -> None:
     counting = FaultyDisk(inner=QUICK)
     with Folder.open(tmp_path / "count", create=True, disk=counting) as session:
-        spills = Spills(session, SETTINGS)
+        spills = SpillStore(session, SETTINGS)
         ready = len(counting.seen)
         spills.store(result("text"))
         stored = len(counting.seen)
@@ -197,28 +201,28 @@ def test_a_failure_anywhere_leaves_the_result_whole_and_is_told(tmp_path: Path, 
         events: list[Event] = []
         disk = FaultyDisk(Fault(at, "EIO" if accident == "EIO" else "ENOSPC"), inner=QUICK)
         with Folder.open(tmp_path / f"{at}", create=True, disk=disk) as session:
-            spills = Spills(session, SETTINGS, emit=events.append)
+            spills = SpillStore(session, SETTINGS, emit=events.append)
             decision = spills.store(result("text"))
-            assert decision == Decision(USE)
-            assert apply_decision(result("text"), decision) == result("text")
+            assert decision == SpillDecision(USE)
+            assert apply_spill_decision(result("text"), decision) == result("text")
             assert [type(event) for event in events] == [SpillFailed]
             assert temps(tmp_path / f"{at}") == []
             spills.close()
 
 
 def test_a_result_that_has_no_form_on_disk_stays_whole_and_is_told(
-    spills: Spills, events: list[Event]
+    spills: SpillStore, events: list[Event]
 ) -> None:
     deep: JsonObject = JsonObject({"type": "new"})
     for _ in range(300):
         deep = JsonObject({"type": "new", "x": deep})
     decision = spills.store(result((Opaque(deep),)))
-    assert decision == Decision(USE)
+    assert decision == SpillDecision(USE)
     assert [type(event) for event in events] == [SpillFailed]
 
 
 def test_the_quota_holds_and_says_which_setting_it_is(session: Folder, events: list[Event]) -> None:
-    spills = Spills(session, replace(SETTINGS, session_quota_bytes=10), emit=events.append)
+    spills = SpillStore(session, replace(SETTINGS, session_quota_bytes=10), emit=events.append)
     assert spills.store(result("x" * 10, "a")).preview
     assert spills.store(result("x", "b")).preview is None
     assert spills.store(result("x" * 10, "a")).preview, "it is there already"
@@ -226,17 +230,17 @@ def test_the_quota_holds_and_says_which_setting_it_is(session: Folder, events: l
     failed = [event for event in events if isinstance(event, SpillFailed)]
     assert len(failed) == 1
     assert "tool_results.session_quota_bytes" in failed[0].reason
-    again = Spills(session, replace(SETTINGS, session_quota_bytes=10))
+    again = SpillStore(session, replace(SETTINGS, session_quota_bytes=10))
     assert again.store(result("x", "b")).preview is None
     again.close()
 
 
 def test_the_quota_is_shared_by_all_processes_of_a_session(session: Folder) -> None:
     settings = replace(SETTINGS, session_quota_bytes=100)
-    spills = Spills(session, settings)
+    spills = SpillStore(session, settings)
 
     def fill() -> None:
-        other = Spills(session, settings)
+        other = SpillStore(session, settings)
         assert other.store(result("x" * 90, "theirs")).preview
 
     assert spills.store(result("x", "first")).preview
@@ -247,7 +251,7 @@ def test_the_quota_is_shared_by_all_processes_of_a_session(session: Folder) -> N
 
 
 def test_a_result_over_the_limit_of_one_is_left_alone(
-    spills: Spills, events: list[Event], monkeypatch: pytest.MonkeyPatch
+    spills: SpillStore, events: list[Event], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sevenfold.store.spill.MAX_SPILL_BYTES", 10)
     assert spills.store(result("x" * 11)).preview is None
@@ -255,7 +259,7 @@ def test_a_result_over_the_limit_of_one_is_left_alone(
     assert "11 bytes" in events[0].reason
 
 
-def test_a_changed_an_exchanged_and_a_missing_spill_are_noticed(spills: Spills, session: Folder) -> None:
+def test_a_changed_an_exchanged_and_a_missing_spill_are_noticed(spills: SpillStore, session: Folder) -> None:
     decision = spills.store(result("text"))
     assert decision.spill
     for content in (b"TEXT", b"text and more", b""):
@@ -266,29 +270,29 @@ def test_a_changed_an_exchanged_and_a_missing_spill_are_noticed(spills: Spills, 
     with pytest.raises(FileMissing):
         spills.read(decision)
     with pytest.raises(FileMissing, match="left in the context"):
-        spills.read(Decision(USE))
+        spills.read(SpillDecision(USE))
 
 
 @pytest.mark.parametrize(
-    "spill", [f"{FOLDER}/../../x", "/etc/hostname", "../session/x", f"{FOLDER}/.tmp-1", ""]
+    "spill", [f"{SPILL_FOLDER}/../../x", "/etc/hostname", "../session/x", f"{SPILL_FOLDER}/.tmp-1", ""]
 )
-def test_a_forged_decision_reads_nothing_outside(spills: Spills, spill: str) -> None:
-    forged = Decision(USE, "preview", spill, digest(b""), 0)
+def test_a_forged_decision_reads_nothing_outside(spills: SpillStore, spill: str) -> None:
+    forged = SpillDecision(USE, "preview", spill, digest(b""), 0)
     with pytest.raises(KeyRefused):
         spills.read(forged)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_at_once(session: Folder) -> None:
-    (session.path / FOLDER).touch()
+    (session.path / SPILL_FOLDER).touch()
     with pytest.raises(SevenfoldError):
-        Spills(session, SETTINGS)
+        SpillStore(session, SETTINGS)
 
 
 def test_a_result_whose_every_name_is_taken_by_another_is_left_alone(
-    spills: Spills, session: Folder, events: list[Event]
+    spills: SpillStore, session: Folder, events: list[Event]
 ) -> None:
     stored = spills.store(result("text", "é"))
     assert stored.spill
     session.replace(stored.spill, b"something else")
-    assert spills.store(result("text", "é")) == Decision(ToolUseId("é"))
+    assert spills.store(result("text", "é")) == SpillDecision(ToolUseId("é"))
     assert isinstance(events[-1], SpillFailed)

@@ -18,7 +18,7 @@ from sevenfold.core.json import JsonObject
 from sevenfold.store.disk import READ_FLAGS, SystemDisk
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lock
-from sevenfold.store.lock_face import FACE, LockFace
+from sevenfold.store.lock_face import PID_FILE, PidFile
 from sevenfold.store.mailbox import Mail, Mailbox
 from tests.store.disks import LackingDisk
 from tests.store.faults import Fault, FaultyDisk
@@ -54,22 +54,22 @@ def test_mail_that_the_disk_fails_to_read_once_is_received_the_next_time(tmp_pat
 
 def test_a_face_that_the_disk_fails_to_read_once_is_still_another_programs_lock(tmp_path: Path) -> None:
     disk = FlakyDisk()
-    (tmp_path / FACE).write_text("1")
-    with Folder.open(tmp_path, disk=disk, own=frozenset([FACE])) as memory:
-        lock = Lock(memory, "dream", face=LockFace(memory))
+    (tmp_path / PID_FILE).write_text("1")
+    with Folder.open(tmp_path, disk=disk, own=frozenset([PID_FILE])) as memory:
+        lock = Lock(memory, "dream", face=PidFile(memory))
         disk.fails_next_read = True
         with pytest.raises(DiskFault):
             lock.acquire()
         with pytest.raises(LockBusy):
             lock.acquire()
-    assert (tmp_path / FACE).read_text() == "1"
+    assert (tmp_path / PID_FILE).read_text() == "1"
 
 
 def test_a_success_counts_though_the_disk_fails_to_read_the_face(tmp_path: Path) -> None:
     disk = FlakyDisk()
     events: list[Event] = []
-    with Folder.open(tmp_path, disk=disk, own=frozenset([FACE])) as memory:
-        lock = Lock(memory, "dream", face=LockFace(memory), emit=events.append)
+    with Folder.open(tmp_path, disk=disk, own=frozenset([PID_FILE])) as memory:
+        lock = Lock(memory, "dream", face=PidFile(memory), emit=events.append)
         lease = lock.acquire()
 
         def commit() -> None:
@@ -96,13 +96,13 @@ class BusyDisk(SystemDisk):
 
 def test_a_lock_taken_while_its_state_is_read_is_no_success_of_another_programs(tmp_path: Path) -> None:
     disk, clock = BusyDisk(), ManualClock()
-    own = frozenset([FACE])
+    own = frozenset([PID_FILE])
     with Folder.open(tmp_path, disk=disk, own=own) as ours, Folder.open(tmp_path, own=own) as theirs:
-        rival = Lock(theirs, "dream", clock=clock, face=LockFace(theirs))
+        rival = Lock(theirs, "dream", clock=clock, face=PidFile(theirs))
         rival.acquire().give_up()
         clock.pass_time(timedelta(hours=1))
         disk.meanwhile = lambda: rival.acquire() and None
-        assert Lock(ours, "dream", clock=clock, face=LockFace(ours)).read_state().last_success is None
+        assert Lock(ours, "dream", clock=clock, face=PidFile(ours)).read_state().last_success is None
         assert disk.meanwhile is None
 
 

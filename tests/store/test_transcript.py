@@ -21,10 +21,10 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import Event, TailSealed
 from sevenfold.store.disk import Disk, SystemDisk
 from sevenfold.store.folder import Folder
-from sevenfold.store.patience import Patience
+from sevenfold.store.patience import FolderTimeouts
 from sevenfold.store.record_lines import write_line
-from sevenfold.store.transcript import Place, Transcript
-from sevenfold.store.transcript_reader import BadLine, Stored, resume
+from sevenfold.store.transcript import RecordPosition, Transcript
+from sevenfold.store.transcript_reader import BadLine, StoredRecord, resume
 from tests.store.disks import QuickDisk, effects
 from tests.store.faults import Fault, FaultyDisk
 from tests.store.transcripts import FILE, SESSION, ids, said, scanned, stored, write_raw
@@ -42,7 +42,7 @@ def test_records_are_read_back_in_the_order_they_were_written(sessions: Folder) 
         places = [transcript.append(record) for record in records[:10]]
         places += transcript.append_all(records[10:])
     assert scanned(sessions) == [
-        Stored(record, place.offset) for record, place in zip(records, places, strict=True)
+        StoredRecord(record, place.offset) for record, place in zip(records, places, strict=True)
     ]
     data = (sessions.path / FILE).read_bytes()
     for record, place in zip(records, places, strict=True):
@@ -196,7 +196,7 @@ def test_a_lock_that_is_let_go_late_costs_nothing(sessions: Folder) -> None:
 
 def test_who_holds_it_too_long_is_named(sessions: Folder) -> None:
     with (
-        Folder.open(sessions.path, patience=Patience(mutex=timedelta(0))) as folder,
+        Folder.open(sessions.path, patience=FolderTimeouts(mutex=timedelta(0))) as folder,
         Transcript.open(folder, SESSION) as transcript,
         sessions.opened(FILE, os.O_RDWR) as fd,
     ):
@@ -217,11 +217,11 @@ def test_a_closed_transcript_says_so(sessions: Folder) -> None:
 def test_a_record_too_long_is_refused_before_anything_is_written(
     sessions: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sevenfold.store.record_lines.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("sevenfold.store.record_lines.MAX_RECORD_LINE_BYTES", 1000)
     with Transcript.open(sessions, SESSION) as transcript:
         with pytest.raises(InputError):
             transcript.append_all([said("short"), said("long", "x" * 1000)])
-        assert transcript.append(said("next")) == Place(0, len(write_line(said("next"))))
+        assert transcript.append(said("next")) == RecordPosition(0, len(write_line(said("next"))))
 
 
 def test_what_is_added_to_a_removed_transcript_is_not_acknowledged(sessions: Folder) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sevenfold.core.errors import StoreError
 from sevenfold.store.disk import Disk
 from sevenfold.store.folder import Folder
-from sevenfold.store.transcript import Place, Transcript
+from sevenfold.store.transcript import RecordPosition, Transcript
 from tests.store import children
 from tests.store.disks import QuickDisk
 from tests.store.transcripts import SESSION, ids, said, scanned, stored
@@ -130,7 +130,7 @@ def test_closing_waits_for_a_record_that_is_being_written(sessions: Folder) -> N
     disk = WaitingDisk()
     with on(sessions, disk) as folder:
         transcript = Transcript.open(folder, SESSION)
-        done: list[Place] = []
+        done: list[RecordPosition] = []
         writer = threading.Thread(target=lambda: done.append(transcript.append(said("first"))))
         closer = threading.Thread(target=transcript.close)
         writer.start()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sevenfold.core.messages import ToolUseId
-from sevenfold.layers.tool_results import Decision
+from sevenfold.layers.tool_results import SpillDecision
 from sevenfold.store import boundary_search
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import write_line
-from sevenfold.store.records import CutRecord, DecisionRecord, Record, RecordId, Segment
+from sevenfold.store.records import CutRecord, DecisionRecord, KeptSegment, Record, RecordId
 from sevenfold.store.transcript_reader import resume
 from tests.store.disks import CountingDisk
 from tests.store.transcripts import AT, SESSION, boundary, ids, resumed, said, segment, spoilt, write_raw
@@ -25,7 +25,7 @@ def test_what_was_kept_is_read_by_its_place_and_no_more(sessions: Folder) -> Non
     disk = sessions.disk
     assert isinstance(disk, CountingDisk)
     before = write_raw(sessions, *BIG)
-    kept = Segment(RecordId("k1"), RecordId("s"), RecordId("k2"), len(before))
+    kept = KeptSegment(RecordId("k1"), RecordId("s"), RecordId("k2"), len(before))
     write_raw(sessions, before, said("k1"), said("k2"), boundary("b", kept, "k2"), said("s"))
     found = resume(sessions, SESSION)
     assert ids(found.kept) == ["k1", "k2"]
@@ -84,7 +84,7 @@ def test_kept_messages_written_twice_count_once(sessions: Folder) -> None:
 
 
 def test_decisions_and_cuts_about_kept_messages_are_kept_though_written_after_them(sessions: Folder) -> None:
-    decided = Record(DecisionRecord(Decision(ToolUseId("t1"), "a preview")), AT, RecordId("d"))
+    decided = Record(DecisionRecord(SpillDecision(ToolUseId("t1"), "a preview")), AT, RecordId("d"))
     cut = Record(CutRecord(2, "cleared", RecordId("2")), AT, RecordId("c"))
     mark = boundary("b", segment("2", "3", length(said("1"))))
     found = resumed(sessions, said("1"), said("2"), said("3"), decided, said("4"), cut, mark, said("5"))

@@ -16,9 +16,9 @@ from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Event
 from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import write_line
-from sevenfold.store.records import BoundaryRecord, Record, RecordId, Segment
+from sevenfold.store.records import BoundaryRecord, KeptSegment, Record, RecordId
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import BadLine, Stored, resume
+from sevenfold.store.transcript_reader import BadLine, StoredRecord, resume
 from tests.store.disks import QUICK, open_handles
 from tests.store.faults import Accident, Fault, FaultyDisk
 from tests.store.transcripts import FILE, SESSION, boundary, ids, resume_naively, said, scanned
@@ -69,12 +69,12 @@ class Transcripts(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), back=st.integers(1, 4))
     def append_boundary(self, which: int, back: int) -> None:
-        lines = [line for line in scanned(self.folder) if isinstance(line, Stored)][-back:]
+        lines = [line for line in scanned(self.folder) if isinstance(line, StoredRecord)][-back:]
         kept = [line for line in lines if not isinstance(line.record.body, BoundaryRecord)]
         segment = None
         if kept:
             head, tail = kept[0].record.id, kept[-1].record.id
-            segment = Segment(head, RecordId("summary"), tail, kept[0].offset)
+            segment = KeptSegment(head, RecordId("summary"), tail, kept[0].offset)
         record = boundary(f"{next(self.names)}", segment)
         self.writers[which].append(record)
         self.acknowledged.append(record)
@@ -124,7 +124,7 @@ class Transcripts(RuleBasedStateMachine):
         if not self.writers:
             return
         lines = scanned(self.folder)
-        found = [line.record for line in lines if isinstance(line, Stored)]
+        found = [line.record for line in lines if isinstance(line, StoredRecord)]
         rest = iter(found)
         assert all(record in rest for record in self.acknowledged)
         known = {record.id for record in (*self.acknowledged, *self.doubtful)}

@@ -10,9 +10,16 @@ from sevenfold.core.errors import DiskFault, FileMissing, KeyRefused
 from sevenfold.core.events import Event, LineQuarantined
 from sevenfold.store import boundary_search, transcript_reader
 from sevenfold.store.folder import Folder
-from sevenfold.store.record_lines import HEAD, write_line
+from sevenfold.store.record_lines import LINE_HEAD, write_line
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import UNFINISHED, BadLine, Resumed, Stored, resume, scan
+from sevenfold.store.transcript_reader import (
+    UNFINISHED_LINE,
+    BadLine,
+    ResumedSession,
+    StoredRecord,
+    resume,
+    scan_transcript,
+)
 from tests.store.disks import CountingDisk, QuickDisk, fresh_folder
 from tests.store.faults import Fault, FaultyDisk
 from tests.store.transcripts import (
@@ -48,14 +55,14 @@ def with_chunks(size: int) -> pytest.MonkeyPatch:
 def test_without_a_boundary_everything_is_read(sessions: Folder) -> None:
     found = resumed(sessions, said("1"), said("2"))
     assert (found.boundary, ids(found.records), found.bad, found.repeated) == (None, ["1", "2"], (), 0)
-    assert resumed(sessions) == Resumed(None, (), (), (), 0)
+    assert resumed(sessions) == ResumedSession(None, (), (), (), 0)
 
 
 def test_a_session_that_is_not_there_is_missing_and_not_empty(sessions: Folder) -> None:
     with pytest.raises(FileMissing):
         resume(sessions, "other")
     with pytest.raises(FileMissing):
-        list(scan(sessions, "other"))
+        list(scan_transcript(sessions, "other"))
     with pytest.raises(KeyRefused):
         resume(sessions, "../s1")
 
@@ -193,7 +200,7 @@ def test_bad_lines_are_told_with_place_and_length_and_left_where_they_are(sessio
         (first + 8, 1),
         (len(data) - 9, 9),
     ]
-    assert found.bad[-1].reason == UNFINISHED
+    assert found.bad[-1].reason == UNFINISHED_LINE
     assert (sessions.path / FILE).read_bytes() == data
 
 
@@ -202,7 +209,7 @@ def test_a_line_glued_to_a_fragment_is_read(sessions: Folder) -> None:
     write_raw(sessions, said("1"), fragment, said("2"), said("3"))
     first = len(write_line(said("1")))
     assert scanned(sessions)[1] == BadLine(first, 50, "its checksum does not fit")
-    assert stored(sessions)[1] == Stored(said("2"), first + 50)
+    assert stored(sessions)[1] == StoredRecord(said("2"), first + 50)
     assert ids(stored(sessions)) == ["1", "2", "3"]
 
 
@@ -237,7 +244,7 @@ def test_a_line_of_any_length_costs_no_more_than_its_length_in_the_report(
         lines = scanned(sessions)
         first = len(write_line(said("1")))
         assert lines[1] == BadLine(first, size + 1, "it is too long")
-        assert lines[3] == BadLine(lines[2].offset + first, size, UNFINISHED)
+        assert lines[3] == BadLine(lines[2].offset + first, size, UNFINISHED_LINE)
         assert ids(stored(sessions)) == ["1", "2"]
 
 
@@ -255,8 +262,8 @@ def test_the_longest_line_there_may_be_is_read_whatever_the_chunks(
 def test_a_part_of_a_transcript_can_be_read(sessions: Folder) -> None:
     with Transcript.open(sessions, SESSION) as transcript:
         places = transcript.append_all([said(f"{n}") for n in range(5)])
-    part = list(scan(sessions, SESSION, start=places[1].offset, end=places[3].offset))
-    assert [line.record.id for line in part if isinstance(line, Stored)] == ["1", "2"]
+    part = list(scan_transcript(sessions, SESSION, start=places[1].offset, end=places[3].offset))
+    assert [line.record.id for line in part if isinstance(line, StoredRecord)] == ["1", "2"]
 
 
 BIG = [said(f"big-{n}", "x" * 100_000) for n in range(60)]
@@ -304,7 +311,7 @@ pieces: st.SearchStrategy[bytes] = st.one_of(
     fragments,
     fragments.map(lambda data: data + b"\n"),
     st.just(NEWER + b"\n"),
-    st.just(HEAD * 3),
+    st.just(LINE_HEAD * 3),
     st.just(b"\n"),
 )
 
@@ -325,7 +332,7 @@ def test_resuming_gives_what_reading_everything_gives(parts: list[bytes], cut: i
     if wanted.kept:
         # A damaged head may make it more.
         assert set(ids(wanted.kept)) <= set(ids(found.kept))
-    records = [line for line in lines if isinstance(line, Stored)]
+    records = [line for line in lines if isinstance(line, StoredRecord)]
     assert records == read_naively(data)
     assert sum(line.length_bytes for line in lines if isinstance(line, BadLine)) == len(data) - sum(
         len(write_line(line.record)) - (line.offset + len(write_line(line.record)) > len(data))

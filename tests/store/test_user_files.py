@@ -19,14 +19,14 @@ from sevenfold.core.errors import (
     StoreError,
 )
 from sevenfold.store.disk import SystemDisk
-from sevenfold.store.user_files import find_real, find_state, read_state, replace_file
+from sevenfold.store.user_files import find_file_state, read_file_state, replace_file, resolve_path
 
 CAP = 1_000
 
 
 def put(path: Path, data: bytes) -> None:
     real = str(path)
-    replace_file(real, data, expected=find_state(real, max_bytes=CAP), max_bytes=CAP)
+    replace_file(real, data, expected=find_file_state(real, max_bytes=CAP), max_bytes=CAP)
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_new_file_and_its_folders_have_the_modes_that_the_users_own_would(tmp_
 def test_what_was_changed_or_made_meanwhile_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"one")
-    before = read_state(str(path), max_bytes=CAP)
+    before = read_file_state(str(path), max_bytes=CAP)
     path.write_bytes(b"two")
     with pytest.raises(FileDamaged, match="changed meanwhile"):
         replace_file(str(path), b"three", expected=before, max_bytes=CAP)
@@ -69,7 +69,7 @@ def test_no_link_is_followed_anywhere_on_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").symlink_to(outside / "secret")
     for path in (tmp_path / "folder/secret", tmp_path / "file"):
         with pytest.raises(NotRegular):
-            read_state(str(path), max_bytes=CAP)
+            read_file_state(str(path), max_bytes=CAP)
         with pytest.raises(SevenfoldError):
             replace_file(str(path), b"x", expected=None, max_bytes=CAP)
     with pytest.raises(NotRegular):
@@ -91,33 +91,33 @@ def test_what_is_no_plain_file_is_refused_and_never_waited_for(tmp_path: Path) -
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "fifo", tmp_path / "folder", Path("/dev/zero"), Path("/dev/tty")):
         with pytest.raises(SevenfoldError):
-            read_state(str(path), max_bytes=CAP)
+            read_file_state(str(path), max_bytes=CAP)
     with pytest.raises(NotRegular, match="run a command"):
-        read_state("/proc/self/status", max_bytes=CAP)
+        read_file_state("/proc/self/status", max_bytes=CAP)
 
 
 def test_a_file_over_the_limit_is_refused_and_not_cut(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"x" * (CAP + 1))
     with pytest.raises(FileDamaged, match="1,001 bytes"):
-        read_state(str(tmp_path / "big"), max_bytes=CAP)
+        read_file_state(str(tmp_path / "big"), max_bytes=CAP)
 
 
 @pytest.mark.parametrize("path", ["relative", "/tmp/../etc/passwd", "/tmp//x", "/tmp/", "/"])
 def test_a_path_that_is_not_real_is_refused(path: str) -> None:
     with pytest.raises(KeyRefused, match="resolve it first"):
-        read_state(path, max_bytes=CAP)
+        read_file_state(path, max_bytes=CAP)
 
 
 def test_what_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     with pytest.raises(FileMissing):
-        read_state(str(tmp_path / "none/a"), max_bytes=CAP)
-    assert find_state(str(tmp_path / "none/a"), max_bytes=CAP) is None
+        read_file_state(str(tmp_path / "none/a"), max_bytes=CAP)
+    assert find_file_state(str(tmp_path / "none/a"), max_bytes=CAP) is None
 
 
 def test_a_path_that_no_file_can_have_is_refused() -> None:
     for path in ("/a\0b", "/\ud800"):
         with pytest.raises(KeyRefused):
-            find_real(path)
+            resolve_path(path)
 
 
 class FullDisk(SystemDisk):
@@ -144,7 +144,7 @@ class FullDisk(SystemDisk):
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_beside_it(at: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    state = read_state(str(path), max_bytes=CAP)
+    state = read_file_state(str(path), max_bytes=CAP)
     with pytest.raises(StoreError) as caught:
         replace_file(str(path), b"new", expected=state, max_bytes=CAP, disk=FullDisk(at))
     assert isinstance(caught.value, DiskFull)

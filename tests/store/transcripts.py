@@ -11,9 +11,15 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolUse, ToolUseId
 from sevenfold.store.folder import Folder
-from sevenfold.store.record_lines import HEAD, read_line, write_line
-from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId, Segment
-from sevenfold.store.transcript_reader import Line, Resumed, Stored, resume, scan
+from sevenfold.store.record_lines import LINE_HEAD, read_line, write_line
+from sevenfold.store.records import BoundaryRecord, KeptSegment, MessageRecord, Record, RecordId
+from sevenfold.store.transcript_reader import (
+    ResumedSession,
+    StoredRecord,
+    TranscriptLine,
+    resume,
+    scan_transcript,
+)
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 SESSION = "s1"
@@ -24,15 +30,15 @@ def said(name: str, text: str = "hello") -> Record:
     return Record(MessageRecord(Message("user", text)), AT, RecordId(name))
 
 
-def boundary(name: str, kept: Segment | None = None, last: str | None = None) -> Record:
+def boundary(name: str, kept: KeptSegment | None = None, last: str | None = None) -> Record:
     return Record(
         BoundaryRecord("auto", 1000, None if last is None else RecordId(last), (), kept), AT, RecordId(name)
     )
 
 
-def segment(head: str, tail: str, offset: int) -> Segment:
+def segment(head: str, tail: str, offset: int) -> KeptSegment:
     """Messages that a boundary keeps, by name and place."""
-    return Segment(RecordId(head), RecordId("summary"), RecordId(tail), offset)
+    return KeptSegment(RecordId(head), RecordId("summary"), RecordId(tail), offset)
 
 
 def spoilt(record: Record) -> bytes:
@@ -51,7 +57,7 @@ def false_mark(name: str, times: int = 1) -> Record:
 
 def sealed(rest: bytes) -> bytes:
     """A line, without its newline, whose checksum fits whatever it says."""
-    return HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest
+    return LINE_HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest
 
 
 def write_raw(folder: Folder, *parts: bytes | Record) -> bytes:
@@ -61,40 +67,40 @@ def write_raw(folder: Folder, *parts: bytes | Record) -> bytes:
     return data
 
 
-def resumed(sessions: Folder, *parts: bytes | Record) -> Resumed:
+def resumed(sessions: Folder, *parts: bytes | Record) -> ResumedSession:
     write_raw(sessions, *parts)
     return resume(sessions, SESSION)
 
 
-def ids(lines: Sequence[Stored]) -> list[str]:
+def ids(lines: Sequence[StoredRecord]) -> list[str]:
     return [line.record.id for line in lines]
 
 
-def scanned(folder: Folder) -> list[Line]:
-    return list(scan(folder, SESSION))
+def scanned(folder: Folder) -> list[TranscriptLine]:
+    return list(scan_transcript(folder, SESSION))
 
 
-def stored(folder: Folder) -> list[Stored]:
-    return [line for line in scanned(folder) if isinstance(line, Stored)]
+def stored(folder: Folder) -> list[StoredRecord]:
+    return [line for line in scanned(folder) if isinstance(line, StoredRecord)]
 
 
 @dataclass(frozen=True, slots=True)
 class Naive:
-    boundary: Stored | None
-    kept: tuple[Stored, ...]
-    records: tuple[Stored, ...]
+    boundary: StoredRecord | None
+    kept: tuple[StoredRecord, ...]
+    records: tuple[StoredRecord, ...]
 
 
-def read_naively(data: bytes) -> list[Stored]:
+def read_naively(data: bytes) -> list[StoredRecord]:
     """Every record in a file: split it, and try every place in a piece as the start of a line."""
-    found: list[Stored] = []
+    found: list[StoredRecord] = []
     offset = 0
     for piece in data.split(b"\n"):
         for start in range(len(piece)):
-            if not piece.startswith(HEAD, start):
+            if not piece.startswith(LINE_HEAD, start):
                 continue
             try:
-                found.append(Stored(read_line(piece[start:]), offset + start))
+                found.append(StoredRecord(read_line(piece[start:]), offset + start))
                 break
             except WireError:
                 continue
@@ -119,7 +125,9 @@ def resume_naively(data: bytes) -> Naive:
     )
 
 
-def _kept_naively(data: bytes, before: Sequence[Stored], segment: Segment | None) -> tuple[Stored, ...]:
+def _kept_naively(
+    data: bytes, before: Sequence[StoredRecord], segment: KeptSegment | None
+) -> tuple[StoredRecord, ...]:
     if segment is None:
         return ()
     names = ids(before)
@@ -134,8 +142,8 @@ def _kept_naively(data: bytes, before: Sequence[Stored], segment: Segment | None
     return _once([line for line in before[start:end] if not isinstance(line.record.body, BoundaryRecord)])
 
 
-def _once(lines: Sequence[Stored]) -> tuple[Stored, ...]:
-    first: dict[RecordId, Stored] = {}
+def _once(lines: Sequence[StoredRecord]) -> tuple[StoredRecord, ...]:
+    first: dict[RecordId, StoredRecord] = {}
     for line in lines:
         first.setdefault(line.record.id, line)
     return tuple(first.values())

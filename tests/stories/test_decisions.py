@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.events import ignore
-from sevenfold.request.finding import Finder, Library
-from sevenfold.request.sections import SECTIONS
+from sevenfold.core.events import ignore_event
+from sevenfold.request.finding import MemoryFinder, MemoryLibrary
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import open_project
 from sevenfold.store.settings_files import read_settings
@@ -43,9 +43,9 @@ def test_the_amended_decision_is_found_first_and_the_old_one_is_in_its_history(t
     teach(school)
     school.close()
     start = tmp_path / "project"
-    settings = read_settings(SECTIONS, root=start, environ={"HOME": str(tmp_path)})
+    settings = read_settings(SETTINGS_SECTIONS, root=start, environ={"HOME": str(tmp_path)})
     with open_project(start, settings, user_home=tmp_path) as project, MemoryDir(project) as memory:
-        finder = Finder(Library(project, memory, tmp_path, start), SystemClock(), ignore)
+        finder = MemoryFinder(MemoryLibrary(project, memory, tmp_path, start), SystemClock(), ignore_event)
         found = finder.find(REPORT, 5)
         finder.close()
         stored = memory.read(found[0].key)

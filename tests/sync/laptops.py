@@ -18,7 +18,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
-from sevenfold.sync.membership import FOLDER, Joined, Membership, write_membership
+from sevenfold.sync.membership import TEAM_FOLDER, Membership, TeamAccess, write_membership
 from sevenfold.sync.team_memory import TeamMemory
 from tests.server.live import Live, serving
 from tests.server.team import Team
@@ -64,10 +64,10 @@ class Office:
         events: list[Event] = []
         project = self.exits.enter_context(Project.open(root, home=self.place / name / "home"))
         memory = self.exits.enter_context(MemoryDir(project, emit=events.append))
-        folder = self.exits.enter_context(project.control.subfolder(FOLDER))
+        folder = self.exits.enter_context(project.control.subfolder(TEAM_FOLDER))
         place = Membership(url or self.live.url, self.people.repo, "acme/app", "acme", "ada")
         write_membership(folder, place)
-        joined = Joined(place, self.people.token)
+        joined = TeamAccess(place, self.people.token)
         clock = ManualClock()
         team = TeamMemory(joined, memory, folder, settings or SyncSettings(), clock=clock, emit=events.append)
         return Laptop(team, memory, folder, clock, events)

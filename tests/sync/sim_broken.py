@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sevenfold.sync.decide import Policy
-from sevenfold.sync.ports import FileChange, Missing
+from sevenfold.sync.decide import SyncPolicy
+from sevenfold.sync.ports import FileChange, MissingBodies
 from sevenfold.sync.protocol import (
-    NOTHING,
-    Applied,
-    Change,
+    NO_ENTRY,
     Commit,
-    Outcome,
+    CommitApplied,
+    CommitOutcome,
+    TeamChange,
 )
-from sevenfold.sync.state import SyncState, after_arrival
+from sevenfold.sync.state import SyncState, after_pending_write
 from tests.sync.sim_device import Device, SimFiles, SimLedger
 from tests.sync.sim_server import SimServer
 from tests.sync.sim_world import play
@@ -23,19 +23,23 @@ from tests.sync.sim_world import play
 class Overwriting(SimServer):
     """Does not ask what the writer had seen."""
 
-    def commit(self, commit: Commit) -> Outcome | Missing:
+    def commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         now = [
-            Change(one.key, self.entries.get(one.key, NOTHING).version, one.checksum)
+            TeamChange(one.key, self.entries.get(one.key, NO_ENTRY).version, one.checksum)
             for one in commit.changes
         ]
         sane = [one for one in now if one.expected or one.checksum]
-        return SimServer.commit(self, replace(commit, changes=tuple(sane))) if sane else Applied(self.seq, {})
+        return (
+            SimServer.commit(self, replace(commit, changes=tuple(sane)))
+            if sane
+            else CommitApplied(self.seq, {})
+        )
 
 
 class Forgetful(SimServer):
     """Does not know a commit that it has applied."""
 
-    def commit(self, commit: Commit) -> Outcome | Missing:
+    def commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         self.answers.clear()
         return SimServer.commit(self, commit)
 
@@ -43,7 +47,7 @@ class Forgetful(SimServer):
 class Graveless(SimServer):
     """Keeps no tombstones."""
 
-    def commit(self, commit: Commit) -> Outcome | Missing:
+    def commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         outcome = SimServer.commit(self, commit)
         for key in [key for key, entry in self.entries.items() if entry.checksum is None]:
             del self.entries[key]
@@ -51,11 +55,11 @@ class Graveless(SimServer):
 
 
 class ServerWins(Device):
-    policy: Policy = "server wins"
+    policy: SyncPolicy = "server wins"
 
 
 class LocalWins(Device):
-    policy: Policy = "local wins"
+    policy: SyncPolicy = "local wins"
 
 
 class Unlocked(Device):
@@ -104,7 +108,7 @@ class _Hasty(SimLedger):
     """Believes in a write before it has happened: bases are kept when the intent is."""
 
     async def write(self, state: SyncState) -> None:
-        await SimLedger.write(self, after_arrival(state, came=True))
+        await SimLedger.write(self, after_pending_write(state, came=True))
 
 
 class Hasty(Device):

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 
 from sevenfold.core.errors import InputError, LockBusy, TeamOffline
-from sevenfold.sync.conflicts import is_copy
-from sevenfold.sync.decide import Policy
-from sevenfold.sync.exchange import Exchange
-from sevenfold.sync.pace import Pace, after_failure, after_success, choose_wait
+from sevenfold.sync.conflicts import is_conflict_copy
+from sevenfold.sync.decide import SyncPolicy
+from sevenfold.sync.exchange import SyncExchange
+from sevenfold.sync.pace import RetryState, after_failure, after_success, choose_wait
 from sevenfold.sync.ports import FileChange
-from sevenfold.sync.protocol import Checksum, TeamKey, checksum_of
-from sevenfold.sync.report import Report
+from sevenfold.sync.protocol import Checksum, TeamKey, compute_checksum
+from sevenfold.sync.report import SyncReport
 from sevenfold.sync.state import LocalText, SyncState
 from sevenfold.sync.wishes import delete_for_all
 from tests.sync.sim_server import PAUSE, Network
@@ -64,7 +64,7 @@ class SimFiles:
 
     async def scan(self) -> Mapping[TeamKey, LocalText]:
         await PAUSE
-        return {key: LocalText(text, checksum_of(text)) for key, text in self.texts.items()}
+        return {key: LocalText(text, compute_checksum(text)) for key, text in self.texts.items()}
 
     async def body(self, checksum: Checksum) -> str | None:
         return self.history.get(checksum)
@@ -84,20 +84,20 @@ class SimFiles:
                 self.texts.pop(change.key, None)
             else:
                 self.put(change.key, change.text)
-                if is_copy(change.key):
+                if is_conflict_copy(change.key):
                     self.chronicle.copies.add(change.key)
         await PAUSE
         return True
 
     def is_as_compared(self, changes: Sequence[FileChange]) -> bool:
         return all(
-            change.before == (checksum_of(self.texts[change.key]) if change.key in self.texts else None)
+            change.before == (compute_checksum(self.texts[change.key]) if change.key in self.texts else None)
             for change in changes
         )
 
     def put(self, key: TeamKey, text: str) -> None:
         self.texts[key] = text
-        self.history[checksum_of(text)] = text
+        self.history[compute_checksum(text)] = text
         self.seen.update(tokens(text))
 
 
@@ -118,7 +118,7 @@ class SimLedger:
 class Device:
     """One laptop. Its two processes share everything but the exchange, of which there is one at a time."""
 
-    policy: Policy = "merge"
+    policy: SyncPolicy = "merge"
     is_locked = True
     keys = len(KEYS)
 
@@ -131,8 +131,8 @@ class Device:
         self.ledger = self.make_ledger()
         self.lost: dict[TeamKey, frozenset[str]] = {}
         self.running: list[Coroutine[object, object, object]] = []
-        self.report: Report | None = None
-        self.pace = Pace()
+        self.report: SyncReport | None = None
+        self.pace = RetryState()
         self.now = datetime(2026, 11, 15, tzinfo=UTC) + timedelta(hours=random.randint(-100, 100))
 
     def make_files(self) -> SimFiles:
@@ -177,7 +177,7 @@ class Device:
             self.step()
 
     async def _sync(self, sends: bool) -> None:
-        exchange = Exchange(self.network, self.files, self.ledger, policy=self.policy)
+        exchange = SyncExchange(self.network, self.files, self.ledger, policy=self.policy)
         try:
             self.report = await exchange.run(sends=sends)
             self.pace = after_success(self.pace, self.now)
@@ -213,7 +213,7 @@ class Device:
         clean = [
             key
             for key, text in self.files.texts.items()
-            if key in bases and bases[key].checksum == checksum_of(text)
+            if key in bases and bases[key].checksum == compute_checksum(text)
         ]
         if clean and not self.running:
             key = self.random.choice(clean)

@@ -8,18 +8,18 @@ from random import Random
 from typing import TypeVar
 
 from sevenfold.core.errors import TeamOffline
-from sevenfold.sync.ports import Listing, Missing
+from sevenfold.sync.ports import MissingBodies, RemoteListing
 from sevenfold.sync.protocol import (
-    Applied,
     Checksum,
     Commit,
+    CommitApplied,
     CommitId,
-    Entry,
-    Outcome,
+    CommitOutcome,
+    TeamEntry,
     TeamKey,
     apply_commit,
     check_commit,
-    checksum_of,
+    compute_checksum,
 )
 
 T = TypeVar("T")
@@ -40,26 +40,26 @@ class SimServer:
     """What `sevenfold serve` does in a transaction, on dictionaries."""
 
     seq: int = 0
-    entries: dict[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
+    entries: dict[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
     bodies: dict[Checksum, str] = field(default_factory=dict[Checksum, str])
-    answers: dict[CommitId, Applied] = field(default_factory=dict[CommitId, Applied])
+    answers: dict[CommitId, CommitApplied] = field(default_factory=dict[CommitId, CommitApplied])
 
-    def list(self, etag: str) -> Listing | None:
-        return None if etag == str(self.seq) else Listing(str(self.seq), self.seq, dict(self.entries))
+    def list(self, etag: str) -> RemoteListing | None:
+        return None if etag == str(self.seq) else RemoteListing(str(self.seq), self.seq, dict(self.entries))
 
     def store(self, texts: Sequence[str]) -> None:
         for text in texts:
-            self.bodies[checksum_of(text)] = text
+            self.bodies[compute_checksum(text)] = text
 
-    def commit(self, commit: Commit) -> Outcome | Missing:
+    def commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         check_commit(commit)
         if commit.id in self.answers:
             return self.answers[commit.id]
         missing = {one.checksum for one in commit.changes if one.checksum is not None} - set(self.bodies)
         if missing:
-            return Missing(tuple(sorted(missing)))
+            return MissingBodies(tuple(sorted(missing)))
         outcome = apply_commit(self.entries, self.seq, commit)
-        if isinstance(outcome, Applied):
+        if isinstance(outcome, CommitApplied):
             self.seq = outcome.seq
             self.entries.update(outcome.entries)
             self.answers[commit.id] = outcome
@@ -87,7 +87,7 @@ class Network:
         """Cut the device off, or connect it again."""
         self.is_parted = not self.is_parted
 
-    async def pull_entries(self, etag: str) -> Listing | None:
+    async def pull_entries(self, etag: str) -> RemoteListing | None:
         return await self._ask(lambda: self.server.list(etag))
 
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
@@ -96,7 +96,7 @@ class Network:
     async def push_bodies(self, texts: Sequence[str]) -> None:
         await self._ask(lambda: self.server.store(texts))
 
-    async def push_commit(self, commit: Commit) -> Outcome | Missing:
+    async def push_commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         return await self._ask(lambda: self.server.commit(commit))
 
     async def _ask(self, call: Callable[[], T]) -> T:

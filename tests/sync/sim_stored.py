@@ -6,13 +6,21 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import cast
 
-from sevenfold.server.committing import Writer
+from sevenfold.server.committing import WriteContext
 from sevenfold.server.database import Database
-from sevenfold.server.memory import commit as apply
+from sevenfold.server.memory import apply_writer_commit as apply
 from sevenfold.server.memory import read_contents, store_bodies
-from sevenfold.server.refusals import Refusal
-from sevenfold.sync.ports import Listing, Missing
-from sevenfold.sync.protocol import Checksum, Commit, Conflicts, Entry, Outcome, RepoId, TeamKey
+from sevenfold.server.refusals import ApiError
+from sevenfold.sync.ports import MissingBodies, RemoteListing
+from sevenfold.sync.protocol import (
+    Checksum,
+    Commit,
+    CommitConflicts,
+    CommitOutcome,
+    RepoId,
+    TeamEntry,
+    TeamKey,
+)
 from tests.server.team import Team
 from tests.sync.sim_server import SimServer
 
@@ -29,25 +37,25 @@ class StoredServer(SimServer):
         self.repo: RepoId = self.team.claim(f"acme/repo{next(_NUMBERS)}")
 
     @property
-    def writer(self) -> Writer:
-        return Writer(self.team.owner, self.repo, self.team.now_ms, self.team.limits)
+    def writer(self) -> WriteContext:
+        return WriteContext(self.team.owner, self.repo, self.team.now_ms, self.team.limits)
 
-    def list(self, etag: str) -> Listing | None:
+    def list(self, etag: str) -> RemoteListing | None:
         found = self.team.read(lambda tx: read_contents(tx, self.team.owner, self.repo, bodies=True))
         self.seq = found.seq
-        living = {key: Entry(one.version, one.checksum) for key, one in found.entries.items()}
+        living = {key: TeamEntry(one.version, one.checksum) for key, one in found.entries.items()}
         self.bodies |= {one.checksum: one.content or "" for one in found.entries.values()}
-        deleted = {key: Entry(version, None) for key, version in found.deleted.items()}
+        deleted = {key: TeamEntry(version, None) for key, version in found.deleted.items()}
         self.entries = {**living, **deleted}
-        return None if etag == str(found.seq) else Listing(str(found.seq), found.seq, self.entries)
+        return None if etag == str(found.seq) else RemoteListing(str(found.seq), found.seq, self.entries)
 
     def store(self, texts: Sequence[str]) -> None:
         self.team.write(lambda tx: store_bodies(tx, self.writer, texts))
 
-    def commit(self, commit: Commit) -> Outcome | Missing:
+    def commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         try:
             return self.team.write(lambda tx: apply(tx, self.writer, commit))
-        except Refusal as refusal:
+        except ApiError as refusal:
             return _answer(refusal)
 
     def texts(self) -> dict[TeamKey, str]:
@@ -55,17 +63,17 @@ class StoredServer(SimServer):
         return SimServer.texts(self)
 
 
-def _answer(refusal: Refusal) -> Conflicts | Missing:
+def _answer(refusal: ApiError) -> CommitConflicts | MissingBodies:
     if refusal.status == 409:
         told = cast("Mapping[str, Mapping[str, object]]", refusal.extras["conflicts"])
-        return Conflicts(
+        return CommitConflicts(
             {
-                TeamKey(key): Entry(cast("int", one["version"]), cast("Checksum | None", one["checksum"]))
+                TeamKey(key): TeamEntry(cast("int", one["version"]), cast("Checksum | None", one["checksum"]))
                 for key, one in told.items()
             }
         )
     if refusal.kind == "missing":
-        return Missing(tuple(Checksum(one) for one in cast("list[str]", refusal.extras["missing"])))
+        return MissingBodies(tuple(Checksum(one) for one in cast("list[str]", refusal.extras["missing"])))
     raise refusal
 
 

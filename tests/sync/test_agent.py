@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from sevenfold.agent.setup import Setup, open_agent
+from sevenfold.agent.setup import AgentOptions, open_agent
 from sevenfold.core.events import Event, TeamStopped, TeamSynced, TeamUnreached
-from sevenfold.core.memories import TEAM
+from sevenfold.core.memories import TEAM_PREFIX
 from sevenfold.providers.scripted import ScriptedProvider
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
-from sevenfold.sync.membership import FOLDER, Membership, Tokens, write_membership
+from sevenfold.sync.membership import TEAM_FOLDER, Membership, TokenStore, write_membership
 from tests.sync.laptops import Laptop, Office
 
 HOME = ".sevenfold"
@@ -30,19 +30,19 @@ class Desk:
         place = Membership(url or office.live.url, office.people.repo, "acme/app", "acme", "ada")
         with (
             Project.open(self.root, home=self.home / HOME) as project,
-            project.control.subfolder(FOLDER) as folder,
+            project.control.subfolder(TEAM_FOLDER) as folder,
             Folder.open(self.home / HOME) as home,
         ):
             write_membership(folder, place)
             if token != "":
-                Tokens(home).write(place.url, place.org, token or office.people.token)
+                TokenStore(home).write(place.url, place.org, token or office.people.token)
 
     def talk(self, said: str = "hello", **settings: object) -> ScriptedProvider:
         models = ScriptedProvider(lambda _request: "Yes.")
 
         async def run() -> None:
             environ = {"HOME": str(self.home), "PATH": "/usr/bin:/bin"}
-            setup = Setup(
+            setup = AgentOptions(
                 self.root,
                 provider=models,
                 settings={
@@ -78,7 +78,7 @@ def test_the_teams_news_is_there_before_the_first_prompt_and_scopes_are_said(
     assert "user: always private" in sent
     assert "acme/app" in sent
     with MemoryDir.for_project(desk.root, environ={"HOME": str(desk.home)}) as memory:
-        assert memory.read(f"{TEAM}deploy.md").origin.taint == {"team"}
+        assert memory.read(f"{TEAM_PREFIX}deploy.md").origin.taint == {"team"}
 
 
 def test_a_server_that_is_away_or_a_token_that_is_gone_keeps_no_agent_from_its_work(

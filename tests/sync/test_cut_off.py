@@ -7,9 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from sevenfold.core.errors import TeamRefused
-from sevenfold.sync.exchange import Exchange
-from sevenfold.sync.ports import Missing
-from sevenfold.sync.protocol import MAX_FILE_BYTES, Commit, Entry, Outcome, TeamKey, checksum_of
+from sevenfold.sync.exchange import SyncExchange
+from sevenfold.sync.ports import MissingBodies
+from sevenfold.sync.protocol import (
+    MAX_TEAM_FILE_BYTES,
+    Commit,
+    CommitOutcome,
+    TeamEntry,
+    TeamKey,
+    compute_checksum,
+)
 from sevenfold.sync.state import SyncState
 from sevenfold.sync.wishes import delete_for_all
 from tests.sync.sim_device import Device, SimLedger
@@ -79,7 +86,7 @@ def test_what_a_cut_off_pull_has_written_and_somebody_removed_again_is_no_wish_t
 class ReadOnly(Network):
     """The token may read and no more."""
 
-    async def push_commit(self, commit: Commit) -> Outcome | Missing:
+    async def push_commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         raise TeamRefused(f"{len(commit.changes)} changes, and this token may only read", status=403)
 
 
@@ -88,14 +95,14 @@ def test_who_may_not_send_any_more_still_gets_the_news_and_is_told() -> None:
     ada, bob = device(server, "ada"), device(server, "bob")
     bob.files.put(B, "from bob\n")
     with pytest.raises(TeamRefused):
-        run(Exchange(_read_only(bob), bob.files, bob.ledger).run())
+        run(SyncExchange(_read_only(bob), bob.files, bob.ledger).run())
     assert bob.ledger.state.pending is not None
     ada.files.put(A, THEIRS)
     exchange(ada)
-    report = run(Exchange(_read_only(bob), bob.files, bob.ledger).run(sends=False))
+    report = run(SyncExchange(_read_only(bob), bob.files, bob.ledger).run(sends=False))
     assert (report.taken, list(report.held)) == ([A], [B])
     with pytest.raises(TeamRefused, match="may only read"):
-        run(Exchange(_read_only(bob), bob.files, bob.ledger).run())
+        run(SyncExchange(_read_only(bob), bob.files, bob.ledger).run())
     assert bob.files.texts == {A: THEIRS, B: "from bob\n"}
     exchange(bob)
     assert server.texts() == bob.files.texts, "with the right to send it goes on"
@@ -108,7 +115,7 @@ def _read_only(bob: Device) -> Network:
 class Full(Network):
     """There is room for what is there, and for nothing new."""
 
-    async def push_commit(self, commit: Commit) -> Outcome | Missing:
+    async def push_commit(self, commit: Commit) -> CommitOutcome | MissingBodies:
         if any(one.expected == 0 for one in commit.changes):
             raise TeamRefused("500 is the limit", status=422, kind="quota")
         return await Network.push_commit(self, commit)
@@ -124,10 +131,10 @@ def test_where_there_is_no_room_for_more_what_is_there_is_still_changed_and_dele
     ada.files.put(A, THEIRS)
     ada.files.put(TeamKey("new.md"), "new\n")
     run(delete_for_all(B, ada.files, ada.ledger))
-    report = run(Exchange(network, ada.files, ada.ledger).run())
+    report = run(SyncExchange(network, ada.files, ada.ledger).run())
     assert (report.sent, report.deleted, report.held) == ([A], [B], {"new.md": "500 is the limit"})
     with pytest.raises(TeamRefused, match="500"):
-        run(Exchange(network, ada.files, ada.ledger).run())
+        run(SyncExchange(network, ada.files, ada.ledger).run())
     assert server.texts() == {A: THEIRS}
     exchange(ada)
     assert server.texts() == {A: THEIRS, "new.md": "new\n"}
@@ -140,7 +147,7 @@ def set_back(server: SimServer, then: SimServer) -> None:
 
 def test_a_server_that_was_set_back_gets_what_it_had_and_takes_nothing_from_anybody() -> None:
     server, ada, bob = begun(OLD, None)
-    set_back(server, SimServer(1, {A: Entry(1, checksum_of(OLD))}))
+    set_back(server, SimServer(1, {A: TeamEntry(1, compute_checksum(OLD))}))
     exchange(ada)
     assert server.texts() == ada.files.texts == {A: THEIRS}
     assert ada.report is not None
@@ -154,7 +161,7 @@ def test_what_was_written_after_a_server_was_set_back_is_kept_beside_what_it_had
     exchange(bob)
     ada.files.put(A, "from ada, before\n")
     exchange(ada)
-    set_back(server, SimServer(1, {A: Entry(1, checksum_of(OLD))}))
+    set_back(server, SimServer(1, {A: TeamEntry(1, compute_checksum(OLD))}))
     carol = device(server, "carol")
     exchange(carol)
     carol.files.put(A, "from carol, after\n")
@@ -167,7 +174,7 @@ def test_what_was_written_after_a_server_was_set_back_is_kept_beside_what_it_had
 def test_a_server_that_came_to_the_same_number_again_is_not_overwritten() -> None:
     server, _, bob = begun(OLD, None)
     exchange(bob)
-    set_back(server, SimServer(1, {A: Entry(1, checksum_of(OLD))}))
+    set_back(server, SimServer(1, {A: TeamEntry(1, compute_checksum(OLD))}))
     carol = device(server, "carol")
     exchange(carol)
     carol.files.put(A, "from carol\n")
@@ -185,7 +192,7 @@ def test_a_name_that_differs_in_case_from_one_here_holds_up_no_other() -> None:
     ada.files.put(TeamKey("deploy.md"), "from ada\n")
     ada.files.put(A, "one\n")
     exchange(ada)
-    report = run(Exchange(bob.network, bob.files, bob.ledger).run(sends=False))
+    report = run(SyncExchange(bob.network, bob.files, bob.ledger).run(sends=False))
     assert report.taken == [A]
     assert "in case alone" in report.held[TeamKey("deploy.md")]
 
@@ -235,4 +242,4 @@ def test_two_texts_that_are_too_large_for_one_are_kept_beside_each_other() -> No
     bob.files.put(A, f"{middle}{'b' * 100_000}\n")
     exchange(ada, bob)
     assert len(server.texts()) == 2
-    assert all(len(text.encode()) <= MAX_FILE_BYTES for text in server.texts().values())
+    assert all(len(text.encode()) <= MAX_TEAM_FILE_BYTES for text in server.texts().values())

@@ -16,30 +16,30 @@ from sevenfold.core.errors import InputError, TeamOffline, TeamRefused
 from sevenfold.core.events import Event, TeamEntryRefused
 from sevenfold.core.team_keys import is_team_key
 from sevenfold.sync import server_link
-from sevenfold.sync.ports import Listing, Missing
+from sevenfold.sync.ports import MissingBodies, RemoteListing
 from sevenfold.sync.protocol import (
-    Applied,
-    Change,
     Commit,
+    CommitApplied,
+    CommitConflicts,
     CommitId,
-    Conflicts,
-    Entry,
     RepoId,
+    TeamChange,
+    TeamEntry,
     TeamKey,
-    checksum_of,
+    compute_checksum,
 )
-from sevenfold.sync.server_link import MAX_ANSWER_BYTES, MOST_TOLD, ServerLink, check_server
+from sevenfold.sync.server_link import MAX_ANSWER_BYTES, MAX_BAD_NAMES, ServerClient, check_server
 
 URL = "https://memory.example.org"
-ONE = checksum_of("one")
-COMMIT = Commit(CommitId("c"), (Change(TeamKey("a.md"), 0, ONE),))
+ONE = compute_checksum("one")
+COMMIT = Commit(CommitId("c"), (TeamChange(TeamKey("a.md"), 0, ONE),))
 
 
-class Told(ServerLink):
+class Told(ServerClient):
     """A link to a server that gives one answer."""
 
     def __init__(self, response: httpx2.Response | Exception, emit: Callable[[Event], None]) -> None:
-        ServerLink.__init__(self, URL, "token", RepoId("r"), emit=emit)
+        ServerClient.__init__(self, URL, "token", RepoId("r"), emit=emit)
         self.asked: list[httpx2.Request] = []
         self._response = response
         self._client = httpx2.AsyncClient(transport=httpx2.MockTransport(self._answer))
@@ -63,10 +63,10 @@ class Bench:
         self.events: list[Event] = []
         self.link = Told(response, self.events.append)
 
-    def list(self, etag: str = "") -> Listing | None:
+    def list(self, etag: str = "") -> RemoteListing | None:
         return asyncio.run(self._with(self.link.pull_entries(etag)))
 
-    async def _with(self, work: Awaitable[Listing | None]) -> Listing | None:
+    async def _with(self, work: Awaitable[RemoteListing | None]) -> RemoteListing | None:
         async with self.link:
             return await work
 
@@ -84,8 +84,8 @@ def listing(entries: object, deleted: object | None = None, seq: object = 3) -> 
 
 def test_a_listing_is_read_with_its_tombstones_and_asked_for_with_token_and_repository() -> None:
     bench = Bench(listing({"a.md": {"version": 1, "checksum": ONE}}, {"b.md": {"version": 3}}))
-    assert bench.list('"2"') == Listing(
-        '"3"', 3, {TeamKey("a.md"): Entry(1, ONE), TeamKey("b.md"): Entry(3, None)}
+    assert bench.list('"2"') == RemoteListing(
+        '"3"', 3, {TeamKey("a.md"): TeamEntry(1, ONE), TeamKey("b.md"): TeamEntry(3, None)}
     )
     (request,) = bench.link.asked
     assert request.headers["authorization"] == "Bearer token"
@@ -124,7 +124,7 @@ def test_a_name_that_no_memory_may_have_is_left_out_and_said(key: str) -> None:
 def test_of_very_many_names_that_are_none_the_first_are_told_and_how_many_there_are() -> None:
     bench = Bench(listing({f"Bad {at}": {"version": 1, "checksum": ONE} for at in range(5_000)}))
     bench.list()
-    assert len(bench.events) == MOST_TOLD + 1
+    assert len(bench.events) == MAX_BAD_NAMES + 1
     assert "4,980 more" in repr(bench.events[-1])
 
 
@@ -195,7 +195,7 @@ def test_certificates_and_proxies_that_are_none_are_the_users_to_mend(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match="SSL_CERT_FILE"):
-        asyncio.run(ServerLink(URL, "token", RepoId("r")).pull_entries(""))
+        asyncio.run(ServerClient(URL, "token", RepoId("r")).pull_entries(""))
 
 
 @pytest.mark.parametrize("error", [httpx2.ConnectError("no route"), httpx2.ReadTimeout("slow")])
@@ -219,7 +219,7 @@ def test_an_answer_that_is_compressed_or_without_end_is_not_read(monkeypatch: py
     [
         {"checksum": ONE, "content": "another text"},
         {"checksum": ONE, "content": None},
-        {"checksum": checksum_of("x" * 250_001), "content": "x" * 250_001},
+        {"checksum": compute_checksum("x" * 250_001), "content": "x" * 250_001},
         {},
     ],
 )
@@ -236,12 +236,12 @@ def test_half_a_character_is_no_text() -> None:
 @pytest.mark.parametrize(
     ("response", "outcome"),
     [
-        (answer({"seq": 4, "versions": {"a.md": 4}}), Applied(4, {TeamKey("a.md"): Entry(4, ONE)})),
+        (answer({"seq": 4, "versions": {"a.md": 4}}), CommitApplied(4, {TeamKey("a.md"): TeamEntry(4, ONE)})),
         (
             answer({"error": {}, "conflicts": {"a.md": {"version": 2, "checksum": None}}}, 409),
-            Conflicts({TeamKey("a.md"): Entry(2, None)}),
+            CommitConflicts({TeamKey("a.md"): TeamEntry(2, None)}),
         ),
-        (answer({"error": {}, "missing": [ONE, "junk", 3]}, 422), Missing((ONE,))),
+        (answer({"error": {}, "missing": [ONE, "junk", 3]}, 422), MissingBodies((ONE,))),
     ],
 )
 def test_a_commit_is_applied_or_refused_or_wants_its_texts(

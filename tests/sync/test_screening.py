@@ -12,7 +12,7 @@ from sevenfold.core.errors import InputError
 from sevenfold.store.folder import Folder
 from sevenfold.sync import screening
 from sevenfold.sync.protocol import TeamKey
-from sevenfold.sync.screening import ALLOWED, SecretScreen
+from sevenfold.sync.screening import ALLOWED_FILE, SecretScreen
 
 DIGITS = sha256(b"made up").hexdigest()
 NAME = TeamKey(f"dop_v1_{DIGITS}.md")
@@ -39,7 +39,7 @@ def test_a_secret_in_a_name_is_held_back_too_and_can_be_allowed(screen: SecretSc
 
 def test_the_key_of_the_fingerprints_is_held_back_itself(screen: SecretScreen, tmp_path: Path) -> None:
     screen.read()
-    kept = (tmp_path / ALLOWED).read_text()
+    kept = (tmp_path / ALLOWED_FILE).read_text()
     blocked = screen.inspect({TeamKey("a.md"): f"What lies beside it:\n\n    {kept}\n"})
     assert "Sevenfold fingerprint key" in blocked[TeamKey("a.md")]
 
@@ -83,6 +83,6 @@ def test_only_a_fingerprint_can_be_allowed(screen: SecretScreen, fingerprint: st
     "data", ["", "{", "[]", "{}", '{"key":"zz","allowances":[]}', '{"key":"00","allowances":[3]}']
 )
 def test_what_was_allowed_is_never_guessed(screen: SecretScreen, data: str, tmp_path: Path) -> None:
-    (tmp_path / ALLOWED).write_text(data)
+    (tmp_path / ALLOWED_FILE).write_text(data)
     with pytest.raises(InputError):
         screen.inspect({TeamKey("a.md"): "text"})

@@ -23,16 +23,16 @@ from sevenfold.core.events import (
     TeamUnreached,
 )
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.memories import TEAM
-from sevenfold.core.team_keys import TEAM_KEY, is_team_key
+from sevenfold.core.memories import TEAM_PREFIX
+from sevenfold.core.team_keys import TEAM_KEY_PATTERN, is_team_key
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.memory_keys import check_memory_key
 from sevenfold.store.mutex import mutex
-from sevenfold.sync.joining import pull_person, pull_repositories, pull_token, start_device
+from sevenfold.sync.joining import pull_person, pull_repositories, pull_token, start_device_login
 from sevenfold.sync.ledger import FolderLedger
 from sevenfold.sync.membership import forget_membership, write_membership
 from sevenfold.sync.protocol import TeamKey
-from sevenfold.sync.server_link import ServerLink
+from sevenfold.sync.server_link import ServerClient
 from sevenfold.sync.state import SyncState
 from tests.sync.laptops import Laptop, Office
 
@@ -53,10 +53,10 @@ def test_what_one_learns_the_other_knows_and_it_is_marked_as_the_teams(ada: Lapt
     ada.write(KEY, "We deploy on Tuesdays.\n")
     sync(ada, bob)
     assert bob.texts() == {KEY: "We deploy on Tuesdays.\n"}
-    stored = bob.memory.read(f"{TEAM}{KEY}")
+    stored = bob.memory.read(f"{TEAM_PREFIX}{KEY}")
     assert (stored.origin.who, stored.origin.taint, stored.is_trusted) == ("sync", {"team"}, False)
     assert bob.told(TeamSynced) == [TeamSynced(taken=1, dropped=0, merged=0, sent=0, deleted=0)]
-    assert ada.memory.read(f"{TEAM}{KEY}").is_trusted
+    assert ada.memory.read(f"{TEAM_PREFIX}{KEY}").is_trusted
 
 
 def test_changes_of_different_lines_are_merged_and_both_have_them(ada: Laptop, bob: Laptop) -> None:
@@ -78,8 +78,8 @@ def test_changes_that_do_not_merge_are_kept_beside_each_other_on_both(ada: Lapto
     assert isinstance(event, TeamConflicted)
     assert ada.texts() == bob.texts() == {KEY: "from ada\n", event.copy: "from bob\n"}
     assert event.copy.startswith("deploy-conflict-")
-    assert bob.memory.read(f"{TEAM}{event.copy}").is_trusted, "bob wrote it himself"
-    assert not ada.memory.read(f"{TEAM}{event.copy}").is_trusted
+    assert bob.memory.read(f"{TEAM_PREFIX}{event.copy}").is_trusted, "bob wrote it himself"
+    assert not ada.memory.read(f"{TEAM_PREFIX}{event.copy}").is_trusted
 
 
 def test_two_who_wrote_the_same_make_one_copy_of_it(office: Office, ada: Laptop, bob: Laptop) -> None:
@@ -187,7 +187,7 @@ def test_what_does_not_fit_the_names_of_a_team_stays_and_is_said(office: Office,
 def test_an_edit_past_the_engine_is_sent_once_a_person_has_accepted_it(office: Office, ada: Laptop) -> None:
     ada.write(KEY, "one\n")
     sync(ada)
-    (Path(ada.memory.path) / TEAM / KEY).write_text("two, from a script\n")
+    (Path(ada.memory.path) / TEAM_PREFIX / KEY).write_text("two, from a script\n")
     (waiting,) = ada.memory.notice(check=True)
     sync(ada)
     assert office.people.texts() == {KEY: "one\n"}
@@ -254,7 +254,7 @@ def test_a_server_that_sends_a_byte_at_a_time_holds_nobody_up() -> None:
     async def ask() -> None:
         async with (
             await asyncio.start_server(trickle, "127.0.0.1", 0) as server,
-            ServerLink(
+            ServerClient(
                 f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", timeout=timedelta(milliseconds=200)
             ) as link,
         ):
@@ -324,10 +324,10 @@ def test_a_memory_that_no_device_can_have_is_none_that_a_server_takes(office: Of
     assert told.status_code == 422
 
 
-@given(st.from_regex(TEAM_KEY, fullmatch=True).filter(is_team_key))
+@given(st.from_regex(TEAM_KEY_PATTERN, fullmatch=True).filter(is_team_key))
 @settings(max_examples=40)
 def test_every_name_that_may_be_shared_can_be_written_here(key: str) -> None:
-    assert check_memory_key(f"{TEAM}{key}") == f"{TEAM}{key}"
+    assert check_memory_key(f"{TEAM_PREFIX}{key}") == f"{TEAM_PREFIX}{key}"
 
 
 def test_a_refusal_stops_until_a_file_or_the_token_changes(office: Office, ada: Laptop) -> None:
@@ -451,8 +451,8 @@ def test_a_person_who_asks_is_not_held_up_by_an_earlier_refusal_and_ends_it(
 
 def test_a_device_signs_in_with_a_code_that_somebody_approves(office: Office) -> None:
     async def sign_in() -> str:
-        async with ServerLink(office.live.url) as link:
-            device = await start_device(link, "laptop")
+        async with ServerClient(office.live.url) as link:
+            device = await start_device_login(link, "laptop")
 
             async def approve(_: float) -> None:
                 told = office.live.ask(
@@ -466,7 +466,7 @@ def test_a_device_signs_in_with_a_code_that_somebody_approves(office: Office) ->
             return await pull_token(link, device, approve)
 
     async def whose(token: str) -> str:
-        async with ServerLink(office.live.url, token) as link:
+        async with ServerClient(office.live.url, token) as link:
             return (await pull_person(link)).member
 
     assert asyncio.run(whose(asyncio.run(sign_in()))) == "ada"
@@ -479,15 +479,15 @@ def test_a_server_that_calls_itself_what_is_no_name_is_not_joined(
     async def told(*_: object, **__: object) -> JsonObject:
         return freeze_object({"repos": [{"id": "r", "name": name}]})
 
-    monkeypatch.setattr(ServerLink, "call", told)
+    monkeypatch.setattr(ServerClient, "call", told)
     with pytest.raises(TeamRefused, match="is no name"):
-        asyncio.run(pull_repositories(ServerLink("https://memory.example.org")))
+        asyncio.run(pull_repositories(ServerClient("https://memory.example.org")))
 
 
 def test_a_code_that_nobody_approves_is_given_up(office: Office) -> None:
     async def sign_in() -> str:
-        async with ServerLink(office.live.url) as link:
-            device = replace(await start_device(link, "laptop"), polls=2)
+        async with ServerClient(office.live.url) as link:
+            device = replace(await start_device_login(link, "laptop"), polls=2)
             return await pull_token(link, device, lambda _: asyncio.sleep(0))
 
     with pytest.raises(TeamRefused, match="nobody approved"):

@@ -10,20 +10,20 @@ import pytest
 
 from sevenfold.core.errors import DiskFault, LockBusy
 from sevenfold.core.events import Event, TeamStopped, TeamSynced
-from sevenfold.core.memories import TEAM
+from sevenfold.core.memories import TEAM_PREFIX
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.sync.watcher import NOTICE_EVERY, Watcher
+from sevenfold.sync.watcher import NOTICE_EVERY, TeamWatcher
 from tests.sync.laptops import PERSON, Laptop, Office
 
 SECOND = timedelta(seconds=1)
 
 
-def watch(laptop: Laptop) -> Watcher:
-    return Watcher(laptop.team, laptop.memory, clock=laptop.clock)
+def watch(laptop: Laptop) -> TeamWatcher:
+    return TeamWatcher(laptop.team, laptop.memory, clock=laptop.clock)
 
 
-def look(laptop: Laptop, watcher: Watcher, times: int = 1) -> None:
+def look(laptop: Laptop, watcher: TeamWatcher, times: int = 1) -> None:
     """As many seconds as looks."""
     for _ in range(times):
         asyncio.run(watcher.look())
@@ -76,7 +76,7 @@ def test_an_edit_past_the_engine_is_noticed_and_waits_for_a_person(office: Offic
     watcher = watch(ada)
     ada.write("a.md", "one\n")
     look(ada, watcher, 4)
-    (Path(ada.memory.path) / TEAM / "a.md").write_text("two, with an editor\n")
+    (Path(ada.memory.path) / TEAM_PREFIX / "a.md").write_text("two, with an editor\n")
     look(ada, watcher, NOTICE_EVERY + 4)
     assert office.people.texts() == {"a.md": "one\n"}
     (waiting,) = ada.memory.waiting()
@@ -121,7 +121,7 @@ def test_a_private_memory_does_not_put_off_what_is_to_be_sent(office: Office, ad
 def test_a_ledger_that_cannot_be_read_ends_the_watch_and_is_said(ada: Laptop) -> None:
     (Path(ada.folder.path) / "state.json").write_text("{")
     heard: list[Event] = []
-    asyncio.run(Watcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append).run())
+    asyncio.run(TeamWatcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append).run())
     assert [type(event) for event in heard] == [TeamStopped]
 
 
@@ -129,7 +129,7 @@ def test_memories_that_others_are_busy_with_do_not_end_the_watch(
     ada: Laptop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[Event] = []
-    watcher = Watcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append)
+    watcher = TeamWatcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append)
     errors = iter([LockBusy("busy"), LockBusy("busy"), DiskFault("gone")])
 
     def fail(*_: object, **__: object) -> int:
@@ -146,7 +146,7 @@ def test_news_that_did_not_come_in_time_come_while_the_session_goes_on(
 ) -> None:
     ada.write("a.md", "one\n")
     asyncio.run(ada.team.exchange())
-    watcher = Watcher(bob.team, bob.memory, is_behind=True, clock=bob.clock)
+    watcher = TeamWatcher(bob.team, bob.memory, is_behind=True, clock=bob.clock)
     look(bob, watcher, 4)
     assert bob.texts() == {"a.md": "one\n"}
     asked = len(office.live.lines)
@@ -168,5 +168,5 @@ def test_what_is_new_at_the_end_of_a_session_is_sent_then(office: Office, ada: L
 def test_a_session_that_ends_without_its_ledger_says_so(ada: Laptop) -> None:
     (Path(ada.folder.path) / "state.json").write_text("{")
     heard: list[Event] = []
-    asyncio.run(Watcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append).finish())
+    asyncio.run(TeamWatcher(ada.team, ada.memory, clock=ada.clock, emit=heard.append).finish())
     assert [type(event) for event in heard] == [TeamStopped]

@@ -9,15 +9,15 @@ from typing import TypeVar
 import pytest
 
 from sevenfold.core.errors import InputError, TeamOffline
-from sevenfold.sync.protocol import Applied, Entry, TeamKey, checksum_of
-from sevenfold.sync.state import Arrival, SyncState
+from sevenfold.sync.protocol import CommitApplied, TeamEntry, TeamKey, compute_checksum
+from sevenfold.sync.state import PendingWrite, SyncState
 from sevenfold.sync.wishes import delete_for_all
 from tests.sync.sim_device import Chronicle, Device
 from tests.sync.sim_server import Network, SimServer
 
 T = TypeVar("T")
 A = TeamKey("a.md")
-ONE = checksum_of("one\n")
+ONE = compute_checksum("one\n")
 
 
 class Leaky(Network):
@@ -52,9 +52,9 @@ def test_a_file_that_a_cut_off_pull_has_written_can_be_deleted_for_all() -> None
     exchange(ada)
     bob.files.put(A, "one\n")
     bob.files.marks.add("m")
-    bob.ledger.state = SyncState("bob", incoming=Arrival("m", {A: Entry(1, ONE)}))
+    bob.ledger.state = SyncState("bob", incoming=PendingWrite("m", {A: TeamEntry(1, ONE)}))
     run(delete_for_all(A, bob.files, bob.ledger))
-    assert bob.ledger.state.bases == {A: Entry(1, ONE)}
+    assert bob.ledger.state.bases == {A: TeamEntry(1, ONE)}
     bob.files.put(A, "two\n")
     exchange(bob, ada)
     assert server.texts() == ada.files.texts == {A: "two\n"}, "what was deleted is not kept beside it"
@@ -94,8 +94,8 @@ def test_a_commit_that_lacked_its_texts_is_completed_and_not_given_up() -> None:
     ada.network = Network(server, Random(1), [], is_quiet=True)
     run(delete_for_all(A, ada.files, ada.ledger))
     exchange(ada)
-    assert isinstance(server.commit(pending), Applied), "late, it is an old answer and no new change"
-    assert server.entries == {A: Entry(2, None)}
+    assert isinstance(server.commit(pending), CommitApplied), "late, it is an old answer and no new change"
+    assert server.entries == {A: TeamEntry(2, None)}
 
 
 def test_a_file_that_is_not_there_cannot_be_deleted() -> None:

@@ -25,7 +25,7 @@ from sevenfold.store.mail_seal import Mail, MailId
 from sevenfold.store.mailbox import Mailbox
 from sevenfold.store.memory_changes import ANYTHING, Remove, Transaction, Write
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.new_names import NewNames
+from sevenfold.store.new_names import ExclusiveRenamer
 from sevenfold.store.records import Record
 from sevenfold.store.transcript import Transcript
 from tests.torture.lossy import LossyDisk
@@ -49,7 +49,7 @@ def replace_in_place(patch: pytest.MonkeyPatch) -> None:
 def move_in_two_steps(patch: pytest.MonkeyPatch) -> None:
     """Without an exclusive rename, a file gets its new name before it loses the old, and both count."""
 
-    def move(self: NewNames, old: str, name: str, *, old_fd: int) -> None:
+    def move(self: ExclusiveRenamer, old: str, name: str, *, old_fd: int) -> None:
         try:
             self.disk.rename_new(old, name, old_fd=old_fd, new_fd=self.fd)
         except OSError as error:
@@ -58,7 +58,7 @@ def move_in_two_steps(patch: pytest.MonkeyPatch) -> None:
             os.link(old, name, src_dir_fd=old_fd, dst_dir_fd=self.fd)
             self.disk.unlink(old, dir_fd=old_fd)
 
-    patch.setattr(NewNames, "move", move)
+    patch.setattr(ExclusiveRenamer, "move", move)
 
 
 def dream_over_edits(patch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def let_errors_out(patch: pytest.MonkeyPatch) -> None:
     def unmapped(doing: str) -> Generator[None]:
         yield
 
-    patch.setattr("sevenfold.store.folder.mapped_errors", unmapped)
+    patch.setattr("sevenfold.store.folder.map_os_errors", unmapped)
 
 
 def count_crashes_as_success(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from bench.secret_samples import PROVIDERS, TRANSFORMS, Sample, in_note, make_sa
 from sevenfold.core.events import Event
 from sevenfold.core.team_keys import is_team_key
 from sevenfold.store.folder import Folder
-from sevenfold.sync.exchange import Exchange
+from sevenfold.sync.exchange import SyncExchange
 from sevenfold.sync.protocol import TeamKey
 from sevenfold.sync.screening import SecretScreen
 from sevenfold.sync.state import SyncState
@@ -128,7 +128,7 @@ def _exchange(
     server = SimServer()
     network = Network(server, chance, [], is_quiet=True)
     files = SimFiles(Chronicle(), dict(texts))
-    work = Exchange(network, files, SimLedger(SyncState("laptop")), screen=screen, emit=emit).run()
+    work = SyncExchange(network, files, SimLedger(SyncState("laptop")), screen=screen, emit=emit).run()
     while True:
         try:
             work.send(None)

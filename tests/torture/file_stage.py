@@ -14,15 +14,15 @@ from pathlib import Path
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.run.permissions import MODES, Guard, Mode
-from sevenfold.run.reach import ForkGuard, Reach, Verdict
-from sevenfold.run.rules import Rules, read_rules
+from sevenfold.run.permissions import PERMISSION_MODES, Guard, PermissionMode
+from sevenfold.run.reach import ForkGuard, PermissionVerdict, Reach
+from sevenfold.run.rules import PermissionRules, parse_permission_rules
 from sevenfold.run.tool import Tool
-from sevenfold.run.tools.edit import Edit
-from sevenfold.run.tools.glob import Glob
-from sevenfold.run.tools.read import Read
-from sevenfold.run.tools.write import Write
-from sevenfold.run.workplace import ReadMark, Workplace
+from sevenfold.run.tools.edit import EditTool
+from sevenfold.run.tools.glob import GlobTool
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.tools.write import WriteTool
+from sevenfold.run.workplace import ReadState, ToolContext
 
 CORPUS = Path(__file__).parent.parent / "run" / "corpus" / "path_lines.txt"
 CANARY = "canary"
@@ -127,10 +127,12 @@ class Stage:
     def trials(self) -> list[Trial]:
         """Every mode with nobody there to ask, and a writer that may edit one folder."""
         reach = Reach(read=(self.root,), edit=(self.root / "memory",))
-        return [Trial(mode, self._guard(mode)) for mode in MODES] + [Trial("fork", ForkGuard(reach))]
+        return [Trial(mode, self._guard(mode)) for mode in PERMISSION_MODES] + [
+            Trial("fork", ForkGuard(reach))
+        ]
 
-    def place(self) -> Workplace:
-        return Workplace(
+    def place(self) -> ToolContext:
+        return ToolContext(
             self.root, self.root, self.base / "home/session", environ={"HOME": f"{self.base}/user"}
         )
 
@@ -153,9 +155,9 @@ class Stage:
             case _:
                 return False
 
-    def _guard(self, mode: Mode) -> Guard:
+    def _guard(self, mode: PermissionMode) -> Guard:
         around = [f"edit({self.base}/{name}/**)" for name in AROUND]
-        rules = read_rules(deny=around) if mode == "bypass" else Rules()
+        rules = parse_permission_rules(deny=around) if mode == "bypass" else PermissionRules()
         return Guard(mode, rules, self.root, home=self.base / "home", user_home=self.base / "user")
 
     def _looked(self, folder: str) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -181,7 +183,7 @@ class Attempt:
     tool: Tool
     given: JsonObject
 
-    async def make(self, trial: Trial, stage: Stage, place: Workplace) -> str:
+    async def make(self, trial: Trial, stage: Stage, place: ToolContext) -> str:
         """What came of it, in words; what it says to the model where it was carried out."""
         use = ToolUse(ToolUseId("toolu_1"), self.tool.spec.name, self.given)
         try:
@@ -203,22 +205,24 @@ class Attempt:
 def attempts(path: str) -> list[Attempt]:
     """Every file tool, pointed at one path."""
     return [
-        Attempt(Read(), freeze_object({"file_path": path})),
-        Attempt(Glob(), freeze_object({"pattern": "**", "path": path})),
-        Attempt(Write(), freeze_object({"file_path": path, "content": "planted\n"})),
-        Attempt(Edit(), freeze_object({"file_path": path, "old_string": "text", "new_string": "planted"})),
+        Attempt(ReadTool(), freeze_object({"file_path": path})),
+        Attempt(GlobTool(), freeze_object({"pattern": "**", "path": path})),
+        Attempt(WriteTool(), freeze_object({"file_path": path, "content": "planted\n"})),
+        Attempt(
+            EditTool(), freeze_object({"file_path": path, "old_string": "text", "new_string": "planted"})
+        ),
     ]
 
 
-def _is_on_stage(verdict: Verdict, stage: Stage) -> bool:
+def _is_on_stage(verdict: PermissionVerdict, stage: Stage) -> bool:
     return all(Path(path).is_relative_to(stage.base) for path in verdict.paths)
 
 
-def _know(real: str, place: Workplace) -> None:
+def _know(real: str, place: ToolContext) -> None:
     """Have the agent know the file already, so that only permissions stand in its way."""
     if os.path.isfile(real) and os.path.getsize(real) < 1_000_000:
         data = Path(real).read_bytes()
-        place.reads.note(real, ReadMark(hashlib.sha256(data).hexdigest(), is_whole=True))
+        place.reads.note(real, ReadState(hashlib.sha256(data).hexdigest(), is_whole=True))
 
 
 def _unheard(_text: str) -> None:

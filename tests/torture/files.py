@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sevenfold.core.json import freeze_object
-from sevenfold.run.tools.read import Read
-from sevenfold.run.tools.write import Write
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.tools.write import WriteTool
 from tests.torture.file_stage import CANARY, KEY, Attempt, Stage, Trial, attempts, read_paths
 from tests.torture.rig import Orders, Outcome, outcome
 
@@ -120,8 +120,8 @@ async def _use_swapped(stage: Stage, times: int, found: Outcome) -> None:
     escaped: list[int] = []
     for number in range(times):
         write = freeze_object({"file_path": f"swap/new{number}", "content": "planted\n"})
-        await Attempt(Write(), write).make(trial, stage, stage.place())
-        read = Attempt(Read(), freeze_object({"file_path": "swap/secret"}))
+        await Attempt(WriteTool(), write).make(trial, stage, stage.place())
+        read = Attempt(ReadTool(), freeze_object({"file_path": "swap/secret"}))
         if CANARY in await read.make(trial, stage, stage.place()):
             escaped.append(number)
         found.count += 2

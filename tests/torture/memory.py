@@ -10,14 +10,14 @@ from pathlib import Path
 from random import Random
 
 from sevenfold.core.errors import MemoryConflict
-from sevenfold.core.events import ignore
-from sevenfold.core.memories import INDEX, write_memory
+from sevenfold.core.events import ignore_event
+from sevenfold.core.memories import INDEX_FILE, write_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.store.disk import SYSTEM_DISK
 from sevenfold.store.memory_changes import Write
-from sevenfold.store.memory_dir import FOLDER, MemoryDir
+from sevenfold.store.memory_dir import MEMORY_FOLDER, MemoryDir
 from sevenfold.store.memory_log import MemoryLog
-from sevenfold.store.memory_records import Logged
+from sevenfold.store.memory_records import LoggedTransaction
 from sevenfold.store.project import Project
 from tests.torture.crew import Crew
 from tests.torture.cuts import run_cuts
@@ -114,7 +114,7 @@ def _judge_crowd(place: Path, told: list[str]) -> Iterator[str]:
             yield "what is shown is not what was last written"
         if shown != {key: (memory.path / key).read_text() for key in shown}:
             yield "the folder is not what is shown"
-        index = (memory.path / INDEX).read_text()
+        index = (memory.path / INDEX_FILE).read_text()
         missing = [key for key in last if f"]({key})" not in index]
         if missing or len(index.splitlines()) != len(last):
             yield f"the index misses {missing[:5]}, or has lines too many"
@@ -122,9 +122,12 @@ def _judge_crowd(place: Path, told: list[str]) -> Iterator[str]:
 
 def _read_changes(place: Path) -> Iterator[tuple[str, str, str]]:
     """Key, mark and text of every change, in order."""
-    with Project.open(NOWHERE, home=place / "home") as project, project.control.subfolder(FOLDER) as folder:
-        for found in MemoryLog(folder, ignore).read():
-            if isinstance(found.entry, Logged) and found.entry.kind == "commit":
+    with (
+        Project.open(NOWHERE, home=place / "home") as project,
+        project.control.subfolder(MEMORY_FOLDER) as folder,
+    ):
+        for found in MemoryLog(folder, ignore_event).read():
+            if isinstance(found.entry, LoggedTransaction) and found.entry.kind == "commit":
                 for change in found.entry.changes:
                     yield change.key, found.entry.origin.why, change.text or ""
 

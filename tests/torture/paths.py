@@ -16,7 +16,7 @@ from random import Random
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.store.disk import FOLDER_FLAGS, READ_FLAGS, Disk
 from sevenfold.store.folder import Folder
-from sevenfold.store.identity import identify
+from sevenfold.store.identity import make_project_id
 from tests.torture.gang import try_all
 from tests.torture.hostile import Outside, hostile_keys, set_traps
 from tests.torture.rig import Orders, Outcome, outcome
@@ -178,7 +178,7 @@ _OPERATIONS: dict[str, Callable[[Attempt], object]] = {
 """What each of them reads, if anything."""
 
 
-def run_identity(orders: Orders, name: Callable[[Path], str] = identify) -> Outcome:
+def run_identity(orders: Orders, name: Callable[[Path], str] = make_project_id) -> Outcome:
     """Different roots, different names, on a disk that ignores case too."""
     wanted = orders.pick(tiny=5_000, short=50_000, long=1_000_000)
     random = orders.random("roots")

@@ -11,16 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from sevenfold.background.dream_source import read_source
+from sevenfold.background.dream_source import read_dream_inputs
 from sevenfold.background.dreaming import Dreamer
 from sevenfold.core.clock import Clock, ManualClock
-from sevenfold.core.events import DreamStarted, Emit, Event, ignore
+from sevenfold.core.events import DreamStarted, Emit, Event, ignore_event
 from sevenfold.core.memories import write_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.layers.dream import DreamSettings
-from sevenfold.layers.dream_merge import plan_mechanical
+from sevenfold.layers.dream_merge import plan_merge
 from sevenfold.store.disk import Disk
-from sevenfold.store.lock import LEASE
+from sevenfold.store.lock import DEFAULT_LEASE
 from sevenfold.store.memory_changes import ANYTHING, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
@@ -90,7 +90,7 @@ class Dreams:
     def judge(self, root: Path, seen: Seen) -> Iterator[str]:
         expected, clock = expect(self.seed), ManualClock()
         # As soon as the lease of whoever died has lapsed, and no later.
-        clock.pass_time(LEASE + timedelta(seconds=1))
+        clock.pass_time(DEFAULT_LEASE + timedelta(seconds=1))
         with opened(root, QUICK_DISK, clock) as project, MemoryDir(project, clock=clock) as memory:
             found = texts_of(memory)
             state = expected.name(found, is_edited=_is_edited(found))
@@ -145,14 +145,14 @@ def expect(seed: int) -> Expected:
     try:
         Dreams(seed).prepare(place)
         with opened(place, QUICK_DISK, clock) as project, MemoryDir(project, clock=clock) as memory:
-            source = read_source(project, memory, {}, clock.now(), DreamSettings())
-            new = plan_mechanical(source.kept, source.uses, clock.now(), DreamSettings()).texts
+            source = read_dream_inputs(project, memory, {}, clock.now(), DreamSettings())
+            new = plan_merge(source.kept, source.uses, clock.now(), DreamSettings()).texts
             return Expected(texts_of(memory), {**new})
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def dreamer_of(project: Project, memory: MemoryDir, clock: Clock, emit: Emit = ignore) -> Dreamer:
+def dreamer_of(project: Project, memory: MemoryDir, clock: Clock, emit: Emit = ignore_event) -> Dreamer:
     return Dreamer(project, memory, DreamSettings(), clock=clock, emit=emit)
 
 

@@ -14,13 +14,13 @@ from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import FileMissing
-from sevenfold.core.events import Event, SpillFailed, ignore
+from sevenfold.core.events import Event, SpillFailed, ignore_event
 from sevenfold.core.messages import ToolResult, ToolUseId
-from sevenfold.layers.tool_results import Decision, ToolResultSettings
-from sevenfold.store.folder import TEMP, Folder
+from sevenfold.layers.tool_results import SpillDecision, ToolResultSettings
+from sevenfold.store.folder import TEMP_PREFIX, Folder
 from sevenfold.store.mutex import edit_file
 from sevenfold.store.notes import NotesFile
-from sevenfold.store.spill import FOLDER, Spills
+from sevenfold.store.spill import SPILL_FOLDER, SpillStore
 from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
 
 MAX_BYTES = 10_000_000
@@ -85,7 +85,7 @@ class Files:
     def prepare(self, root: Path) -> None:
         (root / "deep").mkdir(parents=True)
         (root / "a.md").write_bytes(self.before["a.md"])
-        (root / f"{TEMP}left-by-the-dead").write_bytes(b"half")
+        (root / f"{TEMP_PREFIX}left-by-the-dead").write_bytes(b"half")
 
     def run(self, stage: Stage) -> None:
         folder = stage.get("open", lambda: Folder.open(stage.root, disk=stage.disk))
@@ -107,10 +107,10 @@ class Files:
                 sizes = {key: len(content) for key, content in found}
                 yield f"the files are in a state that nobody made: {sizes}"
             yield from self._judge_next(folder)
-            folder.sweep(later(2), ignore)
+            folder.sweep(later(2), ignore_event)
             with folder.subfolder("deep") as deep:
-                deep.sweep(later(2), ignore)
-        left = [name for _, _, files in os.walk(root) for name in files if name.startswith(TEMP)]
+                deep.sweep(later(2), ignore_event)
+        left = [name for _, _, files in os.walk(root) for name in files if name.startswith(TEMP_PREFIX)]
         if left:
             yield f"temporary files survive the sweep: {left}"
 
@@ -244,7 +244,7 @@ class Spilled:
         session = stage.get("open", lambda: Folder.open(stage.root, disk=stage.disk))
         failures: list[Event] = []
         spills = session and stage.get(
-            "spills", lambda: Spills(session, ToolResultSettings(), emit=failures.append)
+            "spills", lambda: SpillStore(session, ToolResultSettings(), emit=failures.append)
         )
         if not spills:
             return
@@ -253,7 +253,7 @@ class Spilled:
 
     def judge(self, root: Path, seen: Seen) -> Iterator[str]:
         with Folder.open(root, disk=QUICK_DISK) as session:
-            spills = Spills(session, ToolResultSettings())
+            spills = SpillStore(session, ToolResultSettings())
             for turn, result in enumerate(self.results):
                 told = seen.done.get(f"{turn}", "")
                 if told == "silently left alone":
@@ -261,7 +261,7 @@ class Spilled:
                 elif told and spills.read(self._decision(result, told)) != self._stored(result):
                     yield f"result {turn} was acknowledged and is not what was stored"
             known = {self._stored(result) for result in self.results}
-            with session.subfolder(FOLDER) as folder:
+            with session.subfolder(SPILL_FOLDER) as folder:
                 for name in folder.names():
                     if folder.read(name, max_bytes=MAX_BYTES) not in known:
                         yield f"spill {name} is torn"
@@ -270,7 +270,7 @@ class Spilled:
                     yield f"{result.tool_use_id} cannot be stored after recovery"
             spills.close()
 
-    def _store(self, spills: Spills, result: ToolResult, events: list[Event]) -> str:
+    def _store(self, spills: SpillStore, result: ToolResult, events: list[Event]) -> str:
         events.clear()
         decision = spills.store(result)
         if decision.spill is None:
@@ -278,9 +278,9 @@ class Spilled:
             return "" if failed else "silently left alone"
         return json.dumps([decision.spill, decision.digest])
 
-    def _decision(self, result: ToolResult, told: str) -> Decision:
+    def _decision(self, result: ToolResult, told: str) -> SpillDecision:
         spill, digest = json.loads(told)
-        return Decision(result.tool_use_id, "", str(spill), Digest(str(digest)))
+        return SpillDecision(result.tool_use_id, "", str(spill), Digest(str(digest)))
 
     def _stored(self, result: ToolResult) -> bytes:
         return str(result.content).encode()

@@ -15,8 +15,8 @@ from sevenfold.core.errors import FileMissing, LeaseLost
 from sevenfold.core.events import Event, LockRebuilt
 from sevenfold.store.disk import Disk
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock import LEASE, Lease, Lock
-from sevenfold.store.lock_face import FACE, LockFace, stamp
+from sevenfold.store.lock import DEFAULT_LEASE, Lease, Lock
+from sevenfold.store.lock_face import PID_FILE, PidFile, make_pid_stamp
 from tests.torture.stage import QUICK_DISK, Seen, Stage, clock_after
 
 WORK = "work.md"
@@ -24,7 +24,7 @@ _ALWAYS_ALIVE = 1
 
 
 def open_memory(root: Path, disk: Disk) -> Folder:
-    return Folder.open(root / "memory", disk=disk, own=frozenset([FACE]))
+    return Folder.open(root / "memory", disk=disk, own=frozenset([PID_FILE]))
 
 
 class Leases:
@@ -73,7 +73,7 @@ class Leases:
             lease.publish(lambda: memory.replace(WORK, b"afterwards"))
             if lock.read_state().last_success != clock.now():
                 yield "a success after recovery is not recorded"
-            if self.faced and LockFace(memory).read() != stamp(clock.now()):
+            if self.faced and PidFile(memory).read() != make_pid_stamp(clock.now()):
                 yield "the face does not show the success"
         if any(isinstance(event, LockRebuilt) for event in events):
             yield "the lock's record was torn and had to be rebuilt"
@@ -87,21 +87,21 @@ class Leases:
 
         if not stage.attempt(f"acquire {turn}", act):
             # What was refused may have happened all the same; then it lapses like any other.
-            stage.clock.pass_time(LEASE + timedelta(seconds=1))
+            stage.clock.pass_time(DEFAULT_LEASE + timedelta(seconds=1))
             stage.attempt(f"acquire {turn} again", act)
         return found[0] if found else None
 
     def _end(self, stage: Stage, memory: Folder, lease: Lease, ending: str) -> None:
         now = stage.clock.now().isoformat()
         if ending == "lapse":
-            stage.clock.pass_time(LEASE + timedelta(seconds=1))
+            stage.clock.pass_time(DEFAULT_LEASE + timedelta(seconds=1))
         elif ending == "give up" or not stage.attempt(
             f"publish {lease.token} {now}",
             lambda: lease.publish(lambda: memory.replace(WORK, f"token {lease.token}".encode())),
         ):
             stage.attempt(f"give up {lease.token}", lease.give_up)
         # One that could not be given up lapses.
-        stage.clock.pass_time(LEASE + timedelta(seconds=1))
+        stage.clock.pass_time(DEFAULT_LEASE + timedelta(seconds=1))
 
     def _judge_success(self, found: datetime | None, seen: Seen) -> Iterator[str]:
         begun = [datetime.fromisoformat(step.split()[2]) for step in seen.begun if step.startswith("publish")]
@@ -130,7 +130,7 @@ class Leases:
                 yield f"stale token {token} could publish"
 
     def _lock(self, memory: Folder, control: Folder, clock: Clock, events: list[Event]) -> Lock:
-        face = LockFace(memory) if self.faced else None
+        face = PidFile(memory) if self.faced else None
         return Lock(control, "dream", clock=clock, emit=events.append, face=face)
 
 
@@ -140,12 +140,12 @@ class Foreign:
     name: ClassVar = "lock, foreign"
 
     def __init__(self, seed: int) -> None:
-        self.held = stamp(clock_after(hours=-0.1 * (seed % 5)).now())
+        self.held = make_pid_stamp(clock_after(hours=-0.1 * (seed % 5)).now())
 
     def prepare(self, root: Path) -> None:
         (root / "memory").mkdir(parents=True)
         (root / "control").mkdir()
-        face = root / "memory" / FACE
+        face = root / "memory" / PID_FILE
         face.write_text(str(_ALWAYS_ALIVE))
         os.utime(face, ns=(self.held.modified_ns, self.held.modified_ns))
 
@@ -154,7 +154,7 @@ class Foreign:
         control = stage.get("control", lambda: Folder.open(stage.root / "control", disk=stage.disk))
         if memory is None or control is None:
             return
-        lock = Lock(control, "dream", clock=stage.clock, face=LockFace(memory))
+        lock = Lock(control, "dream", clock=stage.clock, face=PidFile(memory))
         for turn in range(3):
             stage.attempt(f"acquire {turn}", lock.acquire)
 
@@ -166,10 +166,10 @@ class Foreign:
             open_memory(root, QUICK_DISK) as memory,
             Folder.open(root / "control", disk=QUICK_DISK) as control,
         ):
-            face = LockFace(memory).read()
+            face = PidFile(memory).read()
             if face is None or (face.pid, face.modified_ns) != (_ALWAYS_ALIVE, self.held.modified_ns):
                 yield f"the other program's mark is now {face}"
-            lock = Lock(control, "dream", clock=clock_after(hours=1.5), face=LockFace(memory))
+            lock = Lock(control, "dream", clock=clock_after(hours=1.5), face=PidFile(memory))
             if lock.read_state().last_success is None:
                 yield "the other program's success does not count"
             lock.acquire().publish(lambda: None)

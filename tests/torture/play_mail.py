@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-from sevenfold.core.events import Event, ignore
+from sevenfold.core.events import Event, ignore_event
 from sevenfold.core.json import JsonObject
 from sevenfold.store.disk import Disk
 from sevenfold.store.folder import Folder
@@ -31,7 +31,7 @@ class Box:
         with ExitStack() as undo:
             mail = undo.enter_context(Folder.open(root / "mail", create=True, disk=disk))
             control = undo.enter_context(Folder.open(root / "control", create=True, disk=disk))
-            emit = ignore if events is None else events.append
+            emit = ignore_event if events is None else events.append
             self.box = Mailbox(mail, "ada", control=control, emit=emit)
             undo.callback(self.box.close)
             self._exits = undo.pop_all()

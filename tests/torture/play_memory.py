@@ -10,8 +10,8 @@ from typing import ClassVar
 from unittest.mock import patch
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryLagged, ignore
-from sevenfold.core.memories import INDEX, write_memory
+from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryLagged, ignore_event
+from sevenfold.core.memories import INDEX_FILE, write_memory
 from sevenfold.core.provenance import Origin
 from sevenfold.store.disk import Disk
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
@@ -33,7 +33,7 @@ After = Callable[[dict[str, str]], dict[str, str]]
 class Opened:
     """A project's memories, closed together with it."""
 
-    def __init__(self, root: Path, disk: Disk, emit: Emit = ignore) -> None:
+    def __init__(self, root: Path, disk: Disk, emit: Emit = ignore_event) -> None:
         with ExitStack() as undo:
             project = undo.enter_context(Project.open(NOWHERE, home=root / "home", disk=disk))
             self.memory = undo.enter_context(MemoryDir(project, emit=emit))
@@ -60,7 +60,7 @@ class Memories:
         root.mkdir()
         opened = Opened(root, QUICK_DISK)
         opened.memory.commit([Write("a.md", self.texts[0], None), Write("b.md", self.texts[1], None)], SAID)
-        index = opened.memory.path / INDEX
+        index = opened.memory.path / INDEX_FILE
         index.write_text(OWN + index.read_text())
         [waiting] = opened.memory.notice()
         opened.memory.accept(waiting.id)
@@ -156,7 +156,7 @@ class Memories:
             path.relative_to(memory.path).as_posix(): path.read_text("utf-8")
             for path in memory.path.rglob("*.md")
         }
-        index = files.pop(INDEX, "")
+        index = files.pop(INDEX_FILE, "")
         if files != dict(self._world(memory)):
             yield f"the folder holds something else than is shown: {sorted(files)}"
         if index != memory.index_text().text or not index.startswith(OWN):
@@ -170,7 +170,7 @@ class CutMemories(Memories):
     """The same for whoever comes after a power cut: the machine has started anew."""
 
     def judge(self, root: Path, seen: Seen) -> Iterator[str]:
-        with patch("sevenfold.store.memory_upkeep.boot_id", lambda: "another"):
+        with patch("sevenfold.store.memory_upkeep.read_boot_id", lambda: "another"):
             yield from super().judge(root, seen)
 
 

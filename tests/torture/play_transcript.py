@@ -16,7 +16,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import BadLine, Line, Stored, resume, scan
+from sevenfold.store.transcript_reader import BadLine, StoredRecord, TranscriptLine, resume, scan_transcript
 from tests.torture.stage import QUICK_DISK, Seen, Stage
 
 SESSION = "play"
@@ -67,17 +67,17 @@ class Transcripts:
 
     def judge(self, root: Path, seen: Seen) -> Iterator[str]:
         with Folder.open(root, disk=QUICK_DISK) as folder:
-            lines: list[Line] = []
+            lines: list[TranscriptLine] = []
             with suppress(FileMissing):
-                lines = list(scan(folder, SESSION))
+                lines = list(scan_transcript(folder, SESSION))
             raw = self._bytes(root)
             yield from self._judge_lines(lines, raw, seen)
-            yield from self._judge_order([line for line in lines if isinstance(line, Stored)], seen)
+            yield from self._judge_order([line for line in lines if isinstance(line, StoredRecord)], seen)
             last = message("afterwards", "and on it goes")
             with Transcript.open(folder, SESSION) as writer:
                 place = writer.append(last)
             resumed = resume(folder, SESSION)
-            if not resumed.records or resumed.records[-1] != Stored(last, place.offset):
+            if not resumed.records or resumed.records[-1] != StoredRecord(last, place.offset):
                 yield "a record appended after recovery is not the last one that a session resumes with"
             yield from self._judge_resumed(lines, [*resumed.records[:-1]])
 
@@ -99,13 +99,13 @@ class Transcripts:
             records.append(Record(BoundaryRecord("auto", 1000, None), AT, RecordId("boundary")))
         return Batch(f"append {turn}", tuple(records), durable=turn != 4)
 
-    def _judge_lines(self, lines: Sequence[Line], raw: bytes, seen: Seen) -> Iterator[str]:
+    def _judge_lines(self, lines: Sequence[TranscriptLine], raw: bytes, seen: Seen) -> Iterator[str]:
         bad = [line for line in lines if isinstance(line, BadLine)]
         excuses = bool(self.torn) + self._interrupted(seen)
         if len(bad) > excuses:
             yield f"{len(bad)} bad lines, but only {excuses} writes were interrupted: {bad}"
         for line in lines:
-            if isinstance(line, Stored) and line.offset and raw[line.offset - 1 : line.offset] != b"\n":
+            if isinstance(line, StoredRecord) and line.offset and raw[line.offset - 1 : line.offset] != b"\n":
                 yield f"record {line.record.id} is glued to a fragment before it"
 
     def _interrupted(self, seen: Seen) -> int:
@@ -113,7 +113,7 @@ class Transcripts:
         tries = [step for step in seen.begun if step.startswith("append")]
         return len(tries) - sum(1 for batch in self.batches if self._is_durable(batch, seen))
 
-    def _judge_order(self, stored: Sequence[Stored], seen: Seen) -> Iterator[str]:
+    def _judge_order(self, stored: Sequence[StoredRecord], seen: Seen) -> Iterator[str]:
         wanted = {record.id: record for record in self.before}
         wanted |= {r.id: r for batch in self.batches if batch.step in seen.begun for r in batch.records}
         found = list(dict.fromkeys(line.record.id for line in stored))
@@ -135,8 +135,10 @@ class Transcripts:
     def _is_durable(self, batch: Batch, seen: Seen) -> bool:
         return (batch.step if batch.durable else f"sync {batch.step}") in seen.done
 
-    def _judge_resumed(self, lines: Sequence[Line], resumed: Sequence[Stored]) -> Iterator[str]:
-        after: dict[RecordId, Stored] = {}
+    def _judge_resumed(
+        self, lines: Sequence[TranscriptLine], resumed: Sequence[StoredRecord]
+    ) -> Iterator[str]:
+        after: dict[RecordId, StoredRecord] = {}
         known: set[RecordId] = set()
         for line in lines:
             if isinstance(line, BadLine) or line.record.id in known:

@@ -12,15 +12,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
-from sevenfold.agent.mail import MailFeed, letter_of
+from sevenfold.agent.mail import MailFeed, parse_mail
 from sevenfold.core.errors import FileMissing, MailboxFull
 from sevenfold.core.messages import Message
-from sevenfold.layers.mail import Note, find_mail_ids, render_mail, write_letter
+from sevenfold.layers.mail import NoteMessage, find_mail_ids, render_mail, write_mail_message
 from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
 from sevenfold.store.records import MessageRecord, Record
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 from tests.torture.crew import Crew
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.workers import Pipe
@@ -35,7 +35,7 @@ def recipient(sender: str, number: int) -> str:
 
 
 def mail_of(sender: str, number: int) -> Mail:
-    body = write_letter(Note(f"{sender} says {number} " * (number % 40)))
+    body = write_mail_message(NoteMessage(f"{sender} says {number} " * (number % 40)))
     return Mail(sender, f"message {number}", body, AT, MailId(f"{sender}-{number}"))
 
 
@@ -73,7 +73,7 @@ def _send(boxes: dict[str, Mailbox], name: str, number: int, pipe: Pipe) -> int:
 
 
 def _record(mail: Mail) -> Record:
-    return Record(MessageRecord(Message("user", render_mail(mail.id, mail.sender, letter_of(mail)))), AT)
+    return Record(MessageRecord(Message("user", render_mail(mail.id, mail.sender, parse_mail(mail)))), AT)
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class _Town:
             yield from (f"{name} was told {each} {count} times" for each, count in ids.items() if count > 1)
             yield from (f"{each} never came to {name}" for each in expected if each not in ids)
             for each, mail in expected.items():
-                if render_mail(each, mail.sender, letter_of(mail)) not in told and each in ids:
+                if render_mail(each, mail.sender, parse_mail(mail)) not in told and each in ids:
                     yield f"{each} came to {name} and is not what was sent"
             yield from (f"{each} came to {name} and was not for it" for each in ids if each not in expected)
             yield from self._judge_box(name)
@@ -166,8 +166,8 @@ class _Town:
 def _texts(place: Path, name: str) -> Iterator[str]:
     with Folder.open(place / "sessions") as sessions:
         try:
-            for line in scan(sessions, name):
-                if isinstance(line, Stored) and isinstance(line.record.body, MessageRecord):
+            for line in scan_transcript(sessions, name):
+                if isinstance(line, StoredRecord) and isinstance(line.record.body, MessageRecord):
                     yield str(line.record.body.message.content)
         except FileMissing:
             return

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.clock import SystemClock
 from sevenfold.server.database import Database
-from sevenfold.server.desk import Desk
-from sevenfold.server.front import Front
-from sevenfold.server.limits import Limits
-from sevenfold.server.meters import Meters
+from sevenfold.server.desk import AppState
+from sevenfold.server.front import TeamApi
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.meters import ServerMetrics
 from sevenfold.server.opening import open_database
-from sevenfold.sync.protocol import checksum_of
+from sevenfold.sync.protocol import compute_checksum
 from tests.server.fuzz import Fuzzed, run_schemathesis
 from tests.server.team import Team
 from tests.torture.hostile import hostile_keys
@@ -28,7 +28,7 @@ from tests.torture.rig import Orders, Outcome, outcome
 if TYPE_CHECKING:
     from starlette.types import Message, Scope
 
-LOOSE = Limits(token_rate=10**9, org_rate=10**9, entries=10**6, total_bytes=10**9)
+LOOSE = ServerLimits(token_rate=10**9, org_rate=10**9, entries=10**6, total_bytes=10**9)
 LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 DISGUISES = (
     "{}.md",
@@ -113,7 +113,7 @@ async def _try_keys(
 ) -> None:
     team = Team(database, now_ms=int(time.time() * 1000))
     team.send("text")
-    front = Front(Desk(database, LOOSE, SystemClock()), Meters(None))
+    front = TeamApi(AppState(database, LOOSE, SystemClock()), ServerMetrics(None))
     caller = _Caller(front, team)
     passed = 0
     for key in keys:
@@ -134,7 +134,7 @@ async def _try_keys(
 class _Caller:
     """Requests to the application itself, without a socket between."""
 
-    front: Front
+    front: TeamApi
     team: Team
     app: object = field(init=False)
 
@@ -145,7 +145,7 @@ class _Caller:
         return await self._ask("PUT", "/api/v1/memory", {"entries": {key: "text"}})
 
     async def commit(self, key: str, number: int) -> int:
-        change = {"key": key, "expected": 0, "checksum": checksum_of("text")}
+        change = {"key": key, "expected": 0, "checksum": compute_checksum("text")}
         return await self._ask("POST", "/api/v1/memory/commit", {"id": f"c{number}", "changes": [change]})
 
     async def _ask(self, method: str, path: str, body: object) -> int:

@@ -11,15 +11,15 @@ from typing import TypeAlias
 
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
-from sevenfold.layers.forks import ForkBrief, Permit, deny
-from sevenfold.run.permissions import Answer, Guard, Mode, Question
-from sevenfold.run.rules import Rules
-from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
-from sevenfold.run.sandbox_trial import HELD, find_sandbox
-from sevenfold.run.tasks import Tasks
-from sevenfold.run.toolbox import Toolbox
-from sevenfold.run.tools.shell import Shell
-from sevenfold.run.workplace import Workplace
+from sevenfold.layers.forks import ForkBrief, ToolPermit, render_denial
+from sevenfold.run.permissions import Guard, PermissionMode, PermissionRequest, PermissionResponse
+from sevenfold.run.rules import PermissionRules
+from sevenfold.run.sandbox import Sandbox, SandboxBackend, SandboxSettings, find_bubblewrap
+from sevenfold.run.sandbox_trial import SANDBOXED_PROFILES, probe_sandbox
+from sevenfold.run.tasks import BackgroundTasks
+from sevenfold.run.toolbox import ToolExecutor
+from sevenfold.run.tools.shell import ShellTool
+from sevenfold.run.workplace import ToolContext
 from tests.torture.rig import Orders, Outcome, outcome
 from tests.torture.shell_corpus import Line, all_lines
 from tests.torture.shell_stage import KEY, SECRET, Stage, adopting, children, strays
@@ -37,7 +37,7 @@ class Permission:
     """One way in which an agent, or a fork of it, may come to run a command."""
 
     name: str
-    mode: Mode = "ask"
+    mode: PermissionMode = "ask"
     access: str = ""
     brief: ForkBrief | None = None
     may_change: bool = False
@@ -45,8 +45,8 @@ class Permission:
     """Nothing is run at all."""
 
 
-NOTES = ForkBrief("notes", "", (Permit("edit", "/notes.md"),))
-LOOKING = ForkBrief("looking", "", (Permit("shell"),))
+NOTES = ForkBrief("notes", "", (ToolPermit("edit", "/notes.md"),))
+LOOKING = ForkBrief("looking", "", (ToolPermit("shell"),))
 PERMISSIONS = (
     Permission("ask, allowed", "ask", may_change=True),
     Permission("ask, open", "ask", "open", is_refused=True),
@@ -65,9 +65,9 @@ PERMISSIONS = (
 Call: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
 
 
-async def answer(question: Question) -> Answer:
+async def answer(question: PermissionRequest) -> PermissionResponse:
     """A person who lets held commands run, and no others."""
-    return Answer(question.need.profile != "open")
+    return PermissionResponse(question.need.profile != "open")
 
 
 def run_shell(orders: Orders) -> list[Outcome]:
@@ -84,8 +84,8 @@ def run_planted(orders: Orders, sandbox: Sandbox, texts: Sequence[str]) -> Outco
 
 
 async def _run(orders: Orders) -> list[Outcome]:
-    sandbox = await find_sandbox(SETTINGS, os.environ)
-    if not all(map(sandbox.holds, HELD)):
+    sandbox = await probe_sandbox(SETTINGS, os.environ)
+    if not all(map(sandbox.holds, SANDBOXED_PROFILES)):
         return [Outcome("shell", "lines", skipped=sandbox.why_not)]
     lines = all_lines()
     found: list[Outcome] = []
@@ -100,8 +100,10 @@ async def _run(orders: Orders) -> list[Outcome]:
 
 async def _play_bubblewrap(orders: Orders, lines: Sequence[Line]) -> list[Outcome]:
     """The same with the other means, where both are there."""
-    means: Means = "bubblewrap"
-    sandbox = Sandbox(dict.fromkeys(HELD, means), settings=SETTINGS, bubblewrap=find_bubblewrap())
+    means: SandboxBackend = "bubblewrap"
+    sandbox = Sandbox(
+        dict.fromkeys(SANDBOXED_PROFILES, means), settings=SETTINGS, bubblewrap=find_bubblewrap()
+    )
     held = [one for one in lines if not one.is_bomb]
     wanted = [
         Permission("bubblewrap, write", "accept-edits", may_change=True),
@@ -167,15 +169,15 @@ async def _try(found: Outcome, permission: Permission, line: Line, stage: Stage,
 
 
 def _caller(permission: Permission, stage: Stage, sandbox: Sandbox) -> Call:
-    guard = Guard(permission.mode, Rules(), stage.project, answer, user_home=stage.home)
-    place = Workplace(stage.project, stage.project, environ=stage.environ())
-    toolbox = Toolbox([Shell(sandbox, Tasks(), lambda: guard.mode)], place, guard)
+    guard = Guard(permission.mode, PermissionRules(), stage.project, answer, user_home=stage.home)
+    place = ToolContext(stage.project, stage.project, environ=stage.environ())
+    toolbox = ToolExecutor([ShellTool(sandbox, BackgroundTasks(), lambda: guard.mode)], place, guard)
     brief = permission.brief
 
     async def call(use: ToolUse) -> ToolResult:
         if brief is None:
             return (await toolbox.run([use]))[0]
         reason = brief.denial(use)
-        return deny(use, reason) if reason else await toolbox.runner(place)(use)
+        return render_denial(use, reason) if reason else await toolbox.runner(place)(use)
 
     return call

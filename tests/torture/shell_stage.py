@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, control
+from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, prctl
 
 SECRET = "this-key-must-never-be-shown"
 KEY = "this-variable-must-never-be-shown"
@@ -205,11 +205,11 @@ def digest(place: Path) -> str:
 @contextmanager
 def adopting() -> Generator[None]:
     """Whatever loses its parent below us comes to us for the length of a block, where it can be counted."""
-    control(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         yield
     finally:
-        control(PR_SET_CHILD_SUBREAPER, 0)
+        prctl(PR_SET_CHILD_SUBREAPER, 0)
 
 
 def children() -> list[int]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sevenfold.run import permissions, reach
-from sevenfold.run.tool import Need
+from sevenfold.run.tool import AccessRequest
 from sevenfold.run.tools import paths
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store import user_files
 from tests.torture.file_stage import Stage, attempts, read_paths
 from tests.torture.files import run_files, run_lines, run_swaps
@@ -46,7 +46,7 @@ def stage_in(orders: Orders) -> Stage:
     return Stage(Path(os.path.realpath(orders.place)) / "stage")
 
 
-def unresolved(need: Need) -> tuple[str, ...]:
+def unresolved(need: AccessRequest) -> tuple[str, ...]:
     return tuple(map(os.path.normpath, need.paths))
 
 
@@ -59,14 +59,14 @@ def follow_links(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_guard_that_follows_no_links_is_found(orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (permissions, reach):
         monkeypatch.setattr(module, "real_paths", unresolved)
-    monkeypatch.setattr(paths, "find_real", os.path.normpath)
+    monkeypatch.setattr(paths, "resolve_path", os.path.normpath)
     follow_links(monkeypatch)
     found = run_lines(stage_in(orders), ["link_dir/new", "src/link_out/secret", "link_file"], orders)
     expect_something([found], "outside/new")
     expect_something([found], "canary")
 
 
-def believe(asked: str, _place: Workplace) -> str:
+def believe(asked: str, _place: ToolContext) -> str:
     return os.path.normpath(asked)
 
 

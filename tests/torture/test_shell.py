@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.run.confine.orders import Orders as RunOrders
-from sevenfold.run.profile import Profile
+from sevenfold.run.confine.orders import LaunchSpec as RunOrders
+from sevenfold.run.profile import SandboxProfile
 from sevenfold.run.sandbox import Sandbox
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.workplace import ToolContext
 from tests.torture.rig import Orders, Progress
 from tests.torture.shell import PERMISSIONS, run_planted, run_shell
 from tests.torture.shell_corpus import all_lines
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.torture
 class Leaky(Sandbox):
     """Says that it holds, and does not."""
 
-    def holds(self, profile: Profile) -> bool:
+    def holds(self, profile: SandboxProfile) -> bool:
         return True
 
-    def orders(self, profile: Profile, command: str, place: Workplace) -> RunOrders:
+    def orders(self, profile: SandboxProfile, command: str, place: ToolContext) -> RunOrders:
         return Sandbox.orders(self, "open", command, place)
 
 

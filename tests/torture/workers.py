@@ -21,7 +21,7 @@ from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId, MailSettings
 from sevenfold.store.records import MessageRecord, Record, RecordId
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import BadLine, scan
+from sevenfold.store.transcript_reader import BadLine, scan_transcript
 
 AT = datetime(2026, 11, 15, tzinfo=UTC)
 LIMITS = MailSettings(waiting=100, remembered=100)
@@ -114,7 +114,7 @@ class Records:
         present: dict[str, int] = {}
         file = place / f"{session}.jsonl"
         with Folder.open(place) as folder, suppress(FileMissing, FileNotFoundError), file.open("rb") as raw:
-            for line in scan(folder, session):
+            for line in scan_transcript(folder, session):
                 if isinstance(line, BadLine):
                     self.fragments += 1
                     continue

@@ -13,12 +13,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias
 
-from sevenfold.agent.choose_provider import fit_frame
-from sevenfold.agent.gear import Gear, Opening
+from sevenfold.agent.choose_provider import fit_request_params
+from sevenfold.agent.gear import AgentDeps, OpeningMessages
 from sevenfold.agent.inbox import Inbox
-from sevenfold.agent.seen import RoundEnded, Watch, unwatched
-from sevenfold.agent.turn import LIMITED, Turn, TurnEnd, whole_calls
-from sevenfold.background.dreaming import Dream
+from sevenfold.agent.seen import OnTurnEvent, RoundEnded, ignore_turn_event
+from sevenfold.agent.turn import TRUNCATED_STOPS, TurnEnd, TurnState, select_complete_calls
+from sevenfold.background.dreaming import RunDream
 from sevenfold.background.single_flight import SingleFlight
 from sevenfold.core.errors import (
     CompactionStopped,
@@ -30,54 +30,60 @@ from sevenfold.core.errors import (
 from sevenfold.core.events import TurnInterrupted
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.models import Model
-from sevenfold.core.prices import add_costs
-from sevenfold.core.requests import Reply
+from sevenfold.core.prices import sum_costs
+from sevenfold.core.requests import ModelResponse
 from sevenfold.layers.context_sources import ContextSource, render_reminder
-from sevenfold.layers.forks import open_calls
-from sevenfold.request.bill_book import BillBook, Spent
+from sevenfold.layers.forks import find_open_calls
+from sevenfold.request.bill_book import SpendSummary, UsageLedger
 from sevenfold.request.overflow_job import Compacted
-from sevenfold.request.view import View
-from sevenfold.run.permissions import Guard, Mode
+from sevenfold.request.view import PreparedRequest
+from sevenfold.run.permissions import Guard, PermissionMode
 from sevenfold.run.tool import ToolOutput
-from sevenfold.run.toolbox import INTERRUPTED, Answers
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.offload import to_the_end
+from sevenfold.run.toolbox import INTERRUPTED_RESULT, ToolBatch
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.offload import await_shielded
 
-BROKEN_OFF = "[no more of the answer came]"
+INCOMPLETE_REMARK = "[no more of the answer came]"
 
-MOST_STOPS_REFUSED = 8
+MAX_STOP_BLOCKS = 8
 """How often hooks may have a turn go on: one that never lets go would spend without end."""
 
-MOST_CONTINUED = 3
+MAX_CONTINUATIONS = 3
 """How often a turn goes on after such a stop: an answer that long is not getting anywhere."""
 
-GO_ON = "Your answer reached the limit of its length. Go on from where it broke off, and repeat nothing."
+CONTINUE_REMINDER = (
+    "Your answer reached the limit of its length. Go on from where it broke off, and repeat nothing."
+)
 
-UNHEARD = "interrupted before the hooks had read what you said: it was not taken in, so say it again"
+PROMPT_DROPPED_NOTICE = (
+    "interrupted before the hooks had read what you said: it was not taken in, so say it again"
+)
 
-NOT_RUN = "[not run: the answer broke off here, and the call may not be whole; call again, with less at once]"
+NOT_RUN_RESULT = (
+    "[not run: the answer broke off here, and the call may not be whole; call again, with less at once]"
+)
 
-RESENT = frozenset({"pause_turn", "compaction"})
+RESUMABLE_STOPS = frozenset({"pause_turn", "compaction"})
 """Reasons to stop that are none: the provider wants to be asked again."""
 
-WRITERS_WAIT = timedelta(seconds=15)
+WRITERS_TIMEOUT = timedelta(seconds=15)
 """For the writers of a turn when the agent is closed: a hung writer must not block the exit."""
 
-Write: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
+WriteAfterTurn: TypeAlias = Callable[[TurnEnd], Awaitable[None]]
 """What a writer does after a turn."""
 
 
 class Agent:
     """An agent at work in one session."""
 
-    def __init__(self, gear: Gear, opening: Opening | None = None) -> None:
-        self._gear, self._opening = gear, opening or Opening()
+    def __init__(self, gear: AgentDeps, opening: OpeningMessages | None = None) -> None:
+        self._gear, self._opening = gear, opening or OpeningMessages()
         self.session, self.toolbox, self.provider = gear.session, gear.toolbox, gear.provider
         self.hooks, self.frame, self._kept = gear.hooks, gear.frame, gear.kept
         self.inbox = Inbox()
-        self.crew = BillBook()
+        self.crew = UsageLedger()
         """What agents that this one started have spent."""
-        self.dream: Dream | None = None
+        self.dream: RunDream | None = None
         """Merges and tidies the project's memories now; None for an agent of another's."""
         self._asides = list(self._opening.texts)
         for text in self._opening.posts:
@@ -88,17 +94,17 @@ class Agent:
         self._is_closed = False
 
     @property
-    def place(self) -> Workplace:
+    def place(self) -> ToolContext:
         return self.toolbox.place
 
     @property
-    def mode(self) -> Mode:
+    def mode(self) -> PermissionMode:
         """What may be done without asking."""
         guard = self.toolbox.guard
         return guard.mode if isinstance(guard, Guard) else "read-only"
 
     @mode.setter
-    def mode(self, mode: Mode) -> None:
+    def mode(self, mode: PermissionMode) -> None:
         guard = self.toolbox.guard
         if not isinstance(guard, Guard):
             raise InputError(f"this agent has nobody to ask, so that {mode} means nothing to it")
@@ -108,7 +114,9 @@ class Agent:
     def is_busy(self) -> bool:
         return self._work is not None
 
-    async def run_turn(self, prompt: Message | str | None = None, watch: Watch = unwatched) -> TurnEnd:
+    async def run_turn(
+        self, prompt: Message | str | None = None, watch: OnTurnEvent = ignore_turn_event
+    ) -> TurnEnd:
         """From what a person says to the last answer; without a prompt, from what was posted.
 
         Cancelled, it leaves a history that goes on and raises; interrupted, it leaves the same and returns.
@@ -117,10 +125,10 @@ class Agent:
             raise InputError(
                 "the agent is closed" if self._is_closed else "a turn is under way; interrupt it or post"
             )
-        turn = Turn(watch)
+        turn = TurnState(watch)
         self._gear.relay.show_to(watch)
         turn.notice(*self._opening.notices)
-        self._opening = Opening()
+        self._opening = OpeningMessages()
         caller = asyncio.current_task()
         cancelled_before = caller.cancelling() if caller else 0
         self._work = asyncio.create_task(self._run(_as_message(prompt), turn))
@@ -149,7 +157,7 @@ class Agent:
         """Have the program itself, not a person, tell the model something when its next round begins."""
         self._asides.append(text)
 
-    def add_writer(self, name: str, write: Write) -> None:
+    def add_writer(self, name: str, write: WriteAfterTurn) -> None:
         """Have this done after every turn, in the background, one run at a time. What it raises is told."""
         self._writers.append(SingleFlight(name, write, emit=self._gear.relay))
 
@@ -160,7 +168,7 @@ class Agent:
         """
         model = self._gear.catalog.find(name)
         frame = replace(self.frame, model=name)
-        self.frame = fit_frame(frame, model, self.provider, thinks=self._gear.thinks)
+        self.frame = fit_request_params(frame, model, self.provider, thinks=self._gear.thinks)
         return model
 
     async def compact(self, focus: str = "") -> Compacted:
@@ -170,7 +178,7 @@ class Agent:
             raise CompactionStopped(f"a hook refused the compaction: {heard.blocked}")
         return await self.session.compact("\n".join((focus, *heard.context)).strip())
 
-    async def settle(self, limit: timedelta = WRITERS_WAIT) -> None:
+    async def settle(self, limit: timedelta = WRITERS_TIMEOUT) -> None:
         """Wait for the writers of past turns."""
         for writer in self._writers:
             await writer.settle(limit)
@@ -185,11 +193,11 @@ class Agent:
             await asyncio.wait({self._work})
         async with self._gear.exits:
             for writer in self._writers:
-                await writer.close(WRITERS_WAIT)
+                await writer.close(WRITERS_TIMEOUT)
             if not self._gear.is_child:
                 await self.hooks.ask("SessionEnd", reason, reason=reason)
 
-    async def _run_rounds(self, prompt: Message | None, turn: Turn) -> TurnEnd:
+    async def _run_rounds(self, prompt: Message | None, turn: TurnState) -> TurnEnd:
         refusal = await self._begin(prompt, turn)
         if refusal is not None:
             return TurnEnd(refusal, 0, "refused")
@@ -202,29 +210,29 @@ class Agent:
                     return turn.end("answered")
             if reply.stop_reason == "refusal":
                 return turn.end("refused")
-            if reply.tool_uses or reply.stop_reason in RESENT:
+            if reply.tool_uses or reply.stop_reason in RESUMABLE_STOPS:
                 continue
             if await self._is_done(reply, turn):
                 return turn.end("answered")
         return turn.end("out of rounds")
 
-    async def _run(self, prompt: Message | None, turn: Turn) -> TurnEnd:
+    async def _run(self, prompt: Message | None, turn: TurnState) -> TurnEnd:
         """The rounds, and whatever cuts them short."""
         try:
             return await self._run_rounds(prompt, turn)
         except asyncio.CancelledError:
-            self._mend(turn, INTERRUPTED)
+            self._mend(turn, INTERRUPTED_RESULT)
             raise
         except SevenfoldError as error:
-            self._mend(turn, BROKEN_OFF)
+            self._mend(turn, INCOMPLETE_REMARK)
             return turn.end("failed", error)
         except Exception:
-            self._mend(turn, BROKEN_OFF)
+            self._mend(turn, INCOMPLETE_REMARK)
             raise
         finally:
             await self.session.turn_ended()
 
-    async def _begin(self, prompt: Message | None, turn: Turn) -> str | None:
+    async def _begin(self, prompt: Message | None, turn: TurnState) -> str | None:
         """Take up what the person said; why not, where a hook refuses it."""
         if prompt is None:
             if not self.inbox:
@@ -233,7 +241,7 @@ class Agent:
         try:
             heard = await self.hooks.ask("UserPromptSubmit", prompt=_text(prompt))
         except asyncio.CancelledError:
-            turn.notice(UNHEARD)  # not kept: the hook might have refused it
+            turn.notice(PROMPT_DROPPED_NOTICE)  # not kept: the hook might have refused it
             raise
         turn.notice(*heard.notices)
         refusal = heard.blocked or heard.halted
@@ -259,7 +267,7 @@ class Agent:
         else:
             history.append(Message("user", (Text(render_reminder(text)),)))
 
-    async def _ask_model(self, turn: Turn) -> Reply:
+    async def _ask_model(self, turn: TurnState) -> ModelResponse:
         sources = self._gear.sources() if self._gear.sources else ()
         if sources != self._sources:
             self._sources = sources
@@ -275,44 +283,44 @@ class Agent:
             reply = await self._send(view, turn)
         turn.half = []
         # An answer that came is paid for: it is kept, whoever has lost patience meanwhile.
-        await to_the_end(self._record(reply))
+        await await_shielded(self._record(reply))
         turn.rounds, turn.text = turn.rounds + 1, reply.text
         tokens = reply.usage.context_tokens if reply.usage.requests else None
         turn.watch(RoundEnded(reply, tokens or view.tokens, self.session.limit_tokens, self.spent_usd))
         return reply
 
-    async def _record(self, reply: Reply) -> None:
+    async def _record(self, reply: ModelResponse) -> None:
         await self.session.record(reply)
         if self._kept != self.frame and await self._gear.keep(self.frame):
             self._kept = self.frame
 
-    async def _send(self, view: View, turn: Turn) -> Reply:
+    async def _send(self, view: PreparedRequest, turn: TurnState) -> ModelResponse:
         turn.half = []
         return await self.provider.send(view.request, turn.hear)
 
-    async def _run_tools(self, reply: Reply, turn: Turn) -> str | None:
+    async def _run_tools(self, reply: ModelResponse, turn: TurnState) -> str | None:
         """Answer every call of a reply; why the turn should end here, where a hook says so."""
-        turn.answers = Answers(reply.tool_uses)
-        whole = whole_calls(reply)
+        turn.answers = ToolBatch(reply.tool_uses)
+        whole = select_complete_calls(reply)
         undone = reply.tool_uses[len(whole) :]
-        turn.answers.outputs.update((use.id, ToolOutput(NOT_RUN, is_error=True)) for use in undone)
+        turn.answers.outputs.update((use.id, ToolOutput(NOT_RUN_RESULT, is_error=True)) for use in undone)
         await self.toolbox.run(whole, turn.watch, turn.answers)
         return self._answer_calls(turn.answers, turn)
 
-    def _answer_calls(self, answers: Answers, turn: Turn) -> str | None:
+    def _answer_calls(self, answers: ToolBatch, turn: TurnState) -> str | None:
         turn.answers = None
         self.session.history.append(Message("user", answers.results()))
         self._asides += answers.context
         turn.notice(*answers.notices)
         return answers.halted
 
-    async def _is_done(self, reply: Reply, turn: Turn) -> bool:
+    async def _is_done(self, reply: ModelResponse, turn: TurnState) -> bool:
         """Whether the turn may end: the answer is whole, nobody has said more, and no hook objects."""
         if self.inbox:
             return False
-        if reply.stop_reason in LIMITED and turn.continued < MOST_CONTINUED:
+        if reply.stop_reason in TRUNCATED_STOPS and turn.continued < MAX_CONTINUATIONS:
             turn.continued += 1
-            self._say_aside(GO_ON)
+            self._say_aside(CONTINUE_REMINDER)
             return False
         heard = await self.hooks.ask(
             "SubagentStop" if self._gear.is_child else "Stop",
@@ -321,27 +329,27 @@ class Agent:
         )
         turn.notice(*heard.notices)
         reasons = [text for text in (heard.blocked, *heard.context) if text]
-        if not reasons or heard.halted is not None or turn.stops_refused >= MOST_STOPS_REFUSED:
+        if not reasons or heard.halted is not None or turn.stops_refused >= MAX_STOP_BLOCKS:
             return True
         turn.stops_refused += 1
         self._say_aside("\n\n".join(reasons))
         return False
 
-    def _mend(self, turn: Turn, remark: str) -> None:
+    def _mend(self, turn: TurnState, remark: str) -> None:
         """Leave a history that goes on: what came of an answer stays, and every open call gets a result."""
         history = self.session.history
-        waiting = open_calls(history)
+        waiting = find_open_calls(history)
         half = "".join(turn.half).strip()
         if waiting:
-            self._answer_calls(turn.answers or Answers(waiting), turn)
+            self._answer_calls(turn.answers or ToolBatch(waiting), turn)
         elif half or (history and history[-1].role != "assistant"):
             # Not the user's words: what they say next may not follow a system message.
             history.append(Message("assistant", (Text(f"{half}\n\n{remark}".strip()),)))
-        if remark == INTERRUPTED:
+        if remark == INTERRUPTED_RESULT:
             self._gear.relay(TurnInterrupted(self.session.id, turn.rounds, len(waiting)))
 
     @property
-    def spent(self) -> tuple[Spent, ...]:
+    def spent(self) -> tuple[SpendSummary, ...]:
         """What was billed since the session was opened here, to agents that it started too, by whose calls
         they were. A teammate that goes on by itself keeps its own account."""
         return (*self.session.spent, *self.crew.spent())
@@ -349,7 +357,7 @@ class Agent:
     @property
     def spent_usd(self) -> float | None:
         """What all of that comes to; None where a price is not known."""
-        total = add_costs(spent.cost for spent in self.spent)
+        total = sum_costs(spent.cost for spent in self.spent)
         return None if total is None else float(total.total)
 
 

@@ -13,22 +13,22 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.agent.definitions import Scope
+from sevenfold.agent.definitions import AgentMemoryScope
 from sevenfold.core.errors import FileMissing, KeyRefused
-from sevenfold.core.text import cut_lines
-from sevenfold.layers.fences import fenced
-from sevenfold.store.instruction_file import FileReader
+from sevenfold.core.text import truncate_lines
+from sevenfold.layers.fences import fence_text
+from sevenfold.store.instruction_file import CachedFileReader
 
-INDEX = "MEMORY.md"
+_INDEX = "MEMORY.md"
 MAX_INDEX_LINES = 200
-MAX_INDEX_BYTES = 25_000
+_MAX_INDEX_BYTES = 25_000
 """The same limits as for a project's memory index."""
 
-FOLDER = "agent-memory"
+_FOLDER = "agent-memory"
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlaces:
+class AgentMemoryPaths:
     """Where each scope lies."""
 
     home: Path
@@ -36,14 +36,14 @@ class MemoryPlaces:
     project: Path
     """The project's own folder under home."""
 
-    def folder(self, scope: Scope, agent: str) -> Path:
+    def folder(self, scope: AgentMemoryScope, agent: str) -> Path:
         match scope:
             case "user":
-                base = self.home / FOLDER
+                base = self.home / _FOLDER
             case "project":
-                base = self.root / ".sevenfold" / FOLDER
+                base = self.root / ".sevenfold" / _FOLDER
             case "local":
-                base = self.project / FOLDER
+                base = self.project / _FOLDER
         return base / agent
 
 
@@ -54,7 +54,7 @@ class AgentMemory:
 
     def render(self) -> str:
         """The part of a system prompt that is about it."""
-        shown = fenced("memory-index", self.index) if self.index else "It is empty so far."
+        shown = fence_text("memory-index", self.index) if self.index else "It is empty so far."
         return (
             f"You have a memory of your own in {self.folder}, kept from run to run: one topic a file, "
             "markdown with a head of name, description and type, and an index, MEMORY.md, with a line for "
@@ -65,7 +65,7 @@ class AgentMemory:
         )
 
 
-def read_memory(places: MemoryPlaces, scope: Scope, agent: str) -> AgentMemory:
+def read_agent_memory(places: AgentMemoryPaths, scope: AgentMemoryScope, agent: str) -> AgentMemory:
     """An agent's memory as it is now, its folder made if need be. Blocks on the disk."""
     folder = places.folder(scope, agent)
     folder.mkdir(mode=0o755 if scope == "project" else 0o700, parents=True, exist_ok=True)
@@ -75,10 +75,10 @@ def read_memory(places: MemoryPlaces, scope: Scope, agent: str) -> AgentMemory:
     if not real.is_relative_to(os.path.realpath(within)):
         raise KeyRefused(f"the memory {folder} leads out of {within}; put a folder there")
     try:
-        text = FileReader().read(real / INDEX, within=(within,)).text
+        text = CachedFileReader().read(real / _INDEX, within=(within,)).text
     except FileMissing:
         return AgentMemory(real, "")
     lines = text.strip().splitlines()
-    cut = cut_lines("\n".join(lines[:MAX_INDEX_LINES]), MAX_INDEX_BYTES)
+    cut = truncate_lines("\n".join(lines[:MAX_INDEX_LINES]), _MAX_INDEX_BYTES)
     is_cut = len(lines) > MAX_INDEX_LINES or len(cut) < len("\n".join(lines[:MAX_INDEX_LINES]))
     return AgentMemory(real, f"{cut}\n[the index goes on; shorten it]" if is_cut else cut)

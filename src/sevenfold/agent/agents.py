@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.definitions import render_listing
-from sevenfold.agent.members import Member, Order
-from sevenfold.agent.roster import Kind
-from sevenfold.agent.runs import AGENT
-from sevenfold.agent.team import Team
+from sevenfold.agent.definitions import render_definitions
+from sevenfold.agent.members import SpawnRequest, Subagent
+from sevenfold.agent.roster import AgentKind
+from sevenfold.agent.runs import AGENT_TOOL_NAME
+from sevenfold.agent.team import AgentTeam
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.layers.mail import check_name
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import flag_of, schema, text_of, word_of
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.offload import durably
+from sevenfold.layers.mail import check_agent_name
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import get_choice, get_flag, get_string, object_schema
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.offload import run_blocking
 
-KINDS: tuple[Kind, ...] = ("fresh", "fork", "teammate")
+STARTABLE_KINDS: tuple[AgentKind, ...] = ("fresh", "fork", "teammate")
 
 _TOLD = (
     "Have another agent do a task. kind `fresh` (the usual one) begins with nothing but your prompt: say all "
@@ -36,7 +36,7 @@ _TOLD = (
 
 
 @dataclass(frozen=True, slots=True)
-class AgentRow:
+class AgentSummary:
     """One agent, for a person who looks."""
 
     name: str
@@ -47,29 +47,29 @@ class AgentRow:
 class AgentTool:
     """Starts agents of a team. The types are listed once: the description is part of the cached prefix."""
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, team: AgentTeam) -> None:
         self._team = team
         self._agent: Agent | None = None
         self._asked_at: timedelta | None = None
-        self._listing = render_listing(team.definitions)
-        self.spec = ToolSpec(AGENT, f"{_TOLD}{self._listing}", _SCHEMA, is_parallel=True)
+        self._listing = render_definitions(team.definitions)
+        self.spec = ToolSpec(AGENT_TOOL_NAME, f"{_TOLD}{self._listing}", _SCHEMA, is_parallel=True)
 
     def join(self, agent: Agent) -> None:
         self._agent = agent
         self._team.join(agent)
-        declared = next((tool for tool in agent.frame.tools if tool.get("name") == AGENT), None)
+        declared = next((tool for tool in agent.frame.tools if tool.get("name") == AGENT_TOOL_NAME), None)
         # A session that is taken up again has the list of back then.
         if declared is not None and not str(declared.get("description")).endswith(self._listing):
             self._tell_change()
 
-    def need(self, given: JsonObject, place: Workplace, /) -> Need:
+    def need(self, given: JsonObject, place: ToolContext, /) -> AccessRequest:
         asked = _read(given)
         # A person may take their time to allow it, and the cache does not wait.
         self._asked_at = place.clock.uptime()
         who = asked.name or asked.type
-        return Need("spawn", said=f"{asked.kind} agent {who}: {text_of(given, 'description')}")
+        return AccessRequest("spawn", said=f"{asked.kind} agent {who}: {get_string(given, 'description')}")
 
-    async def run(self, given: JsonObject, _place: Workplace, on_progress: OnProgress, /) -> ToolOutput:
+    async def run(self, given: JsonObject, _place: ToolContext, on_progress: OnProgress, /) -> ToolOutput:
         await self._refresh()
         return ToolOutput(await self._team.start(self._order(given), on_progress))
 
@@ -83,33 +83,33 @@ class AgentTool:
 
     def listing(self) -> Sequence[str]:
         """The types there are, a line each."""
-        return render_listing(self._team.definitions).splitlines()
+        return render_definitions(self._team.definitions).splitlines()
 
-    def running(self) -> Sequence[AgentRow]:
+    def running(self) -> Sequence[AgentSummary]:
         """Every agent that was started, and what it is doing or how it ended."""
-        return [AgentRow(each.name, each.state, _said(each)) for each in self._team.members]
+        return [AgentSummary(each.name, each.state, _said(each)) for each in self._team.members]
 
     async def stop(self, name: str) -> None:
         await self._team.stop(name)
 
-    def _order(self, given: JsonObject) -> Order:
+    def _order(self, given: JsonObject) -> SpawnRequest:
         asked = _read(given)
-        return Order(
+        return SpawnRequest(
             asked.prompt,
-            text_of(given, "description"),
+            get_string(given, "description"),
             asked.kind,
             self._team.find_definition(asked.type),
             asked.name,
-            flag_of(given, "background"),
+            get_flag(given, "background"),
             asked.is_isolated,
-            flag_of(given, "detached"),
+            get_flag(given, "detached"),
             self._asked_at,
         )
 
     async def _refresh(self) -> None:
         """Somebody may have written a new definition: it counts from now on, and the model is told."""
-        self._team.definitions = await durably(self._team.read_definitions)
-        listing = render_listing(self._team.definitions)
+        self._team.definitions = await run_blocking(self._team.read_definitions)
+        listing = render_definitions(self._team.definitions)
         if listing != self._listing:
             self._listing = listing
             self._tell_change()
@@ -123,7 +123,7 @@ class AgentTool:
 class _Asked:
     """What can be checked of a call without looking at anything."""
 
-    kind: Kind
+    kind: AgentKind
     type: str
     name: str
     prompt: str
@@ -131,27 +131,31 @@ class _Asked:
 
 
 def _read(given: JsonObject) -> _Asked:
-    kind = KINDS[KINDS.index(word_of(given, "kind", KINDS, "fresh"))]
-    name, prompt = text_of(given, "name", ""), text_of(given, "prompt")
-    is_isolated = flag_of(given, "worktree")
+    kind = STARTABLE_KINDS[STARTABLE_KINDS.index(get_choice(given, "kind", STARTABLE_KINDS, "fresh"))]
+    name, prompt = get_string(given, "name", ""), get_string(given, "prompt")
+    is_isolated = get_flag(given, "worktree")
     if not prompt.strip():
         raise InputError("prompt is empty; say what the agent should do")
     if is_isolated and kind != "fresh":
         raise InputError(f"a worktree is for a fresh agent; a {kind} works where you do")
     return _Asked(
-        kind, text_of(given, "type", "general"), check_name(name) if name else "", prompt, is_isolated
+        kind,
+        get_string(given, "type", "general"),
+        check_agent_name(name) if name else "",
+        prompt,
+        is_isolated,
     )
 
 
-def _said(member: Member) -> str:
+def _said(member: Subagent) -> str:
     return member.said or member.listed.description
 
 
-_SCHEMA = schema(
+_SCHEMA = object_schema(
     {
         "description": {"type": "string", "description": "the task in 3 to 6 words, for display"},
         "prompt": {"type": "string", "description": "what it should do, and what its answer should hold"},
-        "kind": {"enum": list(KINDS)},
+        "kind": {"enum": list(STARTABLE_KINDS)},
         "type": {"type": "string", "description": "one of the types listed; general if left out"},
         "name": {"type": "string", "description": "what you call it, to send it messages"},
         "background": {"type": "boolean", "description": "go on at once; its end is told as a message"},

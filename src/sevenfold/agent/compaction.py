@@ -6,30 +6,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sevenfold.core.errors import CompactionStopped
-from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.layers.compact_ladder import CompactionTrigger
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.request.compact_hooks import CompactHooks
 from sevenfold.request.overflow_job import Compacted
-from sevenfold.run.hooks import Hooks
-from sevenfold.run.toolbox import Toolbox
+from sevenfold.run.hooks import SessionHooks
+from sevenfold.run.toolbox import ToolExecutor
 
 
-class Compaction:
+class AgentCompactHooks:
     """Handed to a session before the agent is there; says nothing until it is."""
 
     def __init__(self) -> None:
-        self._toolbox: Toolbox | None = None
-        self._hooks: Hooks | None = None
+        self._toolbox: ToolExecutor | None = None
+        self._hooks: SessionHooks | None = None
         self._where: Callable[[], str] = str
 
-    def begin(self, toolbox: Toolbox, hooks: Hooks, where: Callable[[], str]) -> None:
+    def begin(self, toolbox: ToolExecutor, hooks: SessionHooks, where: Callable[[], str]) -> None:
         """From now on there is something to say; `where` tells where the agent works."""
         self._toolbox, self._hooks, self._where = toolbox, hooks, where
 
     def calls(self) -> CompactHooks:
         return CompactHooks(self._before, self._restoring, self._after)
 
-    async def _before(self, trigger: Trigger) -> str:
+    async def _before(self, trigger: CompactionTrigger) -> str:
         if self._hooks is None or trigger == "manual":
             return ""  # whoever compacts by hand has asked the hooks already, and could be refused
         heard = await self._hooks.ask("PreCompact", "auto", trigger="auto", custom_instructions=None)

@@ -13,36 +13,36 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import InputError, SevenfoldError
-from sevenfold.core.events import DefinitionSkipped, Emit, ignore
-from sevenfold.core.frontmatter import Document, read_frontmatter
+from sevenfold.core.events import DefinitionSkipped, Emit, ignore_event
+from sevenfold.core.frontmatter import MarkdownDocument, read_frontmatter
 from sevenfold.core.tool_kinds import EXPLORERS, own_tool_name
-from sevenfold.layers.mail import check_name
-from sevenfold.run.permissions import MODES, Mode
-from sevenfold.store.instruction_file import FileReader
+from sevenfold.layers.mail import check_agent_name
+from sevenfold.run.permissions import PERMISSION_MODES, PermissionMode
+from sevenfold.store.instruction_file import CachedFileReader
 
-Origin: TypeAlias = Literal["built-in", "user", "project"]
-Scope: TypeAlias = Literal["user", "project", "local"]
-SCOPES: tuple[Scope, ...] = ("user", "project", "local")
+DefinitionOrigin: TypeAlias = Literal["built-in", "user", "project"]
+AgentMemoryScope: TypeAlias = Literal["user", "project", "local"]
+AGENT_MEMORY_SCOPES: tuple[AgentMemoryScope, ...] = ("user", "project", "local")
 
-MAX_LISTED_CHARS = 300
+MAX_DEFINITION_CHARS = 300
 """Of one description: the listing is part of every request."""
 
-MAX_FILES = 200
+_MAX_FILES = 200
 """In one folder. Nobody has that many agents, and every one is read when a session starts."""
 
-CLAUDE_MODES: dict[str, Mode] = {
+_CLAUDE_MODES: dict[str, PermissionMode] = {
     "default": "ask",
     "acceptedits": "accept-edits",
     "plan": "plan",
     "bypasspermissions": "bypass",
 }
 
-_STRICTNESS: tuple[Mode, ...] = ("read-only", "plan", "ask", "accept-edits", "bypass")
+_STRICTNESS: tuple[PermissionMode, ...] = ("read-only", "plan", "ask", "accept-edits", "bypass")
 _FAMILIES = frozenset({"opus", "sonnet", "haiku", "fable", "mythos"})
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class AgentDefinition:
     """One agent that can be started."""
 
     name: str
@@ -54,21 +54,21 @@ class Definition:
     """By name; None: all that its starter has."""
     model: str = ""
     """Empty: as its starter's. A family's name, such as `haiku`, is its newest model."""
-    mode: Mode | None = None
+    mode: PermissionMode | None = None
     """None: as its starter's. Never less strict than that."""
-    memory: Scope | None = None
-    origin: Origin = "built-in"
+    memory: AgentMemoryScope | None = None
+    origin: DefinitionOrigin = "built-in"
     path: str = ""
 
 
-_GENERAL = Definition(
+_GENERAL = AgentDefinition(
     "general",
     "Any task of several steps that can be described in one message and ends in one answer.",
     "You are an agent that another agent has given one task. Do all of it and nothing else, with the tools "
     "you have. Nobody answers questions: decide sensibly and say what you decided. Your last message goes "
     "back as the result: state what you found or did, with paths and line numbers, and what is left.",
 )
-_EXPLORE = Definition(
+_EXPLORE = AgentDefinition(
     "explore",
     "Questions about a code base that take reading many files; it changes nothing.",
     "You are an agent that another agent has asked a question about this code base. Search widely, read what "
@@ -77,16 +77,16 @@ _EXPLORE = Definition(
     tools=EXPLORERS,
     mode="read-only",
 )
-BUILT_IN = (_GENERAL, _EXPLORE)
+BUILT_IN_AGENTS = (_GENERAL, _EXPLORE)
 
 
 @dataclass(frozen=True, slots=True)
 class DefinitionFolder:
     path: Path
-    origin: Origin
+    origin: DefinitionOrigin
 
 
-def definition_folders(home: Path, root: Path | None) -> tuple[DefinitionFolder, ...]:
+def list_definition_folders(home: Path, root: Path | None) -> tuple[DefinitionFolder, ...]:
     """Where definitions lie; of two of one name the later counts, the project's above the user's."""
     user = (DefinitionFolder(home / "agents", "user"),)
     if root is None:
@@ -98,15 +98,17 @@ def definition_folders(home: Path, root: Path | None) -> tuple[DefinitionFolder,
     )
 
 
-def read_definitions(folders: Iterable[DefinitionFolder], emit: Emit = ignore) -> tuple[Definition, ...]:
+def read_definitions(
+    folders: Iterable[DefinitionFolder], emit: Emit = ignore_event
+) -> tuple[AgentDefinition, ...]:
     """All there are, by name. A file that cannot be used is told, and the others count."""
-    found = {definition.name: definition for definition in BUILT_IN}
-    reader = FileReader()
+    found = {definition.name: definition for definition in BUILT_IN_AGENTS}
+    reader = CachedFileReader()
     for folder in folders:
         for path in _files(folder.path):
             try:
                 text = reader.read(path, within=(folder.path,)).text
-                definition = read_definition(text, folder.origin, path)
+                definition = parse_definition(text, folder.origin, path)
             except SevenfoldError as error:
                 emit(DefinitionSkipped(str(path), str(error)))
                 continue
@@ -114,7 +116,7 @@ def read_definitions(folders: Iterable[DefinitionFolder], emit: Emit = ignore) -
     return tuple(sorted(found.values(), key=lambda definition: definition.name))
 
 
-def read_definition(text: str, origin: Origin, path: Path) -> Definition:
+def parse_definition(text: str, origin: DefinitionOrigin, path: Path) -> AgentDefinition:
     """What a file defines; `InputError` says what is wrong with it."""
     document = read_frontmatter(text)
     if document.fault:
@@ -123,8 +125,8 @@ def read_definition(text: str, origin: Origin, path: Path) -> Definition:
     description = " ".join(document.text("description").split())
     if not description or not prompt:
         raise InputError("an agent needs a description in its head and a prompt below it")
-    return Definition(
-        check_name(document.text("name") or path.stem),
+    return AgentDefinition(
+        check_agent_name(document.text("name") or path.stem),
         description,
         prompt,
         _tools(document),
@@ -136,19 +138,19 @@ def read_definition(text: str, origin: Origin, path: Path) -> Definition:
     )
 
 
-def render_listing(definitions: Sequence[Definition]) -> str:
+def render_definitions(definitions: Sequence[AgentDefinition]) -> str:
     """One line an agent, for the description of the tool that starts them."""
     return "\n".join(f"- {item.name}: {_cut(item.description)}{_origin(item)}" for item in definitions)
 
 
-def choose_mode(wanted: Mode | None, starter: Mode) -> Mode:
+def choose_agent_mode(wanted: PermissionMode | None, starter: PermissionMode) -> PermissionMode:
     """The stricter of the two: no agent may do more than who started it."""
     if wanted is None or _STRICTNESS.index(wanted) > _STRICTNESS.index(starter):
         return starter
     return wanted
 
 
-def choose_model(wanted: str, starter: str, catalog: Catalog) -> str:
+def choose_agent_model(wanted: str, starter: str, catalog: Catalog) -> str:
     """Which model an agent runs on. Families are known only beside a model of their own maker."""
     if wanted.lower() not in _FAMILIES:
         return wanted or starter
@@ -159,12 +161,12 @@ def choose_model(wanted: str, starter: str, catalog: Catalog) -> str:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:MAX_FILES]
+        return sorted(path for path in folder.iterdir() if path.suffix == ".md")[:_MAX_FILES]
     except OSError:
         return []  # most people have none
 
 
-def _tools(document: Document) -> tuple[str, ...] | None:
+def _tools(document: MarkdownDocument) -> tuple[str, ...] | None:
     named = document.texts("tools")
     if not named or "*" in named:
         return None
@@ -173,25 +175,25 @@ def _tools(document: Document) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(name if "__" in name else own_tool_name(name) for name in plain))
 
 
-def _mode(document: Document) -> Mode | None:
+def _mode(document: MarkdownDocument) -> PermissionMode | None:
     said = document.text("mode") or document.text("permissionMode")
-    if not said or said.lower() in CLAUDE_MODES:
-        return CLAUDE_MODES.get(said.lower())
-    if said not in MODES:
-        raise InputError(f"its mode is {said!r}; use one of {', '.join(MODES)}")
-    return MODES[MODES.index(said)]
+    if not said or said.lower() in _CLAUDE_MODES:
+        return _CLAUDE_MODES.get(said.lower())
+    if said not in PERMISSION_MODES:
+        raise InputError(f"its mode is {said!r}; use one of {', '.join(PERMISSION_MODES)}")
+    return PERMISSION_MODES[PERMISSION_MODES.index(said)]
 
 
-def _scope(document: Document) -> Scope | None:
+def _scope(document: MarkdownDocument) -> AgentMemoryScope | None:
     said = document.text("memory")
-    if said and said not in SCOPES:
-        raise InputError(f"its memory is {said!r}; use one of {', '.join(SCOPES)}")
-    return SCOPES[SCOPES.index(said)] if said else None
+    if said and said not in AGENT_MEMORY_SCOPES:
+        raise InputError(f"its memory is {said!r}; use one of {', '.join(AGENT_MEMORY_SCOPES)}")
+    return AGENT_MEMORY_SCOPES[AGENT_MEMORY_SCOPES.index(said)] if said else None
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MAX_LISTED_CHARS else f"{text[: MAX_LISTED_CHARS - 1]}…"
+    return text if len(text) <= MAX_DEFINITION_CHARS else f"{text[: MAX_DEFINITION_CHARS - 1]}…"
 
 
-def _origin(definition: Definition) -> str:
+def _origin(definition: AgentDefinition) -> str:
     return " (defined by this repository)" if definition.origin == "project" else ""

@@ -8,42 +8,44 @@ something that was remembered.
 from __future__ import annotations
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.choose_provider import MOST_OUTPUT
-from sevenfold.agent.ground import Ground
+from sevenfold.agent.choose_provider import MAX_REPLY_TOKENS
+from sevenfold.agent.ground import ProjectContext
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.background.dream_fork import DreamModel
 from sevenfold.background.dream_gate import DreamGate
 from sevenfold.background.dream_logs import append_log
-from sevenfold.background.dreaming import Dreamer, Dreamt, Tell
+from sevenfold.background.dreaming import Dreamer, DreamResult, OnDreamStep
 from sevenfold.core.errors import LockBusy
-from sevenfold.core.events import DreamProgressed, DreamSkipped, Emit, Event, tell_both
+from sevenfold.core.events import DreamProgressed, DreamSkipped, Emit, Event, emit_to_both
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
 from sevenfold.core.provenance import Origin
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.tool_kinds import OWN_READERS
-from sevenfold.layers.dream import KIND, DreamSettings
-from sevenfold.layers.extract_said import own_words
+from sevenfold.layers.dream import DREAM_KIND, DreamSettings
+from sevenfold.layers.extract_said import strip_pasted_text
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.layers.taint import split_passages
 from sevenfold.providers.provider import Provider
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
-from sevenfold.run.toolbox import Toolbox
-from sevenfold.run.tools.memory import SPEC
+from sevenfold.run.toolbox import ToolExecutor
+from sevenfold.run.tools.memory import MEMORY_TOOL_SPEC
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.memory_settings import MemorySettings
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-SYSTEM = "You keep the memories of a software project in order, for the agent that works on it."
+DREAM_SYSTEM_PROMPT = "You keep the memories of a software project in order, for the agent that works on it."
 OPENING, READY = "There is work on the memories.", "What is to be done?"
 
 
-def make_model(provider: Provider, model: Model, toolbox: Toolbox, emit: Emit) -> DreamModel:
+def make_dream_model(provider: Provider, model: Model, toolbox: ToolExecutor, emit: Emit) -> DreamModel:
     """A model that dreams, with the tools for it and no conversation."""
     found = (toolbox.find(name) for name in OWN_READERS)
-    tools = (*(tool.spec.declared() for tool in found if tool), SPEC.declared())
-    frame = Frame(model.name, min(MOST_OUTPUT, model.max_output_tokens), SYSTEM, tools)
+    tools = (*(tool.spec.declared() for tool in found if tool), MEMORY_TOOL_SPEC.declared())
+    frame = RequestParams(
+        model.name, min(MAX_REPLY_TOKENS, model.max_output_tokens), DREAM_SYSTEM_PROMPT, tools
+    )
     said = (Message("user", OPENING), Message("assistant", READY))
     # A marker, so that each round reads the ones before it from the cache.
     parent = ModelRequest(frame, said, (Breakpoint("messages", 1, 0),))
@@ -51,16 +53,16 @@ def make_model(provider: Provider, model: Model, toolbox: Toolbox, emit: Emit) -
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
         return await run_fork(parent, brief, provider, run_tool=run_tool, emit=emit)
 
-    return DreamModel(lambda folders: toolbox.reader(folders, who=KIND), run)
+    return DreamModel(lambda folders: toolbox.reader(folders, who=DREAM_KIND), run)
 
 
-class Dreams:
+class AgentDreams:
     """What an agent has to do with dreams."""
 
-    def __init__(self, agent: Agent, ground: Ground) -> None:
+    def __init__(self, agent: Agent, ground: ProjectContext) -> None:
         self._agent, self._ground = agent, ground
         self._settings = ground.settings.of(DreamSettings)
-        self._tell: Tell = _nobody
+        self._tell: OnDreamStep = _nobody
         place = agent.place
         self.dreamer = Dreamer(
             ground.project,
@@ -69,18 +71,18 @@ class Dreams:
             locks=ground.settings.of(LockSettings),
             templates=ground.templates,
             clock=place.clock,
-            emit=tell_both(place.emit, self._hear),
+            emit=emit_to_both(place.emit, self._hear),
         )
         self._gate = DreamGate(ground.project, self.dreamer.lock, self._settings, place.clock)
         self._logged = ""
 
-    async def dream(self, tell: Tell) -> Dreamt:
+    async def dream(self, tell: OnDreamStep) -> DreamResult:
         """Dream now, whatever the gates say. `LockBusy` where somebody does already."""
         agent = self._agent
         model = None
         if self._settings.writer != "mechanical":
             found = self._ground.catalog.find(agent.frame.model)
-            model = make_model(agent.provider, found, agent.toolbox, agent.place.emit)
+            model = make_dream_model(agent.provider, found, agent.toolbox, agent.place.emit)
         self._tell = tell
         try:
             return await self.dreamer.dream(model)
@@ -104,24 +106,24 @@ class Dreams:
         if said is None or said.id == self._logged:
             return
         self._logged = said.id
-        words = own_words("\n".join(_said(said.message))).strip()
+        words = strip_pasted_text("\n".join(_said(said.message))).strip()
         if words:
             refuse_secrets(words)
             origin = Origin("agent", "said in a turn", session.id, (said.id,), "user")
             when = self._agent.place.clock.now().astimezone()
-            await durably(lambda: append_log(self._ground.memory, words, when, origin))
+            await run_blocking(lambda: append_log(self._ground.memory, words, when, origin))
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, DreamProgressed):
             self._tell(f"{event.state}: {event.step}")
 
 
-def add_dreams(agent: Agent, ground: Ground) -> Dreams:
+def add_dream_writer(agent: Agent, ground: ProjectContext) -> AgentDreams:
     """Have the gates asked after each turn, and the day's log written where settings want one.
 
     Where no memory is wanted, neither: only a person's own word has one tidied then.
     """
-    dreams = Dreams(agent, ground)
+    dreams = AgentDreams(agent, ground)
     ground.exits.callback(dreams.dreamer.close)
     if not ground.settings.of(MemorySettings).enabled:
         return dreams
@@ -129,7 +131,7 @@ def add_dreams(agent: Agent, ground: Ground) -> Dreams:
     if settings.daily_logs:
         agent.add_writer("daily log", dreams.log_turn)
     if settings.enabled:
-        agent.add_writer(KIND, dreams.turn_ended)
+        agent.add_writer(DREAM_KIND, dreams.turn_ended)
     return dreams
 
 

@@ -9,22 +9,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from sevenfold.agent.mail import MailFeed, letter_of
-from sevenfold.agent.post_office import PostOffice
-from sevenfold.agent.roster import Listed
+from sevenfold.agent.mail import MailFeed, parse_mail
+from sevenfold.agent.post_office import MailSender
+from sevenfold.agent.roster import RosterEntry
 from sevenfold.agent.socket_mail import MailSocket
 from sevenfold.core.errors import MailError
 from sevenfold.core.events import Emit, MailSkipped
-from sevenfold.layers.mail import Letter
+from sevenfold.layers.mail import MailMessage
 from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mail
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-OnLetter: TypeAlias = Callable[[str, str, Letter], None]
+OnMailMessage: TypeAlias = Callable[[str, str, MailMessage], None]
 """Told of a message's id, its sender and what it says. The id has to reach the transcript."""
 
 
-class Ear:
+class MailListener:
     """Open as long as the session is. Whoever comes second to a name does not get it."""
 
     def __init__(self, feed: MailFeed, exits: AsyncExitStack) -> None:
@@ -33,23 +33,23 @@ class Ear:
     @classmethod
     async def open(
         cls,
-        office: PostOffice,
-        listed: Listed,
+        office: MailSender,
+        listed: RosterEntry,
         sessions: Folder,
         *,
         sockets: Path,
-        on_letter: OnLetter,
+        on_letter: OnMailMessage,
         emit: Emit,
     ) -> Self:
         """Take the name and begin to listen; `LockBusy` where a living process has it."""
         async with AsyncExitStack() as exits:
             held = exits.enter_context(ExitStack())
-            await durably(lambda: office.roster.hold(listed, held))
-            box = await durably(lambda: office.open_mailbox(listed.name, held))
+            await run_blocking(lambda: office.roster.hold(listed, held))
+            box = await run_blocking(lambda: office.open_mailbox(listed.name, held))
             feed = MailFeed(listed.name, box, sessions, listed.session, emit=emit)
 
             async def take(mail: Mail) -> None:
-                await durably(lambda: feed.deliver(mail))
+                await run_blocking(lambda: feed.deliver(mail))
                 feed.wake()
 
             try:
@@ -60,9 +60,9 @@ class Ear:
             else:
                 exits.push_async_callback(socket.close)
                 office.socket = str(socket.path)
-                await durably(lambda: office.roster.write(replace(listed, socket=office.socket)))
+                await run_blocking(lambda: office.roster.write(replace(listed, socket=office.socket)))
             running = asyncio.create_task(
-                feed.run(lambda mail: on_letter(mail.id, mail.sender, letter_of(mail)))
+                feed.run(lambda mail: on_letter(mail.id, mail.sender, parse_mail(mail)))
             )
             exits.push_async_callback(_end, running)
             return cls(feed, exits.pop_all())

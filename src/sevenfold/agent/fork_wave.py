@@ -14,20 +14,20 @@ from datetime import timedelta
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.provider import OnDelta
 
-WARM = timedelta(minutes=4)
+WARM_LIFETIME = timedelta(minutes=4)
 """How long after its request a prefix is surely still cached, of the five minutes that it lives at least."""
 
 
-def is_warm(parent: ModelRequest, since: timedelta) -> bool:
+def is_prefix_warm(parent: ModelRequest, since: timedelta) -> bool:
     """Whether what a request sent that long ago can still be read."""
     marks = parent.breakpoints
     if not marks and "cache_control" not in parent.frame.params:
         return True  # nothing is cached here, or all by itself: waiting would help nobody
     longest = max((mark.ttl for mark in marks), default=timedelta(minutes=5))
-    return since < longest * (WARM / timedelta(minutes=5))
+    return since < longest * (WARM_LIFETIME / timedelta(minutes=5))
 
 
-class ForkWave:
+class ForkBatch:
     """Forks of one parent that were asked for together."""
 
     def __init__(self) -> None:

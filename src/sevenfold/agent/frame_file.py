@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
-from sevenfold.core.events import Emit, FrameLost, ignore
+from sevenfold.core.events import Emit, FrameLost, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.store.folder import Folder
 
-NAME = "frame.json"
-MAX_FRAME_BYTES = 8 * 1024 * 1024
+PARAMS_FILE = "frame.json"
+MAX_PARAMS_BYTES = 8 * 1024 * 1024
 
-Kind = TypeVar("Kind")
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFrame:
-    frame: Frame
+class StoredParams:
+    frame: RequestParams
     surrounds: str = ""
     """What the model was last told about where it works."""
 
 
-def write_frame(folder: Folder, stored: StoredFrame) -> None:
+def write_stored_params(folder: Folder, stored: StoredParams) -> None:
     frame = stored.frame
     folder.replace(
-        NAME,
+        PARAMS_FILE,
         write_json(
             freeze_object(
                 {
@@ -44,24 +44,24 @@ def write_frame(folder: Folder, stored: StoredFrame) -> None:
     )
 
 
-def read_frame(folder: Folder, emit: Emit = ignore) -> StoredFrame | None:
+def read_stored_params(folder: Folder, emit: Emit = ignore_event) -> StoredParams | None:
     """None where there is none, or none that can be used: then it is made anew, which costs the cache."""
     try:
-        return _read(read_object(folder.read(NAME, max_bytes=MAX_FRAME_BYTES)))
+        return _read(read_object(folder.read(PARAMS_FILE, max_bytes=MAX_PARAMS_BYTES)))
     except FileMissing:
         return None
     except (FileDamaged, NotRegular, WireError) as error:
-        emit(FrameLost(f"{folder.path}/{NAME}", str(error)))
+        emit(FrameLost(f"{folder.path}/{PARAMS_FILE}", str(error)))
         return None
 
 
-def _read(wire: JsonObject) -> StoredFrame:
+def _read(wire: JsonObject) -> StoredParams:
     model, most = wire.get("model"), wire.get("max_tokens")
     system, params = wire.get("system"), wire.get("params")
     if not isinstance(model, str) or type(most) is not int or not isinstance(params, JsonObject):
         raise WireError("a stored frame needs a model, max_tokens and params")
     surrounds = wire.get("surrounds")
-    frame = Frame(
+    frame = RequestParams(
         model,
         most,
         system if isinstance(system, str) else _all(wire, "system", JsonObject),
@@ -69,10 +69,10 @@ def _read(wire: JsonObject) -> StoredFrame:
         params,
         _all(wire, "betas", str),
     )
-    return StoredFrame(frame, surrounds if isinstance(surrounds, str) else "")
+    return StoredParams(frame, surrounds if isinstance(surrounds, str) else "")
 
 
-def _all(wire: JsonObject, key: str, kind: type[Kind]) -> tuple[Kind, ...]:
+def _all(wire: JsonObject, key: str, kind: type[_Kind]) -> tuple[_Kind, ...]:
     """A list of which each is of that kind: half a frame would be sent as if it were the whole."""
     value = wire.get(key)
     found = [item for item in value if isinstance(item, kind)] if isinstance(value, tuple) else []

@@ -6,31 +6,31 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from sevenfold.agent.relay import Relay
+from sevenfold.agent.relay import EventRelay
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.engine import Session
 from sevenfold.layers.context_sources import ContextSource
 from sevenfold.providers.provider import Provider
-from sevenfold.run.hooks import Hooks
-from sevenfold.run.toolbox import Toolbox
+from sevenfold.run.hooks import SessionHooks
+from sevenfold.run.toolbox import ToolExecutor
 
 
 @dataclass(frozen=True, slots=True)
-class Gear:
+class AgentDeps:
     """What an agent works with."""
 
     session: Session
-    toolbox: Toolbox
+    toolbox: ToolExecutor
     provider: Provider
-    frame: Frame
-    relay: Relay
-    hooks: Hooks
+    frame: RequestParams
+    relay: EventRelay
+    hooks: SessionHooks
     exits: AsyncExitStack
     """Closed with the agent: its session last but for what that needs."""
-    keep: Callable[[Frame], Awaitable[bool]]
+    keep: Callable[[RequestParams], Awaitable[bool]]
     """Write a frame down for whoever takes the session up again; False, and told, where that fails."""
-    kept: Frame | None
+    kept: RequestParams | None
     """What is written down already."""
     catalog: Catalog = CATALOG
     thinks: bool = True
@@ -43,7 +43,7 @@ class Gear:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpeningMessages:
     """What there is to say when a session begins, or goes on."""
 
     texts: tuple[str, ...] = ()

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from sevenfold.agent.frame_file import StoredFrame, read_frame, write_frame
-from sevenfold.core.catalog import Catalog, open_catalog
+from sevenfold.agent.frame_file import StoredParams, read_stored_params, write_stored_params
+from sevenfold.core.catalog import Catalog, build_catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing
 from sevenfold.core.events import Emit
 from sevenfold.core.settings import Settings
-from sevenfold.request.opening import LATEST, TEMPLATES, open_if_there
-from sevenfold.request.sections import SECTIONS
+from sevenfold.request.opening import LATEST_SESSION, TEMPLATES_FOLDER, open_if_there
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from sevenfold.run.hook_files import HookFolders
-from sevenfold.run.kept_state import copy_kept
+from sevenfold.run.kept_state import copy_tool_state
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.places import PlaceSettings
@@ -29,7 +29,7 @@ from sevenfold.store.settings_files import find_checkout, find_user_home, read_s
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SessionSelector:
     """Which session of which project an agent is wanted for."""
 
     project: Path
@@ -42,7 +42,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ProjectContext:
     """Held open until `close`."""
 
     settings: Settings
@@ -52,7 +52,7 @@ class Ground:
     cwd: Path
     session: SessionId | None
     """The one to take up again; None: a new one."""
-    stored: StoredFrame | None
+    stored: StoredParams | None
     """What that session was sent with."""
     templates: Folder | None
     memory: MemoryDir
@@ -60,12 +60,12 @@ class Ground:
     exits: ExitStack
 
     @classmethod
-    def open(cls, wish: Wish, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
+    def open(cls, wish: SessionSelector, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
         """Blocks on the disk: run it in a thread."""
         root = find_checkout(wish.project)
         # What is refused is told when the session reads the same files.
         settings = read_settings(
-            SECTIONS,
+            SETTINGS_SECTIONS,
             root=root,
             environ=environ,
             arguments=wish.settings,
@@ -81,16 +81,16 @@ class Ground:
             stored = None
             if session is not None:
                 with project.sessions.subfolder(session) as folder:
-                    stored = read_frame(folder, emit)
+                    stored = read_stored_params(folder, emit)
             return cls(
                 settings,
-                open_catalog(settings),
+                build_catalog(settings),
                 project,
                 HookFolders(home, user_home, root),
                 Path(os.path.realpath(wish.project)),
                 session,
                 stored,
-                open_if_there(home / TEMPLATES, exits),
+                open_if_there(home / TEMPLATES_FOLDER, exits),
                 exits.enter_context(MemoryDir(project, clock=clock, emit=emit)),
                 exits.pop_all(),
             )
@@ -102,27 +102,29 @@ class Ground:
     def session_folder(self, session: SessionId) -> Path:
         return Path(self.project.sessions.path) / session
 
-    def keep(self, session: SessionId, stored: StoredFrame) -> None:
+    def keep(self, session: SessionId, stored: StoredParams) -> None:
         """Write down what a session is sent with. Blocks on the disk."""
         with self.project.sessions.subfolder(session) as folder:
-            write_frame(folder, stored)
+            write_stored_params(folder, stored)
 
     def close(self) -> None:
         self.exits.close()
 
 
-def _choose(sessions: Folder, wish: Wish, clock: Clock, emit: Emit) -> SessionId | None:
+def _choose(sessions: Folder, wish: SessionSelector, clock: Clock, emit: Emit) -> SessionId | None:
     if wish.session is None:
         return None
-    named = latest_session(sessions) if wish.session == LATEST else SessionId(wish.session)
+    named = latest_session(sessions) if wish.session == LATEST_SESSION else SessionId(wish.session)
     if sessions.entry(f"{named}.jsonl") is None and not is_agent_session(named):
-        raise FileMissing(f"no session {named!r} in {sessions.path}; take one that is there, or `{LATEST}`")
+        raise FileMissing(
+            f"no session {named!r} in {sessions.path}; take one that is there, or `{LATEST_SESSION}`"
+        )
     if not wish.is_fork:
         return named
     child = fork_transcript(sessions, named, clock.now())
     with sessions.subfolder(named) as old, sessions.subfolder(child) as new:
-        stored = read_frame(old, emit)
+        stored = read_stored_params(old, emit)
         if stored is not None:
-            write_frame(new, stored)
-        copy_kept(old, new, emit)
+            write_stored_params(new, stored)
+        copy_tool_state(old, new, emit)
     return child

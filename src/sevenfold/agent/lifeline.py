@@ -15,14 +15,14 @@ from typing import BinaryIO
 from uuid import uuid4
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import EMPTY, Json, JsonObject, freeze_object, read_object, write_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
-from sevenfold.run.permissions import Answer, Question
-from sevenfold.run.rules import Rule
-from sevenfold.run.tool import Need
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
+from sevenfold.run.permissions import PermissionRequest, PermissionResponse
+from sevenfold.run.rules import PermissionRule
+from sevenfold.run.tool import AccessRequest
 
-MAX_LINE = 8 * 1024 * 1024
+MAX_PIPE_LINE_BYTES = 8 * 1024 * 1024
 """Bytes of one thing said: a file that is to be written is shown to whoever is asked."""
 
 _TOO_LONG = "what it would do is too long to be shown to the user; do it in smaller parts"
@@ -30,15 +30,15 @@ _NOBODY = "whoever could be asked is gone; do without it"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PermissionQuery:
     """May I?"""
 
     id: str
-    question: Question
+    question: PermissionRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class UsageReport:
     """One call of a model."""
 
     who: str
@@ -48,8 +48,8 @@ class Paid:
     dialect: Dialect = "anthropic"
 
 
-def write_said(said: Asked | Paid) -> bytes:
-    if isinstance(said, Paid):
+def encode_pipe_message(said: PermissionQuery | UsageReport) -> bytes:
+    if isinstance(said, UsageReport):
         fields: Mapping[str, object] = {
             "paid": said.wire,
             "who": said.who,
@@ -69,42 +69,44 @@ def write_said(said: Asked | Paid) -> bytes:
     return write_json(freeze_object(fields)) + b"\n"
 
 
-def read_said(line: bytes) -> Asked | Paid:
+def decode_pipe_message(line: bytes) -> PermissionQuery | UsageReport:
     """What a teammate said; `WireError` where it is nothing of the kind."""
     wire = read_object(line)
     if "paid" in wire:
         dialect: Dialect = "openai" if wire.get("dialect") == "openai" else "anthropic"
-        return Paid(_text(wire, "who"), _text(wire, "model"), _object(wire, "paid"), dialect)
+        return UsageReport(_text(wire, "who"), _text(wire, "model"), _object(wire, "paid"), dialect)
     use, rule = _object(wire, "use"), wire.get("rule")
-    question = Question(
+    question = PermissionRequest(
         ToolUse(ToolUseId(_text(use, "id")), _text(use, "name"), _object(use, "input")),
         # What it needs was judged where it runs; here a person reads of it.
-        Need("nothing", command=_text(wire, "command"), said=_text(wire, "said")),
+        AccessRequest("nothing", command=_text(wire, "command"), said=_text(wire, "said")),
         _text(wire, "reason"),
-        Rule(_text(rule, "tool"), _text(rule, "pattern")) if isinstance(rule, JsonObject) else None,
+        PermissionRule(_text(rule, "tool"), _text(rule, "pattern")) if isinstance(rule, JsonObject) else None,
     )
-    return Asked(_text(wire, "ask"), question)
+    return PermissionQuery(_text(wire, "ask"), question)
 
 
-def write_answer(asked: str, answer: Answer) -> bytes:
+def encode_permission_response(asked: str, answer: PermissionResponse) -> bytes:
     fields = {"answer": asked, "allow": answer.is_allowed, "lasts": answer.lasts, "words": answer.words}
     return write_json(freeze_object(fields)) + b"\n"
 
 
 @dataclass(slots=True)
-class Lifeline:
+class ParentPipe:
     """A teammate's end of it. Answers are awaited by whoever asked."""
 
     telling: BinaryIO
     hearing: asyncio.StreamReader
-    _open: dict[str, asyncio.Future[Answer]] = field(default_factory=dict[str, "asyncio.Future[Answer]"])
+    _open: dict[str, asyncio.Future[PermissionResponse]] = field(
+        default_factory=dict[str, "asyncio.Future[PermissionResponse]"]
+    )
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: PermissionRequest) -> PermissionResponse:
         """Have whoever the lead asks answer this."""
-        asked = Asked(uuid4().hex, question)
-        line = write_said(asked)
-        if len(line) > MAX_LINE:
-            return Answer(False, words=_TOO_LONG)
+        asked = PermissionQuery(uuid4().hex, question)
+        line = encode_pipe_message(asked)
+        if len(line) > MAX_PIPE_LINE_BYTES:
+            return PermissionResponse(False, words=_TOO_LONG)
         answered = self._open[asked.id] = asyncio.get_running_loop().create_future()
         try:
             self._say(line)
@@ -112,10 +114,10 @@ class Lifeline:
         finally:
             del self._open[asked.id]
 
-    def pay(self, request: ModelRequest, reply: Reply) -> None:
+    def pay(self, request: ModelRequest, reply: ModelResponse) -> None:
         """Tell the lead of a call that was answered."""
         model = reply.model or request.frame.model
-        self._say(write_said(Paid(request.who, model, reply.usage_wire, reply.dialect)))
+        self._say(encode_pipe_message(UsageReport(request.who, model, reply.usage_wire, reply.dialect)))
 
     async def hear(self) -> None:
         """Take in answers until the lead is gone."""
@@ -123,7 +125,7 @@ class Lifeline:
             self._take(line)
         for waiting in self._open.values():
             if not waiting.done():
-                waiting.set_result(Answer(False, words=_NOBODY))
+                waiting.set_result(PermissionResponse(False, words=_NOBODY))
 
     def _say(self, line: bytes) -> None:
         with suppress(OSError):  # the lead is gone, and so are we when its other pipe is found closed
@@ -136,7 +138,7 @@ class Lifeline:
         if waiting is not None and not waiting.done():
             is_long = lasts in ("session", "always")
             waiting.set_result(
-                Answer(
+                PermissionResponse(
                     wire.get("allow") is True,
                     ("always" if lasts == "always" else "session") if is_long else "once",
                     _text(wire, "words"),
@@ -144,12 +146,12 @@ class Lifeline:
             )
 
 
-async def open_lifeline(hearing: int, telling: int) -> Lifeline:
+async def open_parent_pipe(hearing: int, telling: int) -> ParentPipe:
     """On the ends of two pipes, which it owns from now on."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(MAX_LINE)
+    reader = asyncio.StreamReader(MAX_PIPE_LINE_BYTES)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(hearing, "rb", 0))
-    return Lifeline(os.fdopen(telling, "wb"), reader)
+    return ParentPipe(os.fdopen(telling, "wb"), reader)
 
 
 def _text(wire: JsonObject, key: str) -> str:
@@ -160,7 +162,7 @@ def _text(wire: JsonObject, key: str) -> str:
 
 
 def _object(wire: JsonObject, key: str) -> JsonObject:
-    value: Json = wire.get(key, EMPTY)
+    value: Json = wire.get(key, EMPTY_OBJECT)
     if not isinstance(value, JsonObject):
         raise WireError(f"{key} is {value!r}; expected an object")
     return value

@@ -14,26 +14,26 @@ from pathlib import Path
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.settings import Settings
-from sevenfold.core.text import show_controls
-from sevenfold.request.sections import SECTIONS
+from sevenfold.core.text import escape_controls
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from sevenfold.run.mcp_servers import Confirm
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.project import Project, has_project, open_project
 from sevenfold.store.settings_files import (
-    LOCAL,
+    LOCAL_SETTINGS_FILE,
     Proposal,
     find_checkout,
     find_user_home,
     keep_consent,
-    read_local,
+    read_local_settings,
     read_proposals,
     read_settings,
 )
-from sevenfold.store.trust import Trust
+from sevenfold.store.trust import TrustStore
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFile:
+class LocalSettingsFile:
     """The one of the project that a path lies in."""
 
     project: Path
@@ -44,18 +44,18 @@ class LocalFile:
 
     async def is_agreed(self, confirm: Confirm) -> bool:
         """Whether it may count as the user's own. Asks where nobody has agreed to it as it is now."""
-        root = await durably(lambda: find_checkout(self.project))
+        root = await run_blocking(lambda: find_checkout(self.project))
         try:
-            content = await durably(lambda: read_local(root))
+            content = await run_blocking(lambda: read_local_settings(root))
         except SettingsError:
             return False  # what is wrong with it is told when settings are read
         if content is None:
             return False  # so that one which appears meanwhile does not count unseen
-        if await durably(lambda: self._is_trusted(content)):
+        if await run_blocking(lambda: self._is_trusted(content)):
             return True
-        if not await confirm(_question(root / LOCAL, content)):
+        if not await confirm(_question(root / LOCAL_SETTINGS_FILE, content)):
             return False
-        await durably(lambda: self._trust(content))
+        await run_blocking(lambda: self._trust(content))
         return True
 
     async def ask_proposals(self, confirm: Confirm) -> None:
@@ -63,16 +63,18 @@ class LocalFile:
 
         Nothing is kept where nobody could be asked; `read_settings` goes by what was.
         """
-        root = await durably(lambda: find_checkout(self.project))
-        for proposal in await durably(lambda: self._proposals(root)):
+        root = await run_blocking(lambda: find_checkout(self.project))
+        for proposal in await run_blocking(lambda: self._proposals(root)):
             if not proposal.waiting or proposal.consent != "unasked":
                 continue
             answer = await confirm(_ask_proposal(proposal))
             if answer is not None:
-                await durably(lambda proposal=proposal, answer=answer: self._keep(root, proposal, answer))
+                await run_blocking(
+                    lambda proposal=proposal, answer=answer: self._keep(root, proposal, answer)
+                )
 
     def _proposals(self, root: Path) -> tuple[Proposal, ...]:
-        return read_proposals(SECTIONS, root=root, environ=self.environ, arguments=self.settings)
+        return read_proposals(SETTINGS_SECTIONS, root=root, environ=self.environ, arguments=self.settings)
 
     def _keep(self, root: Path, proposal: Proposal, answer: bool) -> None:
         user_home = find_user_home(self.environ)
@@ -81,7 +83,7 @@ class LocalFile:
     def is_trusted(self) -> bool:
         """Whether somebody has agreed to it as it is. Asks nobody, makes nothing; blocks on the disk."""
         try:
-            content = read_local(find_checkout(self.project))
+            content = read_local_settings(find_checkout(self.project))
         except SettingsError:
             return False
         return content is not None and self._is_trusted(content)
@@ -90,11 +92,11 @@ class LocalFile:
         if not has_project(self.project, self._read(), user_home=find_user_home(self.environ)):
             return False
         with self._open() as project:
-            return Trust(project.control).is_trusted(LOCAL, content)
+            return TrustStore(project.control).is_trusted(LOCAL_SETTINGS_FILE, content)
 
     def _trust(self, content: bytes) -> None:
         with self._open() as project:
-            Trust(project.control).trust(LOCAL, content)
+            TrustStore(project.control).trust(LOCAL_SETTINGS_FILE, content)
 
     def _open(self) -> Project:
         user_home = find_user_home(self.environ)
@@ -103,7 +105,7 @@ class LocalFile:
     def _read(self) -> Settings:
         """Without a word of the file itself, which must not say where agreements lie."""
         return read_settings(
-            SECTIONS,
+            SETTINGS_SECTIONS,
             root=find_checkout(self.project),
             environ=self.environ,
             arguments=self.settings,
@@ -111,14 +113,16 @@ class LocalFile:
         )
 
 
-def read_agreed(project: Path, environ: Mapping[str, str]) -> Settings:
+def read_trusted_settings(project: Path, environ: Mapping[str, str]) -> Settings:
     """The settings that an agent of this project obeys: the project-local file's if somebody has agreed."""
-    is_trusted = LocalFile(project, environ, SystemClock()).is_trusted()
-    return read_settings(SECTIONS, root=find_checkout(project), environ=environ, trusts_local=is_trusted)
+    is_trusted = LocalSettingsFile(project, environ, SystemClock()).is_trusted()
+    return read_settings(
+        SETTINGS_SECTIONS, root=find_checkout(project), environ=environ, trusts_local=is_trusted
+    )
 
 
 def _ask_proposal(proposal: Proposal) -> str:
-    text = show_controls(proposal.content.decode("utf-8", "backslashreplace")).rstrip("\n")
+    text = escape_controls(proposal.content.decode("utf-8", "backslashreplace")).rstrip("\n")
     return (
         f"{proposal.file.path} came with the repository and says:\n{text}\n"
         f"These can weaken your protection or raise your costs: {proposal.keys}\nLet them count?"
@@ -126,7 +130,7 @@ def _ask_proposal(proposal: Proposal) -> str:
 
 
 def _question(path: Path, content: bytes) -> str:
-    text = show_controls(content.decode("utf-8", "backslashreplace")).rstrip("\n")
+    text = escape_controls(content.decode("utf-8", "backslashreplace")).rstrip("\n")
     lines = text.count("\n") + 1
     # At the end, where it is seen however much of the file has run off the screen.
     return f"{path} says:\n{text}\nLet all {lines} lines of it count as settings of your own?"

@@ -13,20 +13,20 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from sevenfold.core.errors import FileMissing, SevenfoldError, WireError
-from sevenfold.core.events import Emit, MailSkipped, ignore
+from sevenfold.core.events import Emit, MailSkipped, ignore_event
 from sevenfold.core.json import write_json
-from sevenfold.layers.mail import Letter, Note, find_mail_ids, read_letter
-from sevenfold.store.disk import READ_FLAGS, mapped_errors
+from sevenfold.layers.mail import MailMessage, NoteMessage, find_mail_ids, read_mail_message
+from sevenfold.store.disk import READ_FLAGS, map_os_errors
 from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailId
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.records import MessageRecord
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
 OnMail: TypeAlias = Callable[[Mail], None]
 """Puts a message where its id will reach the transcript: see `render_mail`."""
 
-LOOK_EVERY = timedelta(milliseconds=500)
+MAIL_POLL_INTERVAL = timedelta(milliseconds=500)
 """A person does not notice, and listing an empty folder costs microseconds."""
 
 
@@ -34,7 +34,7 @@ class MailFeed:
     """One session's mailbox and the transcript that its mail goes to."""
 
     def __init__(
-        self, name: str, mailbox: Mailbox, sessions: Folder, session: str, *, emit: Emit = ignore
+        self, name: str, mailbox: Mailbox, sessions: Folder, session: str, *, emit: Emit = ignore_event
     ) -> None:
         self.name = name
         self._mailbox, self._sessions, self._session = mailbox, sessions, session
@@ -70,7 +70,7 @@ class MailFeed:
     async def settle(self) -> None:
         """Acknowledge what is safe by now."""
         try:
-            await durably(self.collect)
+            await run_blocking(self.collect)
         except SevenfoldError as error:
             self._emit(MailSkipped(self.name, str(error)))
 
@@ -78,12 +78,12 @@ class MailFeed:
         """There may be something: look now."""
         self._woken.set()
 
-    async def run(self, take: OnMail, every: timedelta = LOOK_EVERY) -> None:
+    async def run(self, take: OnMail, every: timedelta = MAIL_POLL_INTERVAL) -> None:
         """Hand out mail as it comes, until cancelled. A disk that fails for once is told and asked again."""
         while True:
             self._woken.clear()
             try:
-                for mail in await durably(self.collect):
+                for mail in await run_blocking(self.collect):
                     take(mail)
             except SevenfoldError as error:
                 self._emit(MailSkipped(self.name, str(error)))
@@ -98,24 +98,24 @@ class MailFeed:
             if isinstance(line.record.body, MessageRecord):
                 self._kept.update(map(MailId, find_mail_ids([line.record.body.message])))
 
-    def _new_lines(self) -> Iterator[Stored]:
+    def _new_lines(self) -> Iterator[StoredRecord]:
         with suppress(FileMissing):
-            for line in scan(self._sessions, self._session, start=self._offset):
-                if isinstance(line, Stored):
+            for line in scan_transcript(self._sessions, self._session, start=self._offset):
+                if isinstance(line, StoredRecord):
                     yield line
 
     def _settle_transcript(self) -> None:
         """What was read there may not have reached the disk: an acknowledgement must not outlive it."""
         with (
             self._sessions.opened(f"{self._session}.jsonl", READ_FLAGS) as fd,
-            mapped_errors(f"sync transcript {self._session}"),
+            map_os_errors(f"sync transcript {self._session}"),
         ):
             self._sessions.disk.fsync(fd)
 
 
-def letter_of(mail: Mail) -> Letter:
+def parse_mail(mail: Mail) -> MailMessage:
     """What a message says; one of a type that is not known here is shown as it is."""
     try:
-        return read_letter(mail.body)
+        return read_mail_message(mail.body)
     except WireError:
-        return Note(write_json(mail.body).decode())
+        return NoteMessage(write_json(mail.body).decode())

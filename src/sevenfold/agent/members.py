@@ -10,27 +10,27 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.definitions import Definition
-from sevenfold.agent.roster import Kind, Listed
+from sevenfold.agent.definitions import AgentDefinition
+from sevenfold.agent.roster import AgentKind, RosterEntry
 from sevenfold.core.events import AgentEnded, Emit
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.usage import NO_USAGE, Usage
-from sevenfold.layers.fences import fenced
+from sevenfold.layers.fences import fence_text
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
-from sevenfold.run.permissions import Ask, Mode
-from sevenfold.run.spend import MAIN
+from sevenfold.run.permissions import AskPermission, PermissionMode
+from sevenfold.run.spend import MAIN_KIND
 from sevenfold.run.tool import Tool
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class SpawnRequest:
     """What is asked for."""
 
     prompt: str
     description: str
     """In a few words, for people."""
-    kind: Kind
-    definition: Definition
+    kind: AgentKind
+    definition: AgentDefinition
     name: str = ""
     """Empty: one is found."""
     is_background: bool = False
@@ -43,31 +43,31 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Child:
+class SubagentOptions:
     """What a fresh agent is opened with."""
 
     cwd: Path
     session: str
     """Of an agent's own, new or to be taken up again."""
     model: str
-    mode: Mode
+    mode: PermissionMode
     system: str
     only: frozenset[str] | None
     """The tools it has, by name; None: all but those that start agents."""
     also: tuple[Tool, ...]
     provider: Provider
-    ask: Ask
+    ask: AskPermission
     emit: Emit
 
 
-Book: TypeAlias = Callable[[ModelRequest, Reply], None]
+RecordUsage: TypeAlias = Callable[[ModelRequest, ModelResponse], None]
 """Writes an answer down as paid for."""
 
-OpenChild: TypeAlias = Callable[[Child], Awaitable[Agent]]
+OpenSubagent: TypeAlias = Callable[[SubagentOptions], Awaitable[Agent]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class SubagentOutcome:
     """How an agent ended."""
 
     outcome: str
@@ -77,7 +77,7 @@ class Ending:
     note: str = ""
     """What its starter should know beside its answer: a worktree that stays."""
 
-    def event(self, listed: Listed) -> AgentEnded:
+    def event(self, listed: RosterEntry) -> AgentEnded:
         used = self.usage
         return AgentEnded(
             listed.name,
@@ -98,19 +98,19 @@ class Ending:
 
 
 @dataclass(slots=True)
-class Member:
+class Subagent:
     """An agent of a team, while it runs and after it."""
 
-    listed: Listed
-    definition: Definition
+    listed: RosterEntry
+    definition: AgentDefinition
     agent: Agent | None = None
     """While it runs in this process."""
-    task: asyncio.Task[Ending] | None = None
+    task: asyncio.Task[SubagentOutcome] | None = None
     waiting: list[str] = field(default_factory=list[str])
     """Said to it before it was there."""
     said: str = ""
     """What it is doing, in a line."""
-    ending: Ending | None = None
+    ending: SubagentOutcome | None = None
 
     @property
     def name(self) -> str:
@@ -132,23 +132,24 @@ class Member:
             self.agent.post(text)
 
 
-def render_ended(member: Member, ending: Ending) -> str:
+def render_subagent_end(member: Subagent, ending: SubagentOutcome) -> str:
     """How the end of a background agent is told to whoever started it."""
     who = f"{member.name!r} ({member.listed.description})"
     return (
-        f"The agent {who} that you started in the background has ended.\n{fenced('result', ending.render())}"
+        f"The agent {who} that you started in the background has "
+        f"ended.\n{fence_text('result', ending.render())}"
     )
 
 
-class Labelled(ProviderWrapper):
+class AttributedProvider(ProviderWrapper):
     """A provider whose calls are booked to somebody: an agent's own conversation is not its starter's."""
 
-    def __init__(self, inner: Provider, who: str, book: Book | None = None) -> None:
+    def __init__(self, inner: Provider, who: str, book: RecordUsage | None = None) -> None:
         super().__init__(inner)
         self._who, self._book = who, book
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
-        own = replace(request, who=self._who) if request.who == MAIN else request
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
+        own = replace(request, who=self._who) if request.who == MAIN_KIND else request
         reply = await self._inner.send(own, on_delta)
         if self._book is not None:
             self._book(own, reply)

@@ -6,25 +6,25 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from sevenfold.agent.roster import Roster
-from sevenfold.agent.socket_mail import SENDER, send_over_socket
+from sevenfold.agent.socket_mail import SOCKET_SENDER_PREFIX, send_over_socket
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import AddressUnknown, InputError
-from sevenfold.core.events import Emit, ignore
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.layers.mail import (
-    Bridge,
-    Letter,
-    Note,
+    BridgeAddress,
+    MailMessage,
+    NoteMessage,
     ShutdownRequest,
-    SocketPath,
-    summarize,
-    write_letter,
+    SocketAddress,
+    summarize_mail,
+    write_mail_message,
 )
 from sevenfold.store.folder import Folder
 from sevenfold.store.mailbox import Mail, Mailbox, MailSettings
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
 
-class PostOffice:
+class MailSender:
     """Sends for the agents of one process."""
 
     def __init__(
@@ -35,7 +35,7 @@ class PostOffice:
         clock: Clock,
         *,
         settings: MailSettings | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self.name = name
         """Of the session itself, among those of the project."""
@@ -50,7 +50,7 @@ class PostOffice:
         box = Mailbox(self._mail, name, control=self._control, settings=self._settings, emit=self._emit)
         return until.enter_context(closing(box))
 
-    async def send_to_name(self, sender: str, name: str, letter: Letter, summary: str = "") -> bool:
+    async def send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str = "") -> bool:
         """Put it in an agent's mailbox, durably; whether anybody runs by that name now."""
         mail = self._written(sender, letter, summary)
 
@@ -62,31 +62,37 @@ class PostOffice:
                 self.open_mailbox(name, exits).deliver(mail)
             return self.roster.is_running(name)
 
-        return await durably(deliver)
+        return await run_blocking(deliver)
 
-    async def send_to_all(self, sender: str, but: frozenset[str], letter: Letter, summary: str) -> list[str]:
+    async def send_to_all(
+        self, sender: str, but: frozenset[str], letter: MailMessage, summary: str
+    ) -> list[str]:
         """Put it in the mailbox of everyone in the project who runs, but for some; who that is."""
-        if not isinstance(letter, (Note, ShutdownRequest)):
+        if not isinstance(letter, (NoteMessage, ShutdownRequest)):
             raise InputError("this message is meant for one agent; name it")
 
         def running() -> list[str]:
             roster = self.roster
             return [name for name in roster.names() if name not in but and roster.is_running(name)]
 
-        names = await durably(running)
+        names = await run_blocking(running)
         for name in names:
             await self.send_to_name(sender, name, letter, summary)
         return names
 
-    async def send_abroad(self, to: SocketPath | Bridge, letter: Letter, summary: str = "") -> str:
+    async def send_abroad(
+        self, to: SocketAddress | BridgeAddress, letter: MailMessage, summary: str = ""
+    ) -> str:
         """To another session, of whatever project; what became of it."""
-        if isinstance(to, Bridge):
+        if isinstance(to, BridgeAddress):
             raise AddressUnknown(
                 f"no bridge to {to.id!r} is set up, so nothing can be sent to other machines; "
                 "use a name, *, or uds:<path> on this one"
             )
-        await send_over_socket(Path(to.path), self._written(f"{SENDER}{self.socket}", letter, summary))
+        await send_over_socket(
+            Path(to.path), self._written(f"{SOCKET_SENDER_PREFIX}{self.socket}", letter, summary)
+        )
         return f"the session at {to.path} has it"
 
-    def _written(self, sender: str, letter: Letter, summary: str) -> Mail:
-        return Mail(sender, summarize(letter, summary), write_letter(letter), self._clock.now())
+    def _written(self, sender: str, letter: MailMessage, summary: str) -> Mail:
+        return Mail(sender, summarize_mail(letter, summary), write_mail_message(letter), self._clock.now())

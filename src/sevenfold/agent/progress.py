@@ -12,33 +12,33 @@ from datetime import timedelta
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.cheaper import (
-    ONLOOKER,
-    Pricing,
-    choose_way,
-    find_cheap,
+    ONLOOKER_PROMPT,
+    SideCallFacts,
+    choose_side_model,
+    estimate_messages_tokens,
+    estimate_plain_tokens,
+    find_cheapest_model,
     render_tail,
-    weigh,
-    weigh_text,
 )
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, ProgressSkipped
 from sevenfold.core.messages import Message
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.layers.fences import fenced
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.layers.fences import fence_text
 from sevenfold.layers.forks import ForkBrief
 
-PROGRESS = "progress"
+PROGRESS_KIND = "progress"
 """Whose call it is, for the bill."""
 
-OUTPUT_TOKENS = 64
+PROGRESS_OUTPUT_TOKENS = 64
 """Five words take ten; the rest is for models that clear their throat."""
 
-TAIL_MESSAGES = 6
+_TAIL_MESSAGES = 6
 """Three rounds: what an agent is doing, not what it has done."""
 
-MAX_LINE_CHARS = 60
+MAX_PROGRESS_CHARS = 60
 
 _ASK = (
     "Say in 3 to 5 words, in the present tense, what is being done right now; name the file or the function. "
@@ -46,14 +46,14 @@ _ASK = (
 )
 
 
-def choose_line(answer: str) -> str:
+def parse_progress_line(answer: str) -> str:
     """The words themselves; empty where there are none to show."""
     first = next((line.strip() for line in answer.splitlines() if line.strip()), "")
     words = " ".join(first.strip("\"'`*. ").split())
-    return words if len(words) <= MAX_LINE_CHARS else f"{words[: MAX_LINE_CHARS - 1]}…"
+    return words if len(words) <= MAX_PROGRESS_CHARS else f"{words[: MAX_PROGRESS_CHARS - 1]}…"
 
 
-class ProgressLines:
+class ProgressReporter:
     """Says what agents are doing."""
 
     def __init__(self, catalog: Catalog, emit: Emit) -> None:
@@ -79,21 +79,28 @@ class ProgressLines:
             return ""
         self._seen[name] = said
         parent, day = agent.session.parent, agent.place.clock.now().date()
-        tail = render_tail(parent.messages, TAIL_MESSAGES)
+        tail = render_tail(parent.messages, _TAIL_MESSAGES)
         own = self._catalog.find(parent.frame.model)
-        cheap = find_cheap(own, self._catalog, day)
-        pricing = Pricing(weigh(parent.messages), weigh_text(tail), own, cheap, day, OUTPUT_TOKENS)
+        cheap = find_cheapest_model(own, self._catalog, day)
+        pricing = SideCallFacts(
+            estimate_messages_tokens(parent.messages),
+            estimate_plain_tokens(tail),
+            own,
+            cheap,
+            day,
+            PROGRESS_OUTPUT_TOKENS,
+        )
         try:
-            if cheap is not None and choose_way(pricing) == "cheap":
-                return choose_line(await _ask_cheap(agent, cheap, tail))
-            brief = ForkBrief(PROGRESS, _ASK, max_tokens=OUTPUT_TOKENS)
-            return choose_line((await agent.session.run_fork(brief)).text)
+            if cheap is not None and choose_side_model(pricing) == "cheap":
+                return parse_progress_line(await _ask_cheap(agent, cheap, tail))
+            brief = ForkBrief(PROGRESS_KIND, _ASK, max_tokens=PROGRESS_OUTPUT_TOKENS)
+            return parse_progress_line((await agent.session.run_fork(brief)).text)
         except SevenfoldError as error:
             self._emit(ProgressSkipped(name, str(error)))
             return ""
 
 
 async def _ask_cheap(agent: Agent, model: Model, tail: str) -> str:
-    frame = Frame(model.name, OUTPUT_TOKENS, ONLOOKER)
-    asked = Message("user", f"{fenced('steps', tail)}\n\n{_ASK}")
-    return (await agent.provider.send(ModelRequest(frame, (asked,), who=PROGRESS))).text
+    frame = RequestParams(model.name, PROGRESS_OUTPUT_TOKENS, ONLOOKER_PROMPT)
+    asked = Message("user", f"{fence_text('steps', tail)}\n\n{_ASK}")
+    return (await agent.provider.send(ModelRequest(frame, (asked,), who=PROGRESS_KIND))).text

@@ -17,15 +17,19 @@ from sevenfold.core.errors import FileMissing
 from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import read_branch
 
-SYSTEM = "system.md"
+SYSTEM_PROMPT_FILE = "system.md"
 MAX_PROMPT_BYTES = 256 * 1024
 
 
-def render_system(templates: Folder | None = None) -> str:
+def render_system_prompt(templates: Folder | None = None) -> str:
     """The system prompt: the user's template where there is one, else ours."""
     if templates is not None:
         try:
-            return templates.read(SYSTEM, max_bytes=MAX_PROMPT_BYTES).decode("utf-8", "replace").strip()
+            return (
+                templates.read(SYSTEM_PROMPT_FILE, max_bytes=MAX_PROMPT_BYTES)
+                .decode("utf-8", "replace")
+                .strip()
+            )
         except FileMissing:
             pass
     return _packaged()
@@ -33,11 +37,11 @@ def render_system(templates: Folder | None = None) -> str:
 
 @cache
 def _packaged() -> str:
-    return (files("sevenfold.agent") / "prompts" / SYSTEM).read_text(encoding="utf-8").strip()
+    return (files("sevenfold.agent") / "prompts" / SYSTEM_PROMPT_FILE).read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True, slots=True)
-class Surrounds:
+class WorkEnvironment:
     """Where a session is at work."""
 
     cwd: Path
@@ -46,7 +50,7 @@ class Surrounds:
     day: date
 
     @classmethod
-    def read(cls, cwd: Path, root: Path, day: date) -> Surrounds:
+    def read(cls, cwd: Path, root: Path, day: date) -> WorkEnvironment:
         """Read from git's own files: a repository can make git run code of its choosing."""
         return cls(cwd, read_branch(root), f"{platform.system()} {platform.release()}", day)
 

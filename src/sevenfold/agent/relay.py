@@ -6,23 +6,23 @@ import asyncio
 import threading
 from collections import deque
 
-from sevenfold.agent.seen import LayerActed, Watch
+from sevenfold.agent.seen import LayerActed, OnTurnEvent
 from sevenfold.core.events import Emit, Event
 
-MOST_UNSEEN = 200
+MAX_UNSEEN_EVENTS = 200
 """Events from before anybody watches, for a face to tell: an opening has a dozen at most."""
 
 
-class Relay:
+class EventRelay:
     """An `Emit`. A face is told on the loop, whichever thread an event happened in."""
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
-        self._watch: Watch | None = None
-        self._unseen: deque[Event] = deque(maxlen=MOST_UNSEEN)
+        self._watch: OnTurnEvent | None = None
+        self._unseen: deque[Event] = deque(maxlen=MAX_UNSEEN_EVENTS)
         self._keep: Emit | None = None
-        self._unkept: deque[Event] = deque(maxlen=MOST_UNSEEN)
+        self._unkept: deque[Event] = deque(maxlen=MAX_UNSEEN_EVENTS)
 
     def __call__(self, event: Event) -> None:
         if self._keep is None:
@@ -45,7 +45,7 @@ class Relay:
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self._show(event))
 
-    def show_to(self, watch: Watch) -> None:
+    def show_to(self, watch: OnTurnEvent) -> None:
         """From now on; what happened before anybody watched comes first."""
         self._watch = watch
         while self._unseen:

@@ -10,37 +10,37 @@ from threading import Lock
 
 from sevenfold.agent.agent import Agent
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.memories import INDEX, read_memory
+from sevenfold.core.memories import INDEX_FILE, read_memory
 from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, Taint, join_taint
 from sevenfold.engine import Session
-from sevenfold.layers.extract_gate import Draft, with_own_head
-from sevenfold.layers.memory_index import drop_entries
-from sevenfold.layers.taint import Judgement, Listener, Witnesses, split_passages
-from sevenfold.layers.taint_changes import judge_change
-from sevenfold.run.tools.memory import Memory
+from sevenfold.layers.extract_gate import MemoryDraft, restrict_head
+from sevenfold.layers.memory_index import drop_index_entries
+from sevenfold.layers.taint import Attribution, ConversationSources, SourceTracker, split_passages
+from sevenfold.layers.taint_changes import attribute_change
+from sevenfold.run.tools.memory import MemoryTool
 from sevenfold.store.memory_dir import MemoryDir
 
-MAX_NAMED_CHARS = 120
+MAX_NAMES_CHARS = 120
 """Of a line that is read in passing."""
 
 
-def tell_waiting(memory: MemoryDir) -> tuple[str, ...]:
+def read_review_notice(memory: MemoryDir) -> tuple[str, ...]:
     """What a person is told when a session begins: that something waits for them. Blocks on the disk."""
     waiting = memory.waiting()
     if not waiting:
         return ()
     keys = ", ".join(dict.fromkeys(change.key for one in waiting for change in one.changes))
-    shown = keys if len(keys) <= MAX_NAMED_CHARS else f"{keys[:MAX_NAMED_CHARS]}…"
+    shown = keys if len(keys) <= MAX_NAMES_CHARS else f"{keys[:MAX_NAMES_CHARS]}…"
     return (f"changes of memory wait for you, and count for nothing until then: {shown}; /memory review",)
 
 
-def judge_saving(agent: Agent) -> None:
+def attribute_saved_memories(agent: Agent) -> None:
     """Have what the agent saves compared with what was said: a stranger's words wait for the user."""
     heard = _Heard(agent.session)
     for tool in agent.toolbox.tools:
-        if isinstance(tool, Memory):
+        if isinstance(tool, MemoryTool):
             tool.conversation = heard
 
 
@@ -49,30 +49,30 @@ class _Heard:
     """What was said in a session. Forks save by the same tool, each in a thread."""
 
     session: Session
-    _listener: Listener = field(default_factory=Listener)
+    _listener: SourceTracker = field(default_factory=SourceTracker)
     _turn: Lock = field(default_factory=Lock)
 
     def judge_change(self, before: Remembered | None, after: Remembered) -> Origin:
         with self._turn:
-            return self._told(judge_change(before, after, self._witnesses()))
+            return self._told(attribute_change(before, after, self._witnesses()))
 
     def judge_wish(self, words: str) -> Origin:
         with self._turn:
             return self._told(self._witnesses().judge(words))
 
-    def with_own_head(self, draft: Draft, known: Collection[str]) -> Draft:
+    def with_own_head(self, draft: MemoryDraft, known: Collection[str]) -> MemoryDraft:
         with self._turn:
-            return with_own_head(draft, self._witnesses(), known)
+            return restrict_head(draft, self._witnesses(), known)
 
-    def _witnesses(self) -> Witnesses:
+    def _witnesses(self) -> ConversationSources:
         return self._listener.listen(self.session.parent.messages)
 
-    def _told(self, found: Judgement) -> Origin:
+    def _told(self, found: Attribution) -> Origin:
         said_by, taint = found.said_by, found.taint
         return Origin("agent", "saved by the agent", self.session.id, said_by=said_by, taint=taint)
 
 
-def judge_edits(agent: Agent, memory: MemoryDir) -> None:
+def attribute_edited_memories(agent: Agent, memory: MemoryDir) -> None:
     """Have files that the agent writes or edits in the memory folder recorded as its own, and judged so."""
     agent.toolbox.place = replace(agent.place, on_edit=_Edits(agent, memory).take)
 
@@ -109,30 +109,32 @@ class _Edits:
 
     def _judge(self, key: str, text: str) -> Origin:
         session = self.agent.session
-        witnesses = Witnesses(split_passages(session.parent.messages))
-        if key == INDEX:
+        witnesses = ConversationSources(split_passages(session.parent.messages))
+        if key == INDEX_FILE:
             found, taint = self._judge_index(text, witnesses), frozenset[Taint]()
         else:
             stored, now = self.memory.find(key), read_memory(key, text)
             before = stored.memory if stored else None
-            found = judge_change(before, now, witnesses)
+            found = attribute_change(before, now, witnesses)
             taint = join_taint(stored.origin) if stored else frozenset[Taint]()
             taint |= frozenset() if _has_own_head(now, before, witnesses) else witnesses.taints
         return Origin(
             "agent", "edited by the agent", session.id, said_by=found.said_by, taint=taint | found.taint
         )
 
-    def _judge_index(self, text: str, witnesses: Witnesses) -> Judgement:
+    def _judge_index(self, text: str, witnesses: ConversationSources) -> Attribution:
         """The lines that the engine writes come back, whatever an agent makes of them."""
         shown = self.memory.index_text().text
-        own = drop_entries(shown, self.memory.keys()).split("\n")
+        own = drop_index_entries(shown, self.memory.keys()).split("\n")
         engines = {line for line in shown.split("\n") if line not in own}
         added = "\n".join(line for line in text.split("\n") if line not in engines)
-        return judge_change(read_memory(INDEX, "\n".join(own)), read_memory(INDEX, added), witnesses)
+        return attribute_change(
+            read_memory(INDEX_FILE, "\n".join(own)), read_memory(INDEX_FILE, added), witnesses
+        )
 
 
-def _has_own_head(now: Remembered, before: Remembered | None, witnesses: Witnesses) -> bool:
+def _has_own_head(now: Remembered, before: Remembered | None, witnesses: ConversationSources) -> bool:
     if before is not None:
         return (now.name, now.description, now.kind) == (before.name, before.description, before.kind)
-    draft = Draft(now.key, now.name, now.description, now.kind, now.body)
-    return with_own_head(draft, witnesses, ()) == draft
+    draft = MemoryDraft(now.key, now.name, now.description, now.kind, now.body)
+    return restrict_head(draft, witnesses, ()) == draft

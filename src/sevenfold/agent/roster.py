@@ -16,19 +16,19 @@ from sevenfold.core.json import JsonObject, freeze_object, read_object, write_js
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import mutex
 
-Kind: TypeAlias = Literal["main", "fresh", "fork", "teammate"]
-KINDS: tuple[Kind, ...] = ("main", "fresh", "fork", "teammate")
+AgentKind: TypeAlias = Literal["main", "fresh", "fork", "teammate"]
+AGENT_KINDS: tuple[AgentKind, ...] = ("main", "fresh", "fork", "teammate")
 
-APPROVED = "approved"
-MAX_ENTRY_BYTES = 16 * 1024
+PLAN_APPROVED = "approved"
+MAX_ROSTER_ENTRY_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class RosterEntry:
     """One agent."""
 
     name: str
-    kind: Kind
+    kind: AgentKind
     session: str
     definition: str = ""
     description: str = ""
@@ -46,22 +46,22 @@ class Roster:
     def __init__(self, control: Folder) -> None:
         self._control = control
 
-    def hold(self, listed: Listed, until: ExitStack) -> None:
+    def hold(self, listed: RosterEntry, until: ExitStack) -> None:
         """Take a name for as long as `until` is open, and write down whose it is; `LockBusy`: it is taken.
         Blocks on the disk."""
         until.enter_context(mutex(self._control, f"agent-{listed.name}", wait=timedelta()))
         self.write(listed)
 
-    def write(self, listed: Listed) -> None:
+    def write(self, listed: RosterEntry) -> None:
         """Write down who has a name, without taking it. Blocks on the disk."""
         with self._control.subfolder("agents") as folder:
             folder.replace(f"{listed.name}.json", write_json(freeze_object(asdict(listed))))
 
-    def find(self, name: str) -> Listed | None:
+    def find(self, name: str) -> RosterEntry | None:
         """Who has or had that name. Blocks on the disk."""
         try:
             with self._control.subfolder("agents") as folder:
-                return _read(read_object(folder.read(f"{name}.json", max_bytes=MAX_ENTRY_BYTES)))
+                return _read(read_object(folder.read(f"{name}.json", max_bytes=MAX_ROSTER_ENTRY_BYTES)))
         except (FileMissing, WireError):
             return None
 
@@ -78,10 +78,10 @@ class Roster:
             return True
 
 
-def _read(wire: JsonObject) -> Listed:
+def _read(wire: JsonObject) -> RosterEntry:
     texts = {key: value for key, value in wire.items() if isinstance(value, str)}
     kind = texts.pop("kind", "")
-    if kind not in KINDS or "name" not in texts or "session" not in texts:
+    if kind not in AGENT_KINDS or "name" not in texts or "session" not in texts:
         raise WireError("an entry of the roster needs a name, a kind and a session")
-    known = {key: value for key, value in texts.items() if key in Listed.__slots__}
-    return Listed(kind=KINDS[KINDS.index(kind)], **known)
+    known = {key: value for key, value in texts.items() if key in RosterEntry.__slots__}
+    return RosterEntry(kind=AGENT_KINDS[AGENT_KINDS.index(kind)], **known)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.ground import Ground
+from sevenfold.agent.ground import ProjectContext
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.errors import StoreError
 from sevenfold.core.events import UsesLost
 from sevenfold.core.messages import Text
 from sevenfold.engine import Session
 from sevenfold.layers.rules import RuleSettings
-from sevenfold.run.rule_guard import RuleGuard, Sight
-from sevenfold.run.rule_shelf import RuleShelf
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.rule_guard import RuleGuard, VisibleContext
+from sevenfold.run.rule_shelf import MemoryRuleReader
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.memory_settings import MemorySettings
-from sevenfold.store.memory_uses import UseBook
-from sevenfold.store.offload import durably
+from sevenfold.store.memory_uses import UseStore
+from sevenfold.store.offload import run_blocking
 
 
-def make_rules(ground: Ground, session: Session, place: Workplace) -> RuleGuard | None:
+def make_rule_guard(ground: ProjectContext, session: Session, place: ToolContext) -> RuleGuard | None:
     """What is asked before each call of an agent; None where settings say no."""
     settings = ground.settings.of(RuleSettings)
     if not settings.enabled or not ground.settings.of(MemorySettings).enabled:
@@ -29,22 +29,22 @@ def make_rules(ground: Ground, session: Session, place: Workplace) -> RuleGuard 
         blocks = said.blocks if said and said.role == "assistant" else ()
         return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
-    shelf = RuleShelf(ground.memory, settings, place.emit)
-    return RuleGuard(shelf.read, place, Sight(lambda: session.parent.messages, words), settings)
+    shelf = MemoryRuleReader(ground.memory, settings, place.emit)
+    return RuleGuard(shelf.read, place, VisibleContext(lambda: session.parent.messages, words), settings)
 
 
-def count_rules(agent: Agent, ground: Ground) -> None:
+def add_rule_counter(agent: Agent, ground: ProjectContext) -> None:
     """Have it written down after each turn what became of rules."""
     rules = agent.toolbox.rules
     if not isinstance(rules, RuleGuard):
         return
-    book = UseBook(ground.project.control, emit=agent.place.emit)
+    book = UseStore(ground.project.control, emit=agent.place.emit)
 
     async def write(_end: TurnEnd) -> None:
         rules.end_turn()
         uses, now = rules.counts.take(), agent.place.clock.now()
         try:
-            await durably(lambda: book.add(uses, now))
+            await run_blocking(lambda: book.add(uses, now))
         except StoreError as error:
             agent.place.emit(UsesLost(str(ground.project.control.path), str(error)))
 

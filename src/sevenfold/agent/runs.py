@@ -9,36 +9,50 @@ from datetime import timedelta
 from pathlib import Path
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.agent_memory import AgentMemory, MemoryPlaces, read_memory
-from sevenfold.agent.definitions import choose_mode, choose_model
-from sevenfold.agent.fork_wave import ForkWave, is_warm
-from sevenfold.agent.ground import Ground
-from sevenfold.agent.lifeline import Asked, Paid, read_said
-from sevenfold.agent.members import Child, Ending, Labelled, Member, OpenChild, Order
-from sevenfold.agent.post_office import PostOffice
-from sevenfold.agent.progress import ProgressLines
-from sevenfold.agent.roster import APPROVED, Listed
-from sevenfold.agent.seen import Seen, ToolStarted
-from sevenfold.agent.send_message import SEND_MESSAGE
-from sevenfold.agent.teammates import Charge, Process, start_process
-from sevenfold.agent.worktree import WORKTREES, WorktreeEnd, Worktrees
+from sevenfold.agent.agent_memory import AgentMemory, AgentMemoryPaths, read_agent_memory
+from sevenfold.agent.definitions import choose_agent_mode, choose_agent_model
+from sevenfold.agent.fork_wave import ForkBatch, is_prefix_warm
+from sevenfold.agent.ground import ProjectContext
+from sevenfold.agent.lifeline import PermissionQuery, UsageReport, decode_pipe_message
+from sevenfold.agent.members import (
+    AttributedProvider,
+    OpenSubagent,
+    SpawnRequest,
+    Subagent,
+    SubagentOptions,
+    SubagentOutcome,
+)
+from sevenfold.agent.post_office import MailSender
+from sevenfold.agent.progress import ProgressReporter
+from sevenfold.agent.roster import PLAN_APPROVED, RosterEntry
+from sevenfold.agent.seen import ToolStarted, TurnEvent
+from sevenfold.agent.send_message import SEND_MESSAGE_NAME
+from sevenfold.agent.teammates import TeammateConfig, TeammateProcess, start_teammate
+from sevenfold.agent.worktree import WORKTREES_FOLDER, WorktreeOutcome, Worktrees
 from sevenfold.core.errors import WireError, WorktreeError
 from sevenfold.core.events import MailSkipped
 from sevenfold.core.messages import ToolResult, ToolUse
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.core.usage import add_up, read_billed
-from sevenfold.layers.forks import ForkBrief, Permit
-from sevenfold.run.permissions import Answer, Ask, Guard, Mode, Question, nobody
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.usage import read_stored_usage, sum_usage
+from sevenfold.layers.forks import ForkBrief, ToolPermit
+from sevenfold.run.permissions import (
+    AskPermission,
+    Guard,
+    PermissionMode,
+    PermissionRequest,
+    PermissionResponse,
+    deny_unattended,
+)
 from sevenfold.run.reach import Reach
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress, Tool
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-LAST_WORDS = timedelta(seconds=5)
+DRAIN_TIMEOUT = timedelta(seconds=5)
 """For what a process that has ended said last to be read."""
 
-AGENT = "agent"
-STARTS = frozenset({AGENT, SEND_MESSAGE})
+AGENT_TOOL_NAME = "agent"
+LEAD_ONLY_TOOLS = frozenset({AGENT_TOOL_NAME, SEND_MESSAGE_NAME})
 """Tools that an agent's agents do not have from it: none starts others, and each signs with its own name."""
 
 _FORK = (
@@ -48,22 +62,24 @@ _FORK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class SubagentRunner:
     """How the agents of one lead are run."""
 
-    ground: Ground
+    ground: ProjectContext
     lead: Agent
-    office: PostOffice
-    open_child: OpenChild
-    progress: ProgressLines
-    waves: dict[int, ForkWave]
+    office: MailSender
+    open_child: OpenSubagent
+    progress: ProgressReporter
+    waves: dict[int, ForkBatch]
     """By how long the lead's history was when its forks were asked for."""
 
     @property
     def settings(self) -> TeamSettings:
         return self.ground.settings.of(TeamSettings)
 
-    async def run(self, member: Member, order: Order, pen: Tool, on_progress: OnProgress) -> Ending:
+    async def run(
+        self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
+    ) -> SubagentOutcome:
         match member.listed.kind:
             case "fork":
                 return await self._run_fork(member, order)
@@ -72,8 +88,10 @@ class Runs:
             case _:
                 return await self._run_fresh(member, order, pen, on_progress)
 
-    async def _run_fresh(self, member: Member, order: Order, pen: Tool, on_progress: OnProgress) -> Ending:
-        tree: WorktreeEnd | None = None
+    async def _run_fresh(
+        self, member: Subagent, order: SpawnRequest, pen: Tool, on_progress: OnProgress
+    ) -> SubagentOutcome:
+        tree: WorktreeOutcome | None = None
         listed = member.listed
         if order.is_isolated:
             _check_isolation(self.lead.mode)
@@ -81,7 +99,7 @@ class Runs:
             if order.name:
                 # Others may want to talk with it, now or later.
                 held = exits.enter_context(ExitStack())
-                await durably(lambda: self.office.roster.hold(member.listed, held))
+                await run_blocking(lambda: self.office.roster.hold(member.listed, held))
             if order.is_isolated:
                 trees = self._worktrees()
                 # What killed processes left behind goes now: nobody else looks for it.
@@ -98,12 +116,14 @@ class Runs:
             member.listed = listed
             return ending
         if order.name:
-            await durably(lambda: self.office.roster.write(member.listed))
+            await run_blocking(lambda: self.office.roster.write(member.listed))
         where = f"{tree.tree.path}, on branch {tree.tree.branch}"
         return replace(ending, note=f"its worktree stays at {where}: {tree.kept}")
 
-    async def _converse(self, member: Member, child: Agent, prompt: str, on_progress: OnProgress) -> Ending:
-        def watch(seen: Seen) -> None:
+    async def _converse(
+        self, member: Subagent, child: Agent, prompt: str, on_progress: OnProgress
+    ) -> SubagentOutcome:
+        def watch(seen: TurnEvent) -> None:
             if isinstance(seen, ToolStarted):
                 on_progress(f"{member.name}: {seen.said}\n")
 
@@ -121,28 +141,28 @@ class Runs:
         finally:
             member.agent = None
         text = end.text if end.error is None else f"{end.text}\n\n{end.error}".strip()
-        used = add_up(spent.usage for spent in child.session.spent)
-        return Ending(end.reason, text, rounds, used)
+        used = sum_usage(spent.usage for spent in child.session.spent)
+        return SubagentOutcome(end.reason, text, rounds, used)
 
-    async def _open(self, member: Member, order: Order, pen: Tool) -> Agent:
+    async def _open(self, member: Subagent, order: SpawnRequest, pen: Tool) -> Agent:
         definition, listed = member.definition, member.listed
         memory = await self._memory(member)
-        who = "background agent" if order.is_background else AGENT
+        who = "background agent" if order.is_background else AGENT_TOOL_NAME
         lead, guard = self.lead, self.lead.toolbox.guard
 
-        def book(request: ModelRequest, reply: Reply) -> None:
+        def book(request: ModelRequest, reply: ModelResponse) -> None:
             lead.crew.add(who, request.frame.model, reply, lead.place.clock.now().date())
 
         child = await self.open_child(
-            Child(
+            SubagentOptions(
                 Path(listed.cwd),
                 listed.session,
                 listed.model,
                 self._mode(member),
                 _system(definition.prompt, memory),
-                None if definition.tools is None else frozenset(definition.tools) - STARTS,
+                None if definition.tools is None else frozenset(definition.tools) - LEAD_ONLY_TOOLS,
                 (pen,),
-                Labelled(lead.provider, who, book),
+                AttributedProvider(lead.provider, who, book),
                 self._ask(member),
                 lead.place.emit,
             )
@@ -156,34 +176,34 @@ class Runs:
                 own.reach = Reach(own.reach.read, (*own.reach.edit, memory.folder))
         return child
 
-    def _ask(self, member: Member) -> Ask:
+    def _ask(self, member: Subagent) -> AskPermission:
         """Whoever the lead asks, told who wants to know: a background agent's question comes at any time."""
         guard = self.lead.toolbox.guard
         if not isinstance(guard, Guard):
-            return nobody
+            return deny_unattended
 
-        async def ask(question: Question) -> Answer:
+        async def ask(question: PermissionRequest) -> PermissionResponse:
             return await guard.ask(replace(question, reason=f"agent {member.name!r}: {question.reason}"))
 
         return ask
 
-    def _mode(self, member: Member) -> Mode:
+    def _mode(self, member: Subagent) -> PermissionMode:
         starter = self.lead.mode
-        is_free = member.listed.plan == APPROVED
-        return starter if is_free else choose_mode(member.definition.mode, starter)
+        is_free = member.listed.plan == PLAN_APPROVED
+        return starter if is_free else choose_agent_mode(member.definition.mode, starter)
 
-    async def _memory(self, member: Member) -> AgentMemory | None:
+    async def _memory(self, member: Subagent) -> AgentMemory | None:
         scope, name = member.definition.memory, member.definition.name
         if scope is None:
             return None
         folders, project = self.ground.folders, self.ground.project
-        places = MemoryPlaces(folders.home, self.ground.root, Path(project.folder.path))
-        return await durably(lambda: read_memory(places, scope, name))
+        places = AgentMemoryPaths(folders.home, self.ground.root, Path(project.folder.path))
+        return await run_blocking(lambda: read_agent_memory(places, scope, name))
 
-    async def _run_fork(self, member: Member, order: Order) -> Ending:
+    async def _run_fork(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
         lead = self.lead
         parent = lead.session.parent
-        wave = self.waves.setdefault(len(parent.messages), ForkWave())
+        wave = self.waves.setdefault(len(parent.messages), ForkBatch())
         for old in [key for key in self.waves if key < len(parent.messages)]:
             del self.waves[old]
         guard = lead.toolbox.guard
@@ -198,19 +218,19 @@ class Runs:
         brief = ForkBrief(
             "fork",
             f"{_FORK}{order.prompt}",
-            tuple(Permit(name) for name in named if name not in STARTS),
+            tuple(ToolPermit(name) for name in named if name not in LEAD_ONLY_TOOLS),
             self.settings.fork_rounds,
         )
         since = lead.place.clock.uptime() - order.asked if order.asked else timedelta()
-        async with wave.joined(warm=is_warm(parent, since)) as on_delta:
+        async with wave.joined(warm=is_prefix_warm(parent, since)) as on_delta:
             done = await lead.session.run_fork(brief, run_tool=run_tool, on_delta=on_delta)
         outcome = "answered" if done.is_done else "out of rounds"
-        return Ending(outcome, done.text, len(done.replies), done.usage)
+        return SubagentOutcome(outcome, done.text, len(done.replies), done.usage)
 
-    async def _run_teammate(self, member: Member, order: Order) -> Ending:
+    async def _run_teammate(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
         listed, definition = member.listed, member.definition
         memory = await self._memory(member)
-        charge = Charge(
+        charge = TeammateConfig(
             listed.name,
             self.office.name,
             listed.cwd,
@@ -226,25 +246,25 @@ class Runs:
             str(memory.folder) if memory else "",
             order.is_detached,
         )
-        process = await start_process(charge, self.lead.place.environ)
+        process = await start_teammate(charge, self.lead.place.environ)
         attending = asyncio.create_task(self._attend(process, member))
         try:
             wrong = await process.wait()
-            await asyncio.wait({attending}, timeout=LAST_WORDS.total_seconds())
+            await asyncio.wait({attending}, timeout=DRAIN_TIMEOUT.total_seconds())
         finally:
             await _end(attending)
             if not order.is_detached:
                 await process.end()
-        return Ending("failed" if wrong else "answered", wrong)
+        return SubagentOutcome("failed" if wrong else "answered", wrong)
 
-    async def _attend(self, process: Process, member: Member) -> None:
+    async def _attend(self, process: TeammateProcess, member: Subagent) -> None:
         """Ask for a teammate what it may do, and book what it pays, until it has ended."""
         asking: set[asyncio.Task[None]] = set()
         try:
             async for line in process.hear():
                 try:
-                    said = read_said(line)
-                    if isinstance(said, Asked):
+                    said = decode_pipe_message(line)
+                    if isinstance(said, PermissionQuery):
                         asking.add(asyncio.create_task(self._answer(process, member, said)))
                     else:
                         self._book(said)
@@ -254,17 +274,17 @@ class Runs:
             for task in asking:
                 await _end(task)
 
-    async def _answer(self, process: Process, member: Member, asked: Asked) -> None:
+    async def _answer(self, process: TeammateProcess, member: Subagent, asked: PermissionQuery) -> None:
         guard = self.lead.toolbox.guard
         # Between the questions of the lead and of its agents here: a person is asked one thing at a time.
         async with guard.grants.asking if isinstance(guard, Guard) else nullcontext():
             process.answer(asked.id, await self._ask(member)(asked.question))
 
-    def _book(self, paid: Paid) -> None:
+    def _book(self, paid: UsageReport) -> None:
         today = self.lead.place.clock.now().date()
-        self.lead.crew.add_usage(paid.who, paid.model, read_billed(paid.wire, paid.dialect), today)
+        self.lead.crew.add_usage(paid.who, paid.model, read_stored_usage(paid.wire, paid.dialect), today)
 
-    async def _tell(self, member: Member, on_progress: OnProgress, every: timedelta) -> None:
+    async def _tell(self, member: Subagent, on_progress: OnProgress, every: timedelta) -> None:
         def say(line: str) -> None:
             member.said = line
             on_progress(f"{member.name}: {line}\n")
@@ -272,13 +292,13 @@ class Runs:
         await self.progress.watch(member.name, lambda: member.agent, say, every)
 
     def _worktrees(self) -> Worktrees:
-        folder = Path(self.ground.project.folder.path) / WORKTREES
+        folder = Path(self.ground.project.folder.path) / WORKTREES_FOLDER
         return Worktrees(self.ground.root, folder, self.ground.project.control, emit=self.lead.place.emit)
 
-    def list_new(self, name: str, session: str, order: Order) -> Listed:
+    def list_new(self, name: str, session: str, order: SpawnRequest) -> RosterEntry:
         """How a new agent is written down."""
-        model = choose_model(order.definition.model, self.lead.frame.model, self.ground.catalog)
-        return Listed(
+        model = choose_agent_model(order.definition.model, self.lead.frame.model, self.ground.catalog)
+        return RosterEntry(
             name,
             order.kind,
             session,
@@ -289,7 +309,7 @@ class Runs:
         )
 
 
-def _check_isolation(mode: Mode) -> None:
+def _check_isolation(mode: PermissionMode) -> None:
     """A worktree writes a branch and files, which a session that changes nothing may not."""
     if mode in ("plan", "read-only"):
         raise WorktreeError(

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from sevenfold.core.events import Event
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.providers.provider import Delta
-from sevenfold.run.tool_seen import ToolEnded, ToolPrinted, ToolSeen, ToolStarted
+from sevenfold.run.tool_seen import ToolEnded, ToolEvent, ToolPrinted, ToolStarted
 
 __all__ = [
+    "DeltaReceived",
     "LayerActed",
-    "Noticed",
+    "NoticePosted",
+    "OnTurnEvent",
     "RoundEnded",
-    "Seen",
-    "Streamed",
     "ToolEnded",
     "ToolPrinted",
     "ToolStarted",
-    "Watch",
-    "unwatched",
+    "TurnEvent",
+    "ignore_turn_event",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class DeltaReceived:
     """More of an answer came."""
 
     delta: Delta
@@ -36,7 +36,7 @@ class Streamed:
 class RoundEnded:
     """One model call is over: its answer, how full the window is now, and what the session cost so far."""
 
-    reply: Reply
+    reply: ModelResponse
     context_tokens: int
     limit_tokens: int
     spent_usd: float | None
@@ -51,16 +51,16 @@ class LayerActed:
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
+class NoticePosted:
     """A line for the person: a background agent ended, mail came, a hook said something."""
 
     text: str
     is_warning: bool = False
 
 
-Seen: TypeAlias = Streamed | ToolSeen | RoundEnded | LayerActed | Noticed
-Watch: TypeAlias = Callable[[Seen], None]
+TurnEvent: TypeAlias = DeltaReceived | ToolEvent | RoundEnded | LayerActed | NoticePosted
+OnTurnEvent: TypeAlias = Callable[[TurnEvent], None]
 
 
-def unwatched(seen: Seen) -> None:
+def ignore_turn_event(seen: TurnEvent) -> None:
     """For a turn that nobody watches."""

@@ -7,20 +7,27 @@ from uuid import uuid4
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.layers.mail import TYPES, Address, Letter, Note, read_address, read_letter
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import schema, text_of
-from sevenfold.run.workplace import Workplace
+from sevenfold.layers.mail import (
+    MAIL_TYPES,
+    Address,
+    MailMessage,
+    NoteMessage,
+    parse_address,
+    read_mail_message,
+)
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import get_string, object_schema
+from sevenfold.run.workplace import ToolContext
 
-SEND_MESSAGE = "send_message"
+SEND_MESSAGE_NAME = "send_message"
 
 _SPEC = ToolSpec(
-    SEND_MESSAGE,
+    SEND_MESSAGE_NAME,
     "Say something to another agent. `to` is its name; `lead` for whoever started you; `*` for everyone who "
     "runs; or uds:<path> for another session on this machine. A running agent hears it when its next round "
     "begins; a stopped one is taken up again from where it was. Nobody answers inside this call: an answer "
     "comes as a message. What you write as plain text is seen by nobody but your own user or starter.",
-    schema(
+    object_schema(
         {
             "to": {"type": "string", "description": "a name, lead, *, uds:<path> or bridge:<id>"},
             "summary": {"type": "string", "description": "the message in 3 to 10 words, for display"},
@@ -31,7 +38,7 @@ _SPEC = ToolSpec(
                     {
                         "type": "object",
                         "properties": {
-                            "type": {"enum": list(TYPES[1:])},
+                            "type": {"enum": list(MAIL_TYPES[1:])},
                             "request_id": {"type": "string"},
                             "approve": {"type": "boolean"},
                             "reason": {"type": "string"},
@@ -48,40 +55,42 @@ _SPEC = ToolSpec(
 )
 
 
-class Courier(Protocol):
+class MessageRouter(Protocol):
     """Whoever can bring a message to an address."""
 
-    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+    async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
         """What became of it, in a line for the sender."""
         ...
 
 
-class SendMessage:
+class SendMessageTool:
     """One agent's pen. It cannot sign with another's name."""
 
-    def __init__(self, courier: Courier, sender: str) -> None:
+    def __init__(self, courier: MessageRouter, sender: str) -> None:
         self._courier, self._sender = courier, sender
 
     @property
     def spec(self) -> ToolSpec:
         return _SPEC
 
-    def need(self, given: JsonObject, _place: Workplace, /) -> Need:
-        to = text_of(given, "to")
-        read_address(to)
+    def need(self, given: JsonObject, _place: ToolContext, /) -> AccessRequest:
+        to = get_string(given, "to")
+        parse_address(to)
         self._letter(given)
-        return Need("message", said=f"message to {to}: {text_of(given, 'summary', '')}")
+        return AccessRequest("message", said=f"message to {to}: {get_string(given, 'summary', '')}")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress, /) -> ToolOutput:
-        to, letter = read_address(text_of(given, "to")), self._letter(given)
-        return ToolOutput(await self._courier.send(self._sender, to, letter, text_of(given, "summary", "")))
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress, /) -> ToolOutput:
+        to, letter = parse_address(get_string(given, "to")), self._letter(given)
+        return ToolOutput(
+            await self._courier.send(self._sender, to, letter, get_string(given, "summary", ""))
+        )
 
-    def _letter(self, given: JsonObject) -> Letter:
+    def _letter(self, given: JsonObject) -> MailMessage:
         message = given.get("message")
         if isinstance(message, str):
-            return Note(message)
+            return NoteMessage(message)
         if not isinstance(message, JsonObject):
             raise InputError("message is missing; expected text or one of the structured messages")
         if str(message.get("type")).endswith("_request") and "request_id" not in message:
             message = JsonObject({**message, "request_id": uuid4().hex[:12]})
-        return read_letter(message)
+        return read_mail_message(message)

@@ -10,61 +10,65 @@ from pathlib import Path
 from typing import Literal
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider, fit_frame
-from sevenfold.agent.compaction import Compaction
-from sevenfold.agent.dreams import add_dreams
-from sevenfold.agent.equipment import Equipment, Equipping, Joins, Keeps
-from sevenfold.agent.frame_file import StoredFrame
-from sevenfold.agent.gear import Gear, Opening
-from sevenfold.agent.ground import Ground, Wish
-from sevenfold.agent.local_file import LocalFile
-from sevenfold.agent.members import Child
-from sevenfold.agent.prompt import Surrounds, render_system
-from sevenfold.agent.relay import Relay
-from sevenfold.agent.remembering import judge_edits, judge_saving, tell_waiting
-from sevenfold.agent.ruling import count_rules, make_rules
-from sevenfold.agent.teamwork import join_team
-from sevenfold.agent.writers import add_doc_writer, add_extraction
+from sevenfold.agent.choose_provider import DEFAULT_MODEL, choose_provider, fit_request_params
+from sevenfold.agent.compaction import AgentCompactHooks
+from sevenfold.agent.dreams import add_dream_writer
+from sevenfold.agent.equipment import AgentAwareTool, AgentToolset, StatefulTool, ToolsetBuilder
+from sevenfold.agent.frame_file import StoredParams
+from sevenfold.agent.gear import AgentDeps, OpeningMessages
+from sevenfold.agent.ground import ProjectContext, SessionSelector
+from sevenfold.agent.local_file import LocalSettingsFile
+from sevenfold.agent.members import SubagentOptions
+from sevenfold.agent.prompt import WorkEnvironment, render_system_prompt
+from sevenfold.agent.relay import EventRelay
+from sevenfold.agent.remembering import (
+    attribute_edited_memories,
+    attribute_saved_memories,
+    read_review_notice,
+)
+from sevenfold.agent.ruling import add_rule_counter, make_rule_guard
+from sevenfold.agent.teamwork import start_team_sync
+from sevenfold.agent.writers import add_doc_writer, add_extraction_writer
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import StoreError
-from sevenfold.core.events import Emit, WriterFailed, ignore
-from sevenfold.core.requests import Frame
+from sevenfold.core.events import Emit, WriterFailed, ignore_event
+from sevenfold.core.requests import RequestParams
 from sevenfold.engine import Session
 from sevenfold.layers.dream import DreamSettings
 from sevenfold.layers.living_docs import DocSettings
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.governed import GovernedProvider
-from sevenfold.run.held_book import HeldBook
-from sevenfold.run.hook_answers import NOTHING_HEARD
+from sevenfold.run.held_book import SandboxRunStore
+from sevenfold.run.hook_answers import NO_HOOK_RESULT
 from sevenfold.run.hook_files import HookSettings, find_hooks
-from sevenfold.run.hooks import HookPlace, Hooks
-from sevenfold.run.keeping import RuleKeeper
+from sevenfold.run.hooks import HookContext, SessionHooks
+from sevenfold.run.keeping import RuleSaver
 from sevenfold.run.mcp import McpClient
 from sevenfold.run.mcp_servers import Confirm
-from sevenfold.run.mcp_servers import nobody as never
+from sevenfold.run.mcp_servers import decline_confirmation as never
 from sevenfold.run.permission_settings import PermissionSettings
-from sevenfold.run.permissions import Ask, Guard, Mode, nobody
+from sevenfold.run.permissions import AskPermission, Guard, PermissionMode, deny_unattended
 from sevenfold.run.reach import Reach
-from sevenfold.run.rules import read_rules
+from sevenfold.run.rules import parse_permission_rules
 from sevenfold.run.sandbox import SandboxSettings
 from sevenfold.run.tool import Tool
-from sevenfold.run.toolbox import Toolbox
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.toolbox import ToolExecutor
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.memory_settings import MemorySettings
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.sessions import SessionId
-from sevenfold.store.trust import Trust
+from sevenfold.store.trust import TrustStore
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class AgentOptions:
     """What an agent is opened with. All but the project has a default that works without a person."""
 
     project: Path
     model: str = ""
     """Empty: as the session had it, else as settings say."""
-    mode: Mode | None = None
+    mode: PermissionMode | None = None
     """None: as settings say."""
     session: str | None = None
     """The one to take up again, or `latest`; None: a new one."""
@@ -72,7 +76,7 @@ class Setup:
     """Of a new session, for hooks: whether it follows one that the person has put aside."""
     is_fork: bool = False
     """Branch off that session, which stays as it is."""
-    ask: Ask = nobody
+    ask: AskPermission = deny_unattended
     """Whom to ask before a tool runs."""
     confirm: Confirm = never
     """Whom to ask before something of a repository's own is run at all."""
@@ -93,23 +97,23 @@ class Setup:
     settings: Mapping[str, Mapping[str, object]] | None = None
     """By section, as in a settings file."""
     max_rounds: int | None = None
-    emit: Emit = ignore
+    emit: Emit = ignore_event
     clock: Clock = field(default_factory=SystemClock)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
-async def open_agent(setup: Setup) -> Agent:
+async def open_agent(setup: AgentOptions) -> Agent:
     """An agent that is ready for its first turn; close it when done."""
-    relay = Relay(setup.emit)
-    file = LocalFile(setup.project, setup.environ, setup.clock, setup.settings)
+    relay = EventRelay(setup.emit)
+    file = LocalSettingsFile(setup.project, setup.environ, setup.clock, setup.settings)
     await file.ask_proposals(setup.confirm)
     is_agreed = await file.is_agreed(setup.confirm)
-    wish = Wish(setup.project, setup.session, setup.is_fork, setup.settings, is_agreed)
+    wish = SessionSelector(setup.project, setup.session, setup.is_fork, setup.settings, is_agreed)
     async with AsyncExitStack() as exits:
-        ground = await durably(lambda: Ground.open(wish, setup.environ, setup.clock, relay))
+        ground = await run_blocking(lambda: ProjectContext.open(wish, setup.environ, setup.clock, relay))
         exits.callback(ground.close)
-        await durably(lambda: HeldBook(ground.project.control).sweep(relay))
-        told = "" if setup.is_child else await join_team(ground, setup.clock, relay, exits)
+        await run_blocking(lambda: SandboxRunStore(ground.project.control).sweep(relay))
+        told = "" if setup.is_child else await start_team_sync(ground, setup.clock, relay, exits)
         return await _Opener(setup, ground, relay, exits, is_agreed, told).open()
 
 
@@ -117,16 +121,16 @@ async def open_agent(setup: Setup) -> Agent:
 class _Opener:
     """An agent on its way. What was opened is closed again, unless it gets to its end."""
 
-    setup: Setup
-    ground: Ground
-    relay: Relay
+    setup: AgentOptions
+    ground: ProjectContext
+    relay: EventRelay
     exits: AsyncExitStack
     trusts_local: bool
     team_told: str
     """Where what belongs, if some of the memory is a team's."""
 
     async def open(self) -> Agent:
-        ground, compaction = self.ground, Compaction()
+        ground, compaction = self.ground, AgentCompactHooks()
         provider, guard = self._provider(), self._guard()
         equipment = await self._equip(guard) if self.setup.tools is None else None
         tools = self._tools(equipment)
@@ -136,11 +140,13 @@ class _Opener:
         guard.reach = Reach(read=(folder,), edit=(Path(ground.project.memory.path),))
         hooks = await self._hooks(session, guard)
         place = self._place(folder)
-        toolbox = Toolbox(tools, place, guard, hooks, make_rules(ground, session, place))
-        await durably(lambda: [tool.begin(toolbox.place) for tool in tools if isinstance(tool, Keeps)])
+        toolbox = ToolExecutor(tools, place, guard, hooks, make_rule_guard(ground, session, place))
+        await run_blocking(
+            lambda: [tool.begin(toolbox.place) for tool in tools if isinstance(tool, StatefulTool)]
+        )
         compaction.begin(toolbox, hooks, self._surrounds)
         opening = await self._opening(hooks, frame)
-        gear = Gear(
+        gear = AgentDeps(
             session,
             toolbox,
             self._governed(provider, session),
@@ -170,7 +176,9 @@ class _Opener:
         self.exits.push_async_callback(provider.close)
         return provider
 
-    async def _session(self, frame: Frame, provider: Provider, compaction: Compaction) -> Session:
+    async def _session(
+        self, frame: RequestParams, provider: Provider, compaction: AgentCompactHooks
+    ) -> Session:
         setup = self.setup
         session = await Session.open(
             frame,
@@ -192,9 +200,9 @@ class _Opener:
         await session.add_context()
         return session
 
-    def _place(self, folder: Path) -> Workplace:
+    def _place(self, folder: Path) -> ToolContext:
         setup, ground = self.setup, self.ground
-        return Workplace(
+        return ToolContext(
             ground.root, ground.cwd, folder, emit=self.relay, clock=setup.clock, environ=setup.environ
         )
 
@@ -204,30 +212,30 @@ class _Opener:
             return provider  # its starter's, which has a cap already
         return GovernedProvider(provider, session.governor) if session.governor else provider
 
-    def _join(self, agent: Agent, equipment: Equipment | None) -> None:
+    def _join(self, agent: Agent, equipment: AgentToolset | None) -> None:
         """Tell everybody who works with the agent that it is there."""
         for joining in (*agent.toolbox.tools, equipment):
-            if isinstance(joining, Joins):
+            if isinstance(joining, AgentAwareTool):
                 joining.join(agent)
-        count_rules(agent, self.ground)
-        judge_saving(agent)
-        judge_edits(agent, self.ground.memory)
+        add_rule_counter(agent, self.ground)
+        attribute_saved_memories(agent)
+        attribute_edited_memories(agent, self.ground.memory)
         if not self.setup.is_child:
             settings = self.ground.settings.of(DocSettings)
             add_doc_writer(agent, settings, self.ground.templates, self.ground.catalog)
-            agent.dream = add_dreams(agent, self.ground).dream
+            agent.dream = add_dream_writer(agent, self.ground).dream
             if not self.ground.settings.of(DreamSettings).daily_logs:
-                add_extraction(agent, self.ground)
+                add_extraction_writer(agent, self.ground)
 
-    async def _equip(self, guard: Guard) -> Equipment:
+    async def _equip(self, guard: Guard) -> AgentToolset:
         setup = self.setup
         open_child = None if setup.is_child else self._open_child
-        making = Equipping(
+        making = ToolsetBuilder(
             self.ground, guard, setup.environ, setup.confirm, self.relay, self.exits, open_child, setup.mcp
         )
         return await making.equip()
 
-    async def _open_child(self, child: Child, mcp: McpClient | None) -> Agent:
+    async def _open_child(self, child: SubagentOptions, mcp: McpClient | None) -> Agent:
         """An agent that this one starts: with a session and tools of its own, asking whom it is told."""
         return await open_agent(
             replace(
@@ -249,18 +257,18 @@ class _Opener:
             )
         )
 
-    def _tools(self, equipment: Equipment | None) -> tuple[Tool, ...]:
+    def _tools(self, equipment: AgentToolset | None) -> tuple[Tool, ...]:
         setup = self.setup
         usual = equipment.tools if equipment else setup.tools or ()
         wanted = (tool for tool in usual if setup.only is None or tool.spec.name in setup.only)
         return (*wanted, *setup.also)
 
-    def _frame(self, provider: Provider, tools: Sequence[Tool]) -> Frame:
+    def _frame(self, provider: Provider, tools: Sequence[Tool]) -> RequestParams:
         """The session's stored frame, byte for byte; else a new one, which stays the same from then on."""
         stored = self.ground.stored
         if stored is None:
-            system = self.setup.system or render_system(self.ground.templates)
-            made = Frame(self._model_name, 0, system, tuple(tool.spec.declared() for tool in tools))
+            system = self.setup.system or render_system_prompt(self.ground.templates)
+            made = RequestParams(self._model_name, 0, system, tuple(tool.spec.declared() for tool in tools))
             return self._fit(made, provider)
         if self.setup.model in ("", stored.frame.model):
             return stored.frame
@@ -270,17 +278,17 @@ class _Opener:
     def _model_name(self) -> str:
         """As the caller says, else as the session had it, else as settings say."""
         stored, settings = self.ground.stored, self.ground.settings.of(AgentSettings)
-        return self.setup.model or (stored.frame.model if stored else settings.model or USUAL_MODEL)
+        return self.setup.model or (stored.frame.model if stored else settings.model or DEFAULT_MODEL)
 
-    def _fit(self, frame: Frame, provider: Provider) -> Frame:
+    def _fit(self, frame: RequestParams, provider: Provider) -> RequestParams:
         thinks = self.ground.settings.of(AgentSettings).thinking
-        return fit_frame(frame, self.ground.catalog.find(frame.model), provider, thinks=thinks)
+        return fit_request_params(frame, self.ground.catalog.find(frame.model), provider, thinks=thinks)
 
-    def _keeping(self, session: SessionId) -> Callable[[Frame], Awaitable[bool]]:
-        async def keep(frame: Frame) -> bool:
-            stored = StoredFrame(frame, self._surrounds())
+    def _keeping(self, session: SessionId) -> Callable[[RequestParams], Awaitable[bool]]:
+        async def keep(frame: RequestParams) -> bool:
+            stored = StoredParams(frame, self._surrounds())
             try:
-                await durably(lambda: self.ground.keep(session, stored))
+                await run_blocking(lambda: self.ground.keep(session, stored))
             except StoreError as error:
                 self.relay(WriterFailed("frame", str(error)))
                 return False
@@ -288,16 +296,16 @@ class _Opener:
 
         return keep
 
-    async def _hooks(self, session: Session, guard: Guard) -> Hooks:
+    async def _hooks(self, session: Session, guard: Guard) -> SessionHooks:
         setup, ground = self.setup, self.ground
         found = await find_hooks(
             ground.settings.of(HookSettings),
             ground.folders,
-            Trust(ground.project.control),
+            TrustStore(ground.project.control),
             confirm=setup.confirm,
             emit=self.relay,
         )
-        place = HookPlace(
+        place = HookContext(
             session.id,
             ground.root,
             ground.cwd,
@@ -306,18 +314,18 @@ class _Opener:
             setup.environ,
             ground.session_folder(session.id),
         )
-        return Hooks(found, place, self.relay)
+        return SessionHooks(found, place, self.relay)
 
     def _guard(self) -> Guard:
         setup, folders = self.setup, self.ground.folders
         permissions = self.ground.settings.of(PermissionSettings)
         mode = setup.mode or permissions.start_mode
         held = self.ground.settings.of(SandboxSettings).allow_workspace
-        keep = RuleKeeper(self.ground.root, self.relay, Trust(self.ground.project.control)).keep
+        keep = RuleSaver(self.ground.root, self.relay, TrustStore(self.ground.project.control)).keep
         root, home, user_home = self.ground.root, folders.home, folders.user_home
         return Guard(
             mode,
-            read_rules(permissions.allow, permissions.ask, permissions.deny),
+            parse_permission_rules(permissions.allow, permissions.ask, permissions.deny),
             root,
             setup.ask,
             home=home,
@@ -326,25 +334,25 @@ class _Opener:
             may_run_held=held,
         )
 
-    async def _opening(self, hooks: Hooks, frame: Frame) -> Opening:
+    async def _opening(self, hooks: SessionHooks, frame: RequestParams) -> OpeningMessages:
         """What is said beside the first prompt: where the agent works, if that was not said yet, and what
         session-start hooks say."""
         stored, surrounds = self.ground.stored, self._surrounds()
         resumed = "fork" if self.setup.is_fork else "resume"
         source = self.setup.start if self.ground.session is None else resumed
-        heard, waiting = NOTHING_HEARD, tuple[str, ...]()
+        heard, waiting = NO_HOOK_RESULT, tuple[str, ...]()
         if not self.setup.is_child:
             heard = await hooks.ask("SessionStart", source, source=source, model=frame.model)
             if self.ground.settings.of(MemorySettings).enabled:
-                waiting = await durably(lambda: tell_waiting(self.ground.memory))
+                waiting = await run_blocking(lambda: read_review_notice(self.ground.memory))
         is_said = stored is not None and _undated(stored.surrounds) == _undated(surrounds)
         texts = [] if is_said else [surrounds]
         texts += (f"SessionStart hook additional context: {text}" for text in heard.context)
-        return Opening(tuple(texts), (*heard.notices, *waiting), heard.first)
+        return OpeningMessages(tuple(texts), (*heard.notices, *waiting), heard.first)
 
     def _surrounds(self) -> str:
         today = self.setup.clock.now().astimezone().date()
-        where = Surrounds.read(self.ground.cwd, self.ground.root, today).render()
+        where = WorkEnvironment.read(self.ground.cwd, self.ground.root, today).render()
         return f"{self.team_told}\n{where}" if self.team_told else where
 
 

@@ -27,22 +27,22 @@ from sevenfold.core.errors import (
     SevenfoldError,
     WireError,
 )
-from sevenfold.core.events import Emit, PeerDismissed, ignore
+from sevenfold.core.events import Emit, PeerDismissed, ignore_event
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.layers.mail import MAX_SUMMARY_CHARS
-from sevenfold.store.mail_seal import MAIL_ID, Mail, MailId
+from sevenfold.store.mail_seal import MAIL_ID_PATTERN, Mail, MailId
 from sevenfold.store.mailbox import MAX_MAIL_BYTES
 
-TakeMail: TypeAlias = Callable[[Mail], Awaitable[None]]
+ReceiveMail: TypeAlias = Callable[[Mail], Awaitable[None]]
 """Returns when the message is on disk."""
 
-SENDER = "uds:"
+SOCKET_SENDER_PREFIX = "uds:"
 """How a sender over a socket is called, so that none can pass for an agent of the project."""
 
-PATIENCE = timedelta(seconds=10)
+SOCKET_MAIL_TIMEOUT = timedelta(seconds=10)
 """For a message of a quarter of a megabyte and its answer, on a busy machine."""
 
-MOST_PEERS = 16
+MAX_PEERS = 16
 """At once. Each may hold a message in memory."""
 
 _LONGEST_PATH_BYTES = 100
@@ -53,7 +53,7 @@ _PEER = struct.Struct("3i")
 _KERNEL_LIST = Path("/proc/net/unix")
 
 
-def choose_folder(home: Path, environ: Mapping[str, str]) -> Path:
+def choose_socket_folder(home: Path, environ: Mapping[str, str]) -> Path:
     """Where sockets lie: with our files, or where a short path can be had."""
     own = home / "run"
     if len(os.fsencode(own)) + 40 <= _LONGEST_PATH_BYTES:
@@ -69,13 +69,13 @@ class MailSocket:
         self.path, self._server, self._inode = path, server, inode
 
     @classmethod
-    async def listen(cls, path: Path, take: TakeMail, *, emit: Emit = ignore) -> Self:
+    async def listen(cls, path: Path, take: ReceiveMail, *, emit: Emit = ignore_event) -> Self:
         """Listen at `path`, in a folder that only this user can enter. What a dead session left goes."""
         if len(os.fsencode(path)) > _LONGEST_PATH_BYTES:
             raise InputError(f"{path} is too long for a socket; name a folder with a shorter path")
         _make_private(path.parent)
         listener = _bind(path)
-        gate = asyncio.Semaphore(MOST_PEERS)
+        gate = asyncio.Semaphore(MAX_PEERS)
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             async with gate:
@@ -106,7 +106,7 @@ class MailSocket:
         await self.close()
 
 
-async def send_over_socket(path: Path, mail: Mail, *, patience: timedelta = PATIENCE) -> None:
+async def send_over_socket(path: Path, mail: Mail, *, patience: timedelta = SOCKET_MAIL_TIMEOUT) -> None:
     """Deliver a message to the session that listens at `path`; an error says why it was not."""
     wire = write_json(_write_mail(mail))
     if len(wire) > MAX_MAIL_BYTES:
@@ -142,10 +142,10 @@ async def _exchange(path: Path, wire: bytes) -> JsonObject:
 
 
 async def _answer(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, take: TakeMail, emit: Emit, path: Path
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, take: ReceiveMail, emit: Emit, path: Path
 ) -> None:
     try:
-        async with asyncio.timeout(PATIENCE.total_seconds()):
+        async with asyncio.timeout(SOCKET_MAIL_TIMEOUT.total_seconds()):
             _check_peer(writer)
             await take(_read_mail(read_object(await _read_frame(reader))))
             told = JsonObject({"ok": True})
@@ -225,7 +225,7 @@ def _bind(path: Path) -> socket.socket:
     return listener
 
 
-def find_stale(folder: Path) -> tuple[Path, ...]:
+def find_stale_sockets(folder: Path) -> tuple[Path, ...]:
     """Sockets of sessions that have died, by the kernel's list; none where it gives none. Nobody is called:
     a session that lives would take that for a peer."""
     try:
@@ -265,10 +265,14 @@ def _write_mail(mail: Mail) -> JsonObject:
 def _read_mail(wire: JsonObject) -> Mail:
     mail_id, sender, summary, sent = (wire.get(key) for key in ("id", "sender", "summary", "sent"))
     body = wire.get("body")
-    if not isinstance(mail_id, str) or not MAIL_ID.fullmatch(mail_id) or not isinstance(body, JsonObject):
+    if (
+        not isinstance(mail_id, str)
+        or not MAIL_ID_PATTERN.fullmatch(mail_id)
+        or not isinstance(body, JsonObject)
+    ):
         raise WireError("a message needs an id of letters, digits, '_' and '-', and an object as its body")
-    if not isinstance(sender, str) or not sender.startswith(SENDER):
-        raise WireError(f"the sender over a socket is called {SENDER}<path>, not {sender!r}")
+    if not isinstance(sender, str) or not sender.startswith(SOCKET_SENDER_PREFIX):
+        raise WireError(f"the sender over a socket is called {SOCKET_SENDER_PREFIX}<path>, not {sender!r}")
     if not isinstance(summary, str) or not isinstance(sent, str):
         raise WireError("a message needs a summary and the time it was sent")
     try:

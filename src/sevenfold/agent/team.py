@@ -6,61 +6,65 @@ import asyncio
 from uuid import uuid4
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.definitions import Definition, definition_folders, read_definitions
-from sevenfold.agent.ground import Ground
-from sevenfold.agent.members import Ending, Member, OpenChild, Order, render_ended
-from sevenfold.agent.post_office import PostOffice
-from sevenfold.agent.progress import ProgressLines
-from sevenfold.agent.roster import Listed
-from sevenfold.agent.runs import Runs
-from sevenfold.agent.send_message import SendMessage
+from sevenfold.agent.definitions import AgentDefinition, list_definition_folders, read_definitions
+from sevenfold.agent.ground import ProjectContext
+from sevenfold.agent.members import OpenSubagent, SpawnRequest, Subagent, SubagentOutcome, render_subagent_end
+from sevenfold.agent.post_office import MailSender
+from sevenfold.agent.progress import ProgressReporter
+from sevenfold.agent.roster import RosterEntry
+from sevenfold.agent.runs import SubagentRunner
+from sevenfold.agent.send_message import SendMessageTool
 from sevenfold.agent.team_mail import TeamMail
 from sevenfold.core.errors import AddressUnknown, AgentRefused, InputError, SevenfoldError
-from sevenfold.core.events import AgentStarted, Emit, ignore
-from sevenfold.layers.mail import LEAD, Address, Letter, check_name
-from sevenfold.request.bill_book import BillBook
-from sevenfold.run.tasks import Tasks
+from sevenfold.core.events import AgentStarted, Emit, ignore_event
+from sevenfold.layers.mail import LEAD_NAME, Address, MailMessage, check_agent_name
+from sevenfold.request.bill_book import UsageLedger
+from sevenfold.run.tasks import BackgroundTasks
 from sevenfold.run.team_settings import TeamSettings
 from sevenfold.run.tool import OnProgress
-from sevenfold.store.offload import to_the_end
+from sevenfold.store.offload import await_shielded
 from sevenfold.store.sessions import new_agent_session
 
-MAIN = "main-"
+MAIN_NAME_PREFIX = "main-"
 """How the name of a session begins that no agent started."""
 
-MOST_WAITING = 100
+MAX_SUBAGENTS = 100
 """Agents that run or wait for room. A model that asks for more is going round in circles."""
 
 
-class Team:
+class AgentTeam:
     """One agent's agents. `join` before the first turn, `close` with the last."""
 
     def __init__(
-        self, ground: Ground, open_child: OpenChild, emit: Emit = ignore, tasks: Tasks | None = None
+        self,
+        ground: ProjectContext,
+        open_child: OpenSubagent,
+        emit: Emit = ignore_event,
+        tasks: BackgroundTasks | None = None,
     ) -> None:
         self._ground, self._open_child, self._emit = ground, open_child, emit
-        self._tasks = tasks or Tasks()
+        self._tasks = tasks or BackgroundTasks()
         self._room = asyncio.Semaphore(ground.settings.of(TeamSettings).at_once)
-        self._members: dict[str, Member] = {}
-        self._runs: Runs | None = None
+        self._members: dict[str, Subagent] = {}
+        self._runs: SubagentRunner | None = None
         self._mail: TeamMail | None = None
         self.definitions = self.read_definitions()
 
-    def read_definitions(self) -> tuple[Definition, ...]:
+    def read_definitions(self) -> tuple[AgentDefinition, ...]:
         """Those there are now. Blocks on the disk."""
         folders = self._ground.folders
-        return read_definitions(definition_folders(folders.home, folders.root), self._emit)
+        return read_definitions(list_definition_folders(folders.home, folders.root), self._emit)
 
     def join(self, agent: Agent) -> None:
         """The agent whose team this is. From now on others can write to it."""
         if self._runs is not None:
             return
-        agent.crew = BillBook(self._ground.catalog)
+        agent.crew = UsageLedger(self._ground.catalog)
         place, project = agent.place, self._ground.project
-        name = f"{MAIN}{agent.session.id[:8]}"
-        office = PostOffice(name, project.mail, project.control, place.clock, emit=place.emit)
-        progress = ProgressLines(self._ground.catalog, place.emit)
-        self._runs = Runs(self._ground, agent, office, self._open_child, progress, {})
+        name = f"{MAIN_NAME_PREFIX}{agent.session.id[:8]}"
+        office = MailSender(name, project.mail, project.control, place.clock, emit=place.emit)
+        progress = ProgressReporter(self._ground.catalog, place.emit)
+        self._runs = SubagentRunner(self._ground, agent, office, self._open_child, progress, {})
         self._mail = TeamMail(self, office, agent)
         self._mail.listen(self._ground)
 
@@ -70,19 +74,19 @@ class Team:
             raise InputError("the team has no agent yet; call join first")
         return self._mail
 
-    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+    async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
         """Bring a message to whoever is meant; what became of it. `lead` signs for the agent itself."""
         mail = self.mail
-        return await mail.send(mail.name if sender == LEAD else sender, to, letter, summary)
+        return await mail.send(mail.name if sender == LEAD_NAME else sender, to, letter, summary)
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[Subagent, ...]:
         return tuple(self._members.values())
 
-    def find(self, name: str) -> Member | None:
+    def find(self, name: str) -> Subagent | None:
         return self._members.get(name)
 
-    def find_definition(self, name: str) -> Definition:
+    def find_definition(self, name: str) -> AgentDefinition:
         """The agent of that name; `InputError` lists who there is."""
         found = next((item for item in self.definitions if item.name == name), None)
         if found is None:
@@ -90,10 +94,10 @@ class Team:
             raise InputError(f"there is no agent type {name!r}; there are: {known}")
         return found
 
-    async def start(self, order: Order, on_progress: OnProgress) -> str:
+    async def start(self, order: SpawnRequest, on_progress: OnProgress) -> str:
         """Start an agent: its answer, or how its end will be told."""
         listed = self._joined.list_new(self._new_name(order), new_agent_session(), order)
-        member = Member(listed, order.definition)
+        member = Subagent(listed, order.definition)
         self._members[member.name] = member
         if order.kind == "teammate":
             self._go_on(member, order)
@@ -107,17 +111,19 @@ class Team:
         finally:
             # Whoever waits for it and is cancelled takes it along.
             await _end({task})
-        ending = member.ending or Ending("cancelled", "")
+        ending = member.ending or SubagentOutcome("cancelled", "")
         return ending.render()
 
-    def take_up(self, listed: Listed, prompt: str) -> str:
+    def take_up(self, listed: RosterEntry, prompt: str) -> str:
         """Go on with an agent that has ended, from its transcript, in the background."""
         if listed.kind == "fork":
             raise AddressUnknown(f"{listed.name} was a fork and has ended; start another one")
         definition = self.find_definition(listed.definition or self.definitions[0].name)
-        member = Member(listed, definition)
+        member = Subagent(listed, definition)
         self._members[listed.name] = member
-        order = Order(prompt, listed.description, listed.kind, definition, listed.name, is_background=True)
+        order = SpawnRequest(
+            prompt, listed.description, listed.kind, definition, listed.name, is_background=True
+        )
         self._go_on(member, order)
         return f"{listed.name} had ended and goes on from where it was"
 
@@ -137,45 +143,49 @@ class Team:
             await self._mail.close()
 
     @property
-    def _joined(self) -> Runs:
+    def _joined(self) -> SubagentRunner:
         if self._runs is None:
             raise InputError("the team has no agent yet; call join first")
         return self._runs
 
-    def _new_name(self, order: Order) -> str:
+    def _new_name(self, order: SpawnRequest) -> str:
         running = [member for member in self.members if member.is_running]
-        if len(running) >= MOST_WAITING:
+        if len(running) >= MAX_SUBAGENTS:
             raise AgentRefused(f"{len(running)} agents run or wait already; wait until some have ended")
         name = order.name or f"{order.definition.name}-{uuid4().hex[:6]}"
-        if name == LEAD or name.startswith(MAIN) or any(member.name == name for member in running):
+        if (
+            name == LEAD_NAME
+            or name.startswith(MAIN_NAME_PREFIX)
+            or any(member.name == name for member in running)
+        ):
             raise InputError(f"the name {name!r} is taken; use another one")
-        return check_name(name)
+        return check_agent_name(name)
 
-    def _go_on(self, member: Member, order: Order) -> None:
+    def _go_on(self, member: Subagent, order: SpawnRequest) -> None:
         """Run it with nobody waiting: its end is told."""
         member.task = asyncio.create_task(self._run_alone(member, order))
 
-    async def _run_alone(self, member: Member, order: Order) -> Ending:
+    async def _run_alone(self, member: Subagent, order: SpawnRequest) -> SubagentOutcome:
         ending = await self._run(member, order, _silent)
         if order.kind != "teammate" or ending.outcome != "answered":
-            self._joined.lead.post(render_ended(member, ending))
+            self._joined.lead.post(render_subagent_end(member, ending))
         return ending
 
-    async def _run(self, member: Member, order: Order, on_progress: OnProgress) -> Ending:
+    async def _run(self, member: Subagent, order: SpawnRequest, on_progress: OnProgress) -> SubagentOutcome:
         runs = self._joined
         emit = runs.lead.place.emit
         emit(AgentStarted(member.name, member.listed.kind, order.is_background))
-        ending = Ending("cancelled", "")
+        ending = SubagentOutcome("cancelled", "")
         try:
             async with self._room:
                 # It reads settings, hooks and servers anew.
                 self._tasks.take_back()
-                pen = SendMessage(self, member.name)
+                pen = SendMessageTool(self, member.name)
                 ending = await runs.run(member, order, pen, on_progress)
         except SevenfoldError as error:
-            ending = Ending("failed", str(error))
+            ending = SubagentOutcome("failed", str(error))
         except Exception as error:  # nobody else would hear of what went wrong in the background
-            ending = Ending("failed", f"{type(error).__name__}: {error}")
+            ending = SubagentOutcome("failed", f"{type(error).__name__}: {error}")
         finally:
             member.ending = ending
             emit(ending.event(member.listed))
@@ -185,15 +195,15 @@ class Team:
         return ending
 
 
-async def _end(tasks: set[asyncio.Task[Ending]]) -> None:
+async def _end(tasks: set[asyncio.Task[SubagentOutcome]]) -> None:
     """Cancel them and wait, whoever loses patience meanwhile: each has something to tidy up."""
     for task in tasks:
         task.cancel()
     if tasks:
-        await to_the_end(_wait(tasks))
+        await await_shielded(_wait(tasks))
 
 
-async def _wait(tasks: set[asyncio.Task[Ending]]) -> None:
+async def _wait(tasks: set[asyncio.Task[SubagentOutcome]]) -> None:
     await asyncio.wait(tasks)
 
 

@@ -8,51 +8,51 @@ from typing import Protocol
 from uuid import uuid4
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.ear import Ear
-from sevenfold.agent.ground import Ground
-from sevenfold.agent.members import Member
-from sevenfold.agent.post_office import PostOffice
-from sevenfold.agent.roster import APPROVED, Listed
-from sevenfold.agent.socket_mail import choose_folder
+from sevenfold.agent.ear import MailListener
+from sevenfold.agent.ground import ProjectContext
+from sevenfold.agent.members import Subagent
+from sevenfold.agent.post_office import MailSender
+from sevenfold.agent.roster import PLAN_APPROVED, RosterEntry
+from sevenfold.agent.socket_mail import choose_socket_folder
 from sevenfold.core.errors import AddressUnknown, InputError, SevenfoldError
 from sevenfold.core.events import MailSkipped
 from sevenfold.layers.mail import (
-    LEAD,
+    LEAD_NAME,
     Address,
-    Bridge,
-    Everyone,
-    Handshakes,
-    Letter,
-    Named,
-    PlanAnswer,
-    PlanRequest,
-    ShutdownAnswer,
+    AgentAddress,
+    BridgeAddress,
+    BroadcastAddress,
+    MailMessage,
+    PendingRequests,
+    PlanApprovalRequest,
+    PlanApprovalResponse,
     ShutdownRequest,
-    SocketPath,
+    ShutdownResponse,
+    SocketAddress,
     render_mail,
-    summarize,
+    summarize_mail,
 )
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
 
-class Crowd(Protocol):
+class MailRecipients(Protocol):
     """The agents of a team, as far as mail goes."""
 
     @property
-    def members(self) -> tuple[Member, ...]: ...
+    def members(self) -> tuple[Subagent, ...]: ...
 
-    def find(self, name: str) -> Member | None: ...
+    def find(self, name: str) -> Subagent | None: ...
 
-    def take_up(self, listed: Listed, prompt: str) -> str: ...
+    def take_up(self, listed: RosterEntry, prompt: str) -> str: ...
 
 
 class TeamMail:
     """Carries what agents of this process send, and takes in what comes for their lead."""
 
-    def __init__(self, team: Crowd, office: PostOffice, lead: Agent) -> None:
+    def __init__(self, team: MailRecipients, office: MailSender, lead: Agent) -> None:
         self._team, self._office, self._lead = team, office, lead
-        self._handshakes = Handshakes()
-        self._ear: Ear | None = None
+        self._handshakes = PendingRequests()
+        self._ear: MailListener | None = None
         self._opening: asyncio.Task[None] | None = None
 
     @property
@@ -64,7 +64,7 @@ class TeamMail:
         """Where other sessions reach it; empty: nowhere."""
         return self._office.socket
 
-    def listen(self, ground: Ground) -> None:
+    def listen(self, ground: ProjectContext) -> None:
         """Begin to take in what other processes say."""
         self._opening = asyncio.create_task(self._open(ground))
 
@@ -80,42 +80,46 @@ class TeamMail:
         if self._ear is not None:
             await self._ear.close()
 
-    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+    async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
         """Bring a message to whoever is meant; what became of it."""
         match to:
-            case Bridge() | SocketPath():
+            case BridgeAddress() | SocketAddress():
                 return await self._office.send_abroad(to, letter, summary)
-            case Everyone():
+            case BroadcastAddress():
                 return await self._send_to_all(sender, letter, summary)
-            case Named(name) if name in (LEAD, self.name):
+            case AgentAddress(name) if name in (LEAD_NAME, self.name):
                 return self._send_to_lead(sender, letter)
-            case Named(name):
+            case AgentAddress(name):
                 return await self._send_to_name(sender, name, letter, summary)
 
-    def take(self, mail_id: str, sender: str, letter: Letter) -> None:
+    def take(self, mail_id: str, sender: str, letter: MailMessage) -> None:
         """A message for the lead, from wherever."""
         text = render_mail(mail_id, sender, letter)
-        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
+        if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
+            letter, sender
+        ):
             text += "\n[this answers no request of yours to them]"
         self._lead.post(text)
 
-    async def _open(self, ground: Ground) -> None:
+    async def _open(self, ground: ProjectContext) -> None:
         lead = self._lead
         emit, folders = lead.place.emit, ground.folders
-        listed = Listed(self.name, "main", lead.session.id, cwd=str(lead.place.cwd), model=lead.frame.model)
+        listed = RosterEntry(
+            self.name, "main", lead.session.id, cwd=str(lead.place.cwd), model=lead.frame.model
+        )
         try:
-            self._ear = await Ear.open(
+            self._ear = await MailListener.open(
                 self._office,
                 listed,
                 ground.project.sessions,
-                sockets=choose_folder(folders.home, lead.place.environ),
+                sockets=choose_socket_folder(folders.home, lead.place.environ),
                 on_letter=self.take,
                 emit=emit,
             )
         except SevenfoldError as error:
             emit(MailSkipped(self.name, str(error)))
 
-    async def _send_to_all(self, sender: str, letter: Letter, summary: str) -> str:
+    async def _send_to_all(self, sender: str, letter: MailMessage, summary: str) -> str:
         own = [member for member in self._team.members if member.is_running and member.listed.kind == "fresh"]
         here = frozenset({self.name, *(member.name for member in own)})
         told = await self._office.send_to_all(sender, here, letter, summary)
@@ -123,40 +127,40 @@ class TeamMail:
             self._note_request(letter, name)
         if sender != self.name:
             self._send_to_lead(sender, letter)
-            told.append(LEAD)
+            told.append(LEAD_NAME)
         for member in own:
             if member.name != sender:
                 member.hear(render_mail(uuid4().hex, sender, letter))
                 told.append(member.name)
         return f"sent to {', '.join(sorted(told))}" if told else "nobody else runs"
 
-    def _send_to_lead(self, sender: str, letter: Letter) -> str:
+    def _send_to_lead(self, sender: str, letter: MailMessage) -> str:
         if sender == self.name:
             raise AddressUnknown("you are the lead yourself; answer your user directly")
         self._note_request(letter, self.name)
         self.take(uuid4().hex, sender, letter)
         return "your lead has it"
 
-    async def _send_to_name(self, sender: str, name: str, letter: Letter, summary: str) -> str:
+    async def _send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str) -> str:
         self._note_request(letter, name)
         member = self._team.find(name)
         if member is not None and member.listed.kind == "fork":
             raise AddressUnknown(f"{name} is a fork, which hears nothing; start a fresh agent to talk with")
         if member is not None and member.listed.kind == "fresh":
             return self._tell(member, sender, letter)
-        listed = await durably(lambda: self._office.roster.find(name))
+        listed = await run_blocking(lambda: self._office.roster.find(name))
         if listed is not None and listed.kind == "fresh":
-            if await durably(lambda: self._office.roster.is_running(name)):
+            if await run_blocking(lambda: self._office.roster.is_running(name)):
                 raise AddressUnknown(f"{name} works for another session; write to that one")
             return self._go_on(listed, sender, letter)
         is_running = await self._office.send_to_name(sender, name, letter, summary)
         if is_running:
-            return f"it is in the mailbox of {name}: {summarize(letter, summary)}"
+            return f"it is in the mailbox of {name}: {summarize_mail(letter, summary)}"
         if listed is None or listed.kind == "main":
             return f"it is in the mailbox of {name}, who is not running now"
         return self._team.take_up(listed, "")
 
-    def _tell(self, member: Member, sender: str, letter: Letter) -> str:
+    def _tell(self, member: Subagent, sender: str, letter: MailMessage) -> str:
         if not member.is_running:
             return self._go_on(member.listed, sender, letter)
         self._check_answer(member.name, sender, letter)
@@ -165,20 +169,22 @@ class TeamMail:
         member.hear(render_mail(uuid4().hex, sender, letter))
         return f"{member.name} hears it when its next round begins"
 
-    def _go_on(self, listed: Listed, sender: str, letter: Letter) -> str:
+    def _go_on(self, listed: RosterEntry, sender: str, letter: MailMessage) -> str:
         """Take up an agent that has ended, with a message."""
         self._check_answer(listed.name, sender, letter)
-        approved = replace(listed, plan=APPROVED) if self._is_go_ahead(sender, letter) else listed
+        approved = replace(listed, plan=PLAN_APPROVED) if self._is_go_ahead(sender, letter) else listed
         return self._team.take_up(approved, render_mail(uuid4().hex, sender, letter))
 
-    def _check_answer(self, asker: str, sender: str, letter: Letter) -> None:
-        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
+    def _check_answer(self, asker: str, sender: str, letter: MailMessage) -> None:
+        if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
+            letter, sender
+        ):
             raise InputError(f"{asker} has asked you nothing with the request id {letter.request_id!r}")
 
-    def _is_go_ahead(self, sender: str, letter: Letter) -> bool:
+    def _is_go_ahead(self, sender: str, letter: MailMessage) -> bool:
         """Whether an agent may act now. Nobody but its lead can say so."""
-        return isinstance(letter, PlanAnswer) and letter.is_approved and sender == self.name
+        return isinstance(letter, PlanApprovalResponse) and letter.is_approved and sender == self.name
 
-    def _note_request(self, letter: Letter, to: str) -> None:
-        if isinstance(letter, (ShutdownRequest, PlanRequest)):
+    def _note_request(self, letter: MailMessage, to: str) -> None:
+        if isinstance(letter, (ShutdownRequest, PlanApprovalRequest)):
             self._handshakes.ask(letter, to)

@@ -15,59 +15,59 @@ from pathlib import Path
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.choose_provider import choose_provider
-from sevenfold.agent.ear import Ear
-from sevenfold.agent.ground import Ground, Wish
-from sevenfold.agent.lifeline import Lifeline, open_lifeline
-from sevenfold.agent.local_file import LocalFile
-from sevenfold.agent.members import Labelled
-from sevenfold.agent.post_office import PostOffice
-from sevenfold.agent.roster import Listed
-from sevenfold.agent.runs import STARTS
-from sevenfold.agent.send_message import SendMessage
-from sevenfold.agent.setup import Setup, open_agent
-from sevenfold.agent.socket_mail import choose_folder
-from sevenfold.agent.teammates import Charge, read_charge
+from sevenfold.agent.ear import MailListener
+from sevenfold.agent.ground import ProjectContext, SessionSelector
+from sevenfold.agent.lifeline import ParentPipe, open_parent_pipe
+from sevenfold.agent.local_file import LocalSettingsFile
+from sevenfold.agent.members import AttributedProvider
+from sevenfold.agent.post_office import MailSender
+from sevenfold.agent.roster import RosterEntry
+from sevenfold.agent.runs import LEAD_ONLY_TOOLS
+from sevenfold.agent.send_message import SendMessageTool
+from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.agent.socket_mail import choose_socket_folder
+from sevenfold.agent.teammates import TeammateConfig, parse_teammate_config
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import ignore
+from sevenfold.core.events import ignore_event
 from sevenfold.layers.mail import (
-    LEAD,
+    LEAD_NAME,
     Address,
-    Bridge,
-    Everyone,
-    Handshakes,
-    Letter,
-    Named,
-    Note,
-    PlanAnswer,
-    PlanRequest,
-    ShutdownAnswer,
+    AgentAddress,
+    BridgeAddress,
+    BroadcastAddress,
+    MailMessage,
+    NoteMessage,
+    PendingRequests,
+    PlanApprovalRequest,
+    PlanApprovalResponse,
     ShutdownRequest,
-    SocketPath,
+    ShutdownResponse,
+    SocketAddress,
     render_mail,
 )
 from sevenfold.providers.provider import Provider
 from sevenfold.run.agent_settings import AgentSettings
 from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
-from sevenfold.run.mcp_servers import nobody
+from sevenfold.run.mcp_servers import decline_confirmation
 from sevenfold.run.permissions import Guard
-from sevenfold.run.permissions import nobody as nobody_asked
+from sevenfold.run.permissions import deny_unattended as nobody_asked
 from sevenfold.run.reach import Reach
 from sevenfold.run.spend import SpendSettings
-from sevenfold.store.offload import durably
-from sevenfold.store.spend_book import SpendBook
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.spend_book import SpendStore
 
-TEAMMATE = "teammate"
+TEAMMATE_KIND = "teammate"
 """Its kind of spending."""
 
 
 class Teammate:
     """The agent of this process, and its way to others."""
 
-    def __init__(self, charge: Charge, office: PostOffice) -> None:
+    def __init__(self, charge: TeammateConfig, office: MailSender) -> None:
         self._charge, self._office = charge, office
-        self._handshakes = Handshakes()
+        self._handshakes = PendingRequests()
         self._agent: Agent | None = None
         self.is_ending = False
 
@@ -77,28 +77,30 @@ class Teammate:
         if isinstance(guard, Guard) and self._charge.memory:
             guard.reach = Reach(guard.reach.read, (*guard.reach.edit, Path(self._charge.memory)))
 
-    def take(self, mail_id: str, sender: str, letter: Letter) -> None:
+    def take(self, mail_id: str, sender: str, letter: MailMessage) -> None:
         """A message came."""
         agent = self._agent
         if agent is None:
             return
         text = render_mail(mail_id, self._as_called_here(sender), letter)
-        if isinstance(letter, (PlanAnswer, ShutdownAnswer)) and not self._handshakes.settle(letter, sender):
+        if isinstance(letter, (PlanApprovalResponse, ShutdownResponse)) and not self._handshakes.settle(
+            letter, sender
+        ):
             text += "\n[this answers no request of yours to them]"
-        elif isinstance(letter, PlanAnswer) and letter.is_approved and sender == self._charge.lead:
+        elif isinstance(letter, PlanApprovalResponse) and letter.is_approved and sender == self._charge.lead:
             agent.mode = self._charge.lead_mode
         agent.post(text)
 
-    async def send(self, sender: str, to: Address, letter: Letter, summary: str) -> str:
+    async def send(self, sender: str, to: Address, letter: MailMessage, summary: str) -> str:
         match to:
-            case Bridge() | SocketPath():
+            case BridgeAddress() | SocketAddress():
                 return await self._office.send_abroad(to, letter, summary)
-            case Everyone():
+            case BroadcastAddress():
                 told = await self._office.send_to_all(sender, frozenset({sender}), letter, summary)
                 return f"sent to {', '.join(told)}" if told else "nobody else runs"
-            case Named(name):
+            case AgentAddress(name):
                 return await self._send_to_name(
-                    sender, self._charge.lead if name == LEAD else name, letter, summary
+                    sender, self._charge.lead if name == LEAD_NAME else name, letter, summary
                 )
 
     async def work(self, agent: Agent) -> None:
@@ -110,14 +112,14 @@ class Teammate:
             end = await agent.run_turn(prompt)
             prompt = None
             said = end.text if end.reason == "answered" else f"[{end.reason}] {end.error or ''} {end.text}"
-            note = Note(said.strip() or "[I have nothing to say]")
+            note = NoteMessage(said.strip() or "[I have nothing to say]")
             await self._office.send_to_name(self._charge.name, self._charge.lead, note)
 
-    async def _send_to_name(self, sender: str, name: str, letter: Letter, summary: str) -> str:
-        if isinstance(letter, (ShutdownRequest, PlanRequest)):
+    async def _send_to_name(self, sender: str, name: str, letter: MailMessage, summary: str) -> str:
+        if isinstance(letter, (ShutdownRequest, PlanApprovalRequest)):
             self._handshakes.ask(letter, name)
         is_running = await self._office.send_to_name(sender, name, letter, summary)
-        if isinstance(letter, ShutdownAnswer) and letter.is_agreed and name == self._charge.lead:
+        if isinstance(letter, ShutdownResponse) and letter.is_agreed and name == self._charge.lead:
             self.is_ending = True
             return "sent; you end with this turn"
         return (
@@ -127,30 +129,30 @@ class Teammate:
         )
 
     def _as_called_here(self, sender: str) -> str:
-        return LEAD if sender == self._charge.lead else sender
+        return LEAD_NAME if sender == self._charge.lead else sender
 
 
-async def run_teammate(charge: Charge, line: Lifeline | None = None) -> None:
+async def run_teammate(charge: TeammateConfig, line: ParentPipe | None = None) -> None:
     """Be a teammate until it may end, or whoever is at the other end of the line has gone."""
     async with AsyncExitStack() as exits:
         cwd, clock = Path(charge.cwd), SystemClock()
         environ = dict(os.environ)
-        is_agreed = await LocalFile(cwd, environ, clock).is_agreed(nobody)
-        wish = Wish(cwd, None, False, None, is_agreed)
-        ground = await durably(lambda: Ground.open(wish, environ, clock, ignore))
+        is_agreed = await LocalSettingsFile(cwd, environ, clock).is_agreed(decline_confirmation)
+        wish = SessionSelector(cwd, None, False, None, is_agreed)
+        ground = await run_blocking(lambda: ProjectContext.open(wish, environ, clock, ignore_event))
         exits.callback(ground.close)
-        office = PostOffice(charge.name, ground.project.mail, ground.project.control, clock)
+        office = MailSender(charge.name, ground.project.mail, ground.project.control, clock)
         mate = Teammate(charge, office)
-        only = None if charge.tools is None else frozenset(charge.tools) - STARTS
+        only = None if charge.tools is None else frozenset(charge.tools) - LEAD_ONLY_TOOLS
         agent = await open_agent(
-            Setup(
+            AgentOptions(
                 cwd,
                 charge.model,
                 charge.mode,
                 charge.session,
                 system=charge.system,
                 only=only,
-                also=(SendMessage(mate, charge.name),),
+                also=(SendMessageTool(mate, charge.name),),
                 is_child=True,
                 provider=await _open_provider(charge, ground, environ, exits, line),
                 ask=line.ask if line else nobody_asked,
@@ -158,7 +160,7 @@ async def run_teammate(charge: Charge, line: Lifeline | None = None) -> None:
         )
         exits.push_async_callback(agent.close)
         mate.join(agent)
-        listed = Listed(
+        listed = RosterEntry(
             charge.name,
             "teammate",
             charge.session,
@@ -167,8 +169,8 @@ async def run_teammate(charge: Charge, line: Lifeline | None = None) -> None:
             charge.cwd,
             charge.model,
         )
-        sockets = choose_folder(ground.folders.home, environ)
-        ear = await Ear.open(
+        sockets = choose_socket_folder(ground.folders.home, environ)
+        ear = await MailListener.open(
             office,
             listed,
             ground.project.sessions,
@@ -189,33 +191,37 @@ async def run_teammate(charge: Charge, line: Lifeline | None = None) -> None:
 
 
 async def _open_provider(
-    charge: Charge, ground: Ground, environ: Mapping[str, str], exits: AsyncExitStack, line: Lifeline | None
+    charge: TeammateConfig,
+    ground: ProjectContext,
+    environ: Mapping[str, str],
+    exits: AsyncExitStack,
+    line: ParentPipe | None,
 ) -> Provider:
     """Whom it asks. No person waits for the answers, so that all of them count against the caps."""
     settings, home = ground.settings, ground.folders.home
     provider = choose_provider(ground.catalog.find(charge.model), settings.of(AgentSettings), environ)
     exits.push_async_callback(provider.close)
-    book = await durably(lambda: SpendBook.open(home))
+    book = await run_blocking(lambda: SpendStore.open(home))
     governor = Governor(book, settings.of(SpendSettings), session=charge.session, catalog=ground.catalog)
     exits.push_async_callback(governor.close)
-    return Labelled(GovernedProvider(provider, governor), TEAMMATE, line.pay if line else None)
+    return AttributedProvider(GovernedProvider(provider, governor), TEAMMATE_KIND, line.pay if line else None)
 
 
-async def _run(charge: Charge) -> None:
+async def _run(charge: TeammateConfig) -> None:
     if charge.is_detached:
         await run_teammate(charge)
         return
     telling, null = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)  # what a library prints is not for the lead
     os.close(null)
-    await run_teammate(charge, await open_lifeline(os.dup(0), telling))
+    await run_teammate(charge, await open_parent_pipe(os.dup(0), telling))
 
 
-def main() -> int:
+def _main() -> int:
     """Be a teammate, as the line on standard input says."""
     try:
         # Nothing follows it until we ask, so that no more than this line is taken from the pipe.
-        charge = read_charge(sys.stdin.buffer.readline())
+        charge = parse_teammate_config(sys.stdin.buffer.readline())
         if charge.is_detached:
             _detach()
         asyncio.run(_run(charge))
@@ -236,4 +242,4 @@ def _detach() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

@@ -14,20 +14,20 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
-from sevenfold.agent.lifeline import MAX_LINE, write_answer
+from sevenfold.agent.lifeline import MAX_PIPE_LINE_BYTES, encode_permission_response
 from sevenfold.core.errors import AgentError, WireError
 from sevenfold.core.json import freeze_object, read_object, write_json
-from sevenfold.run.permissions import MODES, Answer, Mode
+from sevenfold.run.permissions import PERMISSION_MODES, PermissionMode, PermissionResponse
 
-MODULE = "sevenfold.agent.teammate"
-MAX_ERROR_CHARS = 2_000
+TEAMMATE_MODULE = "sevenfold.agent.teammate"
+MAX_STDERR_TAIL_CHARS = 2_000
 
-PATIENCE = timedelta(seconds=20)
+TEAMMATE_EXIT_TIMEOUT = timedelta(seconds=20)
 """For a teammate to end by itself: a round of a model that is under way is broken off."""
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class TeammateConfig:
     """What a teammate is started with, on one line of JSON."""
 
     name: str
@@ -36,8 +36,8 @@ class Charge:
     cwd: str
     session: str
     model: str
-    mode: Mode
-    lead_mode: Mode
+    mode: PermissionMode
+    lead_mode: PermissionMode
     """What it may do once its lead has approved its plan: never more than the lead."""
     system: str
     prompt: str
@@ -54,7 +54,7 @@ class Charge:
         return write_json(freeze_object(asdict(self))) + b"\n"
 
 
-def read_charge(line: bytes) -> Charge:
+def parse_teammate_config(line: bytes) -> TeammateConfig:
     """`WireError` where it is none."""
     wire = read_object(line)
     texts = {key: value for key, value in wire.items() if isinstance(value, str)}
@@ -63,18 +63,18 @@ def read_charge(line: bytes) -> Charge:
     named = tuple(str(tool) for tool in tools) if isinstance(tools, tuple) else None
     is_detached = wire.get("is_detached") is True
     try:
-        return Charge(mode=mode, lead_mode=lead_mode, tools=named, is_detached=is_detached, **texts)
+        return TeammateConfig(mode=mode, lead_mode=lead_mode, tools=named, is_detached=is_detached, **texts)
     except TypeError as error:
         raise WireError(f"a teammate cannot be started with this: {error}") from error
 
 
-def _mode(said: str) -> Mode:
-    if said not in MODES:
-        raise WireError(f"a teammate's mode is {said!r}; expected one of {', '.join(MODES)}")
-    return MODES[MODES.index(said)]
+def _mode(said: str) -> PermissionMode:
+    if said not in PERMISSION_MODES:
+        raise WireError(f"a teammate's mode is {said!r}; expected one of {', '.join(PERMISSION_MODES)}")
+    return PERMISSION_MODES[PERMISSION_MODES.index(said)]
 
 
-class Process:
+class TeammateProcess:
     """A teammate as its starter holds it."""
 
     def __init__(self, running: asyncio.subprocess.Process) -> None:
@@ -86,9 +86,9 @@ class Process:
         while self._running.stdout is not None and (line := await self._running.stdout.readline()):
             yield line
 
-    def answer(self, asked: str, answer: Answer) -> None:
+    def answer(self, asked: str, answer: PermissionResponse) -> None:
         if self._running.stdin is not None and not self._running.stdin.is_closing():
-            self._running.stdin.write(write_answer(asked, answer))
+            self._running.stdin.write(encode_permission_response(asked, answer))
 
     async def wait(self) -> str:
         """Until it has ended; what was wrong, or nothing."""
@@ -96,7 +96,7 @@ class Process:
         said = await self._errors
         return "" if code == 0 else f"its process ended with {code}: {said or 'it said nothing'}"
 
-    async def end(self, patience: timedelta = PATIENCE) -> None:
+    async def end(self, patience: timedelta = TEAMMATE_EXIT_TIMEOUT) -> None:
         """Let go of it and wait until it is gone; one that does not go is killed."""
         if self._running.stdin is not None:
             self._running.stdin.close()
@@ -112,10 +112,10 @@ class Process:
         await self._errors
 
 
-async def start_process(charge: Charge, environ: Mapping[str, str]) -> Process:
+async def start_teammate(charge: TeammateConfig, environ: Mapping[str, str]) -> TeammateProcess:
     try:
         running = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", MODULE),
+            *(sys.executable, "-m", TEAMMATE_MODULE),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL if charge.is_detached else asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -123,11 +123,11 @@ async def start_process(charge: Charge, environ: Mapping[str, str]) -> Process:
             cwd=charge.cwd,
             # Ctrl-C at the terminal is meant for its starter, who ends it properly.
             start_new_session=True,
-            limit=MAX_LINE,
+            limit=MAX_PIPE_LINE_BYTES,
         )
     except OSError as error:
         raise AgentError(f"the teammate {charge.name!r} cannot be started: {error}") from error
-    process = Process(running)
+    process = TeammateProcess(running)
     if running.stdin is not None:
         with suppress(OSError):  # it died at once: waiting for it says of what
             running.stdin.write(charge.write())
@@ -141,5 +141,5 @@ async def _read_end(stream: asyncio.StreamReader | None) -> str:
     """The last of what it says, read all the while: a full pipe would stop it."""
     kept = ""
     while stream is not None and (part := await stream.read(4_096)):
-        kept = (kept + part.decode("utf-8", "replace"))[-MAX_ERROR_CHARS:]
+        kept = (kept + part.decode("utf-8", "replace"))[-MAX_STDERR_TAIL_CHARS:]
     return kept.strip()

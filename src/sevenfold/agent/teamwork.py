@@ -7,24 +7,24 @@ import asyncio
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from sevenfold.agent.ground import Ground
+from sevenfold.agent.ground import ProjectContext
 from sevenfold.background.notes_texts import read_template
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.events import Emit, TeamStopped
-from sevenfold.core.memories import TEAM
+from sevenfold.core.memories import TEAM_PREFIX
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_settings import MemorySettings
-from sevenfold.store.offload import durably
-from sevenfold.sync.membership import FOLDER, Joined, find_joined
+from sevenfold.store.offload import run_blocking
+from sevenfold.sync.membership import TEAM_FOLDER, TeamAccess, find_team_access
 from sevenfold.sync.team_memory import TeamMemory
-from sevenfold.sync.watcher import Watcher
+from sevenfold.sync.watcher import TeamWatcher
 
-GUIDANCE = "team_memory.md"
+TEAM_GUIDANCE_FILE = "team_memory.md"
 
 
-async def join_team(ground: Ground, clock: Clock, emit: Emit, exits: AsyncExitStack) -> str:
+async def start_team_sync(ground: ProjectContext, clock: Clock, emit: Emit, exits: AsyncExitStack) -> str:
     """Pull the team's news and watch for ours from now on; what the agent is told about it.
 
     Empty where the project has joined no server. Nothing that goes wrong with a server keeps an agent from
@@ -34,9 +34,9 @@ async def join_team(ground: Ground, clock: Clock, emit: Emit, exits: AsyncExitSt
     if not (settings.enabled and ground.settings.of(MemorySettings).enabled):
         return ""
     try:
-        folder = await durably(lambda: ground.project.control.subfolder(FOLDER, create=False))
+        folder = await run_blocking(lambda: ground.project.control.subfolder(TEAM_FOLDER, create=False))
         exits.callback(folder.close)
-        joined = await durably(lambda: _joined(folder, ground.folders.home))
+        joined = await run_blocking(lambda: _joined(folder, ground.folders.home))
     except FileMissing:
         return ""
     except SevenfoldError as error:
@@ -46,27 +46,27 @@ async def join_team(ground: Ground, clock: Clock, emit: Emit, exits: AsyncExitSt
         return ""
     team = TeamMemory(joined, ground.memory, folder, settings, clock=clock, emit=emit)
     news = await team.pull_news()
-    watcher = Watcher(team, ground.memory, is_behind=news is None, clock=clock, emit=emit)
+    watcher = TeamWatcher(team, ground.memory, is_behind=news is None, clock=clock, emit=emit)
     watching = asyncio.create_task(watcher.run(), name="team memory")
     exits.push_async_callback(_stop, watcher, watching)
     return _guidance(ground, joined)
 
 
-def _joined(folder: Folder, home: Path) -> Joined | None:
+def _joined(folder: Folder, home: Path) -> TeamAccess | None:
     with Folder.open(home) as ours:
-        return find_joined(folder, ours)
+        return find_team_access(folder, ours)
 
 
-def _guidance(ground: Ground, joined: Joined) -> str:
+def _guidance(ground: ProjectContext, joined: TeamAccess) -> str:
     private = Path(ground.project.memory.path)
-    text = read_template(ground.templates, GUIDANCE)
-    said = {"{private}": private, "{team}": private / TEAM, "{repo}": joined.membership.repo_name}
+    text = read_template(ground.templates, TEAM_GUIDANCE_FILE)
+    said = {"{private}": private, "{team}": private / TEAM_PREFIX, "{repo}": joined.membership.repo_name}
     for mark, value in said.items():
         text = text.replace(mark, str(value))
     return text.strip()
 
 
-async def _stop(watcher: Watcher, watching: asyncio.Task[None]) -> None:
+async def _stop(watcher: TeamWatcher, watching: asyncio.Task[None]) -> None:
     if watching.done():
         return  # it has told why
     watching.cancel()

@@ -19,8 +19,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from sevenfold.core.errors import GitError, LockBusy, StoreError, WorktreeError
-from sevenfold.core.events import Emit, WorktreeKept, ignore
-from sevenfold.layers.mail import check_name
+from sevenfold.core.events import Emit, WorktreeKept, ignore_event
+from sevenfold.layers.mail import check_agent_name
 from sevenfold.store.folder import Folder
 from sevenfold.store.git_root import GitFolders, find_git_folders, find_records
 from sevenfold.store.linked_worktree import (
@@ -32,12 +32,12 @@ from sevenfold.store.linked_worktree import (
     remove_record,
 )
 from sevenfold.store.mutex import mutex
-from sevenfold.store.offload import durably, to_the_end
+from sevenfold.store.offload import await_shielded, run_blocking
 from sevenfold.store.plain_repository import PlainRepository, plain_repository
 
-WORKTREES = "worktrees"
+WORKTREES_FOLDER = "worktrees"
 """Where they are, in the project's folder under home."""
-BRANCH = "sevenfold/"
+BRANCH_PREFIX = "sevenfold/"
 _SUBMODULE = "160000"
 """How git lists a submodule in place of a file's mode."""
 
@@ -53,7 +53,7 @@ class Worktree:
 
 
 @dataclass(slots=True)
-class WorktreeEnd:
+class WorktreeOutcome:
     """What became of a worktree; filled in when its block ends."""
 
     tree: Worktree
@@ -64,32 +64,32 @@ class WorktreeEnd:
 class Worktrees:
     """The worktrees that agents of one project were given. `control` holds their locks."""
 
-    def __init__(self, root: Path, folder: Path, control: Folder, *, emit: Emit = ignore) -> None:
+    def __init__(self, root: Path, folder: Path, control: Folder, *, emit: Emit = ignore_event) -> None:
         self._root, self._folder, self._control, self._emit = root, folder, control, emit
 
     @asynccontextmanager
-    async def make(self, name: str) -> AsyncGenerator[WorktreeEnd]:
+    async def make(self, name: str) -> AsyncGenerator[WorktreeOutcome]:
         """A worktree for the length of the block, of what is checked in now."""
-        check_name(name)
+        check_agent_name(name)
         with ExitStack() as held:
             try:
-                await durably(lambda: held.enter_context(mutex(self._control, f"worktree-{name}")))
+                await run_blocking(lambda: held.enter_context(mutex(self._control, f"worktree-{name}")))
             except LockBusy as error:
                 raise WorktreeError(
                     f"another agent works in the worktree {name!r}; use another name"
                 ) from error
             tree = await self._add(name)
-            end = WorktreeEnd(tree)
+            end = WorktreeOutcome(tree)
             try:
                 yield end
             finally:
-                end.kept = await to_the_end(self._settle(tree))
+                end.kept = await await_shielded(self._settle(tree))
 
     async def sweep(self) -> tuple[Worktree, ...]:
         """Remove what killed processes left, and name what stays because something was changed in it."""
         kept: list[Worktree] = []
         for name in sorted(os.listdir(self._folder)) if self._folder.is_dir() else ():
-            tree = Worktree(self._folder / name, f"{BRANCH}{name}", "")
+            tree = Worktree(self._folder / name, f"{BRANCH_PREFIX}{name}", "")
             try:
                 with mutex(self._control, f"worktree-{name}", wait=timedelta()):
                     if await self._settle(tree):
@@ -101,7 +101,7 @@ class Worktrees:
         return tuple(kept)
 
     async def _add(self, name: str) -> Worktree:
-        path, branch = self._folder / name, f"{BRANCH}{name}"
+        path, branch = self._folder / name, f"{BRANCH_PREFIX}{name}"
         try:
             folders = self._find_folders()
             async with plain_repository(folders.common, folders.own / "HEAD") as repository:
@@ -112,19 +112,19 @@ class Worktrees:
                         f"{branch} and remove it with `git worktree remove {path}`, or use another name"
                     )
                 tree = Worktree(path, branch, start)
-                await durably(lambda: path.parent.mkdir(mode=0o700, parents=True, exist_ok=True))
-                await durably(lambda: path.mkdir(mode=0o700))
+                await run_blocking(lambda: path.parent.mkdir(mode=0o700, parents=True, exist_ok=True))
+                await run_blocking(lambda: path.mkdir(mode=0o700))
                 try:
                     await self._check_out(tree, folders.common, repository)
                 except BaseException:
-                    await to_the_end(self._discard(tree, folders, repository))
+                    await await_shielded(self._discard(tree, folders, repository))
                     raise
                 return tree
         except (GitError, OSError) as error:
             raise WorktreeError(f"no worktree was made of {self._root}: {error}") from error
 
     async def _check_out(self, tree: Worktree, common: Path, repository: PlainRepository) -> None:
-        record = await durably(lambda: add_record(common, tree.path, tree.branch))
+        record = await run_blocking(lambda: add_record(common, tree.path, tree.branch))
         # A branch that was left without its worktree holds commits, perhaps: it is not made anew.
         if await _read_tip(repository, tree):
             raise WorktreeError(
@@ -142,7 +142,7 @@ class Worktrees:
                     "start the agent without worktree, or work in a full clone"
                 ) from error
             raise
-        await durably(lambda: mark_finished(record))
+        await run_blocking(lambda: mark_finished(record))
 
     def _find_folders(self) -> GitFolders:
         found = find_git_folders(self._root)
@@ -176,14 +176,14 @@ class Worktrees:
         """
         records = find_records(folders.common, tree.path)
         for record in records:
-            await durably(lambda record=record: mark_unfinished(record))
+            await run_blocking(lambda record=record: mark_unfinished(record))
         tip = await _read_tip(repository, tree) if records else ""
         if tip and not await _has_own_commits(tree, tip, repository):
             await repository.git("update-ref", "-d", f"refs/heads/{tree.branch}", tip)
-        await durably(lambda: _empty(tree.path))
+        await run_blocking(lambda: _empty(tree.path))
         for record in records:
-            await durably(lambda record=record: remove_record(record))
-        await durably(lambda: shutil.rmtree(tree.path, ignore_errors=True))
+            await run_blocking(lambda record=record: remove_record(record))
+        await run_blocking(lambda: shutil.rmtree(tree.path, ignore_errors=True))
 
 
 async def _why_no_worktree(tree: Worktree, records: tuple[Path, ...]) -> str:
@@ -237,7 +237,7 @@ def _empty(folder: Path) -> None:
             os.unlink(entry.path)
 
 
-def list_left(folder: Path, control: Folder) -> tuple[Path, ...]:
+def list_leftover_worktrees(folder: Path, control: Folder) -> tuple[Path, ...]:
     """Worktrees that nobody works in any more: changed ones, which stay, and what killed processes left.
     Changes nothing; blocks."""
     names = sorted(os.listdir(folder)) if folder.is_dir() else ()

@@ -5,38 +5,46 @@ from __future__ import annotations
 from pathlib import Path
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.cheaper import ONLOOKER, Pricing, choose_way, find_cheap, render_tail, weigh, weigh_text
-from sevenfold.agent.choose_provider import MOST_OUTPUT
-from sevenfold.agent.ground import Ground
+from sevenfold.agent.cheaper import (
+    ONLOOKER_PROMPT,
+    SideCallFacts,
+    choose_side_model,
+    estimate_messages_tokens,
+    estimate_plain_tokens,
+    find_cheapest_model,
+    render_tail,
+)
+from sevenfold.agent.choose_provider import MAX_REPLY_TOKENS
+from sevenfold.agent.ground import ProjectContext
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.background.extraction import ExtractionPlaces, ExtractionWriter, ForkTools
-from sevenfold.background.extraction_rules import Heard, Spoken
+from sevenfold.background.extraction_rules import ConversationSnapshot, RecordedMessage
 from sevenfold.background.living_docs import DocTools, DocWriter
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.layers.extract import KIND as EXTRACTION
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.layers.extract import EXTRACTION_KIND as EXTRACTION
 from sevenfold.layers.extract import ExtractionSettings
-from sevenfold.layers.fences import fenced
+from sevenfold.layers.fences import fence_text
 from sevenfold.layers.forks import ForkBrief
-from sevenfold.layers.living_docs import KIND, DocSettings
+from sevenfold.layers.living_docs import LIVING_DOC_KIND, DocSettings
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.permissions import Guard
 from sevenfold.run.reach import ForkGuard, Reach
-from sevenfold.run.tool import Need
+from sevenfold.run.tool import AccessRequest
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_settings import MemorySettings
 
-EDIT = "edit"
-SEEN = "I have read these steps."
+_EDIT = "edit"
+SEEN_REPLY = "I have read these steps."
 
 
-TAIL_MESSAGES = 30
+_TAIL_MESSAGES = 30
 """What a cheap model is shown of the conversation: about one turn."""
-TAIL_BYTES = 4_000
+_TAIL_BYTES = 4_000
 """Of each text in it: what a document says of the work has to be read there."""
-OUTPUT_TOKENS = 1_000
+_OUTPUT_TOKENS = 1_000
 """An edit or two. Only for the choice: what is answered is not cut."""
 
 
@@ -45,13 +53,13 @@ def add_doc_writer(
 ) -> DocWriter | None:
     """Have living documents kept up to date after each turn; None where nothing can be edited or asked."""
     guard = agent.toolbox.guard
-    if not settings.enabled or agent.toolbox.find(EDIT) is None or not isinstance(guard, Guard):
+    if not settings.enabled or agent.toolbox.find(_EDIT) is None or not isinstance(guard, Guard):
         return None
 
     def objects(path: str) -> str | None:
         """A file's heading stands for a yes, and no rule or mode that says no is asked twice."""
-        use = ToolUse(ToolUseId(KIND), EDIT, JsonObject({"file_path": path}))
-        verdict = guard.decide(use, Need("edit", (path,)))
+        use = ToolUse(ToolUseId(LIVING_DOC_KIND), _EDIT, JsonObject({"file_path": path}))
+        verdict = guard.decide(use, AccessRequest("edit", (path,)))
         return verdict.reason if verdict.decision == "deny" else None
 
     async def run(brief: ForkBrief, run_tool: ToolRunner) -> ForkResult:
@@ -60,7 +68,7 @@ def add_doc_writer(
             return await agent.session.run_fork(brief, run_tool=run_tool)
         return await run_fork(aside, brief, agent.provider, run_tool=run_tool, emit=agent.place.emit)
 
-    tools = DocTools(EDIT, agent.toolbox.runner, run, objects)
+    tools = DocTools(_EDIT, agent.toolbox.runner, run, objects)
     writer = DocWriter(agent.toolbox.place, tools, settings, templates)
 
     async def write(end: TurnEnd) -> None:
@@ -71,7 +79,7 @@ def add_doc_writer(
     return writer
 
 
-def add_extraction(agent: Agent, ground: Ground) -> ExtractionWriter | None:
+def add_extraction_writer(agent: Agent, ground: ProjectContext) -> ExtractionWriter | None:
     """Have what the user taught written down after each turn; None where settings say no."""
     settings = ground.settings.of(ExtractionSettings)
     if not settings.enabled or not ground.settings.of(MemorySettings).enabled:
@@ -96,8 +104,8 @@ def add_extraction(agent: Agent, ground: Ground) -> ExtractionWriter | None:
     async def write(end: TurnEnd) -> None:
         # What was cut short is looked at with the next turn.
         if end.reason == "answered":
-            said = tuple(Spoken(entry.id, entry.message) for entry in session.entries)
-            await writer.turn_ended(Heard(said, session.parent.messages))
+            said = tuple(RecordedMessage(entry.id, entry.message) for entry in session.entries)
+            await writer.turn_ended(ConversationSnapshot(said, session.parent.messages))
 
     agent.add_writer(EXTRACTION, write)
     return writer
@@ -107,17 +115,25 @@ def _choose_aside(agent: Agent, brief: ForkBrief, catalog: Catalog) -> ModelRequ
     """What a cheap model is shown of the conversation; None where a fork of it costs less."""
     parent, day = agent.session.parent, agent.place.clock.now().date()
     own = catalog.find(parent.frame.model)
-    cheap = find_cheap(own, catalog, day)
-    edit = next((tool for tool in parent.frame.tools if tool.get("name") == EDIT), None)
+    cheap = find_cheapest_model(own, catalog, day)
+    edit = next((tool for tool in parent.frame.tools if tool.get("name") == _EDIT), None)
     if cheap is None or cheap == own or edit is None:
         return None
-    tail = render_tail(parent.messages, TAIL_MESSAGES, TAIL_BYTES)
-    asked = weigh_text(brief.directive)
-    pricing = Pricing(weigh(parent.messages), weigh_text(tail), own, cheap, day, OUTPUT_TOKENS, asked)
-    if choose_way(pricing) == "fork":
+    tail = render_tail(parent.messages, _TAIL_MESSAGES, _TAIL_BYTES)
+    asked = estimate_plain_tokens(brief.directive)
+    pricing = SideCallFacts(
+        estimate_messages_tokens(parent.messages),
+        estimate_plain_tokens(tail),
+        own,
+        cheap,
+        day,
+        _OUTPUT_TOKENS,
+        asked,
+    )
+    if choose_side_model(pricing) == "fork":
         return None
-    most = min(MOST_OUTPUT, cheap.max_output_tokens)
+    most = min(MAX_REPLY_TOKENS, cheap.max_output_tokens)
     return ModelRequest(
-        Frame(cheap.name, most, ONLOOKER, (edit,)),
-        (Message("user", fenced("steps", tail)), Message("assistant", SEEN)),
+        RequestParams(cheap.name, most, ONLOOKER_PROMPT, (edit,)),
+        (Message("user", fence_text("steps", tail)), Message("assistant", SEEN_REPLY)),
     )

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sevenfold.background.dream_progress import DreamProgress
-from sevenfold.background.dream_stage import Stage
+from sevenfold.background.dream_stage import DreamWorkspace
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.layers.dream import MEMORY_TOOL
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.run.fork import ForkResult, ToolRunner
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-RunFork: TypeAlias = Callable[[ForkBrief, ToolRunner], Awaitable[ForkResult]]
+RunDreamFork: TypeAlias = Callable[[ForkBrief, ToolRunner], Awaitable[ForkResult]]
 MakeReader: TypeAlias = Callable[[tuple[Path, ...]], ToolRunner]
 """Makes a runner of read-only calls that may read the project and these folders, and nothing else."""
 
-SEARCH = "grep"
+_SEARCH = "grep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,19 @@ class DreamModel:
     """How a model dreams: what runs its read-only calls, and how a fork is run."""
 
     reader_of: MakeReader
-    run_fork: RunFork
+    run_fork: RunDreamFork
 
 
-class StageRunner:
+class DreamToolRunner:
     """Runs the calls of a dream's fork."""
 
     def __init__(
-        self, reader_of: MakeReader, stage: Stage, copy: Path, sessions: Path, progress: DreamProgress
+        self,
+        reader_of: MakeReader,
+        stage: DreamWorkspace,
+        copy: Path,
+        sessions: Path,
+        progress: DreamProgress,
     ) -> None:
         self._stage, self._progress = stage, progress
         # Not the memory folder itself: what somebody put there and nobody accepted is not to be learnt from.
@@ -47,11 +52,11 @@ class StageRunner:
         self._progress.tool(_said(use))
         if use.name == MEMORY_TOOL:
             return await self._run_memory(use)
-        return await (self._search(use) if use.name == SEARCH else self._read(use))
+        return await (self._search(use) if use.name == _SEARCH else self._read(use))
 
     async def _run_memory(self, use: ToolUse) -> ToolResult:
         try:
-            return ToolResult(use.id, await durably(lambda: self._stage.run(use.input)))
+            return ToolResult(use.id, await run_blocking(lambda: self._stage.run(use.input)))
         except SevenfoldError as error:
             return ToolResult(use.id, str(error), is_error=True)
 

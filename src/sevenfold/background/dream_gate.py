@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sevenfold.core.clock import Clock
-from sevenfold.layers.dream import DreamFacts, DreamSettings, next_step
+from sevenfold.layers.dream import DreamFacts, DreamSettings, choose_dream_step
 from sevenfold.store.lock import Lock
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.project import Project
 from sevenfold.store.sessions import is_agent_session, list_sessions
 
@@ -29,13 +29,13 @@ class DreamGate:
         """Whether the only thing left to do is to take the lock. `own` is the session that asks."""
         if not self._settings.enabled:
             return False
-        facts = await durably(self._read)
-        step = next_step(facts, self._settings)
+        facts = await run_blocking(self._read)
+        step = choose_dream_step(facts, self._settings)
         if step == "count sessions":
-            self._sessions = await durably(lambda: self._count(facts.last_dream, own))
+            self._sessions = await run_blocking(lambda: self._count(facts.last_dream, own))
             self._last_count = facts.now
             counted = replace(facts, last_count=self._last_count, sessions_since=self._sessions)
-            step = next_step(counted, self._settings)
+            step = choose_dream_step(counted, self._settings)
         return step == "take lock"
 
     def forget(self) -> None:

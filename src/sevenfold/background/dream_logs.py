@@ -8,35 +8,35 @@ from datetime import datetime
 
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict, StoreError
 from sevenfold.core.json import freeze_object, read_object, write_json
-from sevenfold.core.memories import LOGS
+from sevenfold.core.memories import LOGS_PREFIX
 from sevenfold.core.provenance import Origin
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_changes import Stored, Write
+from sevenfold.store.memory_changes import StoredMemory, Write
 from sevenfold.store.memory_dir import MemoryDir
 
-STATE = "dream-logs.json"
-MAX_STATE_BYTES = 1024 * 1024
-MOST_TRIES = 20
+_STATE = "dream-logs.json"
+_MAX_STATE_BYTES = 1024 * 1024
+MAX_APPEND_TRIES = 20
 """Somebody else appended in between; each try reads what they wrote."""
-MOST_BYTES = 256 * 1024
+_MOST_BYTES = 256 * 1024
 """Of one day: beyond that it is no log that anybody distils."""
-LINE_CHARS = 400
+MAX_LOG_LINE_CHARS = 400
 
 
-def log_key(when: datetime) -> str:
+def make_log_key(when: datetime) -> str:
     """The log of that day, by the reader's own calendar."""
-    return f"{LOGS}{when:%Y/%m/%Y-%m-%d}.md"
+    return f"{LOGS_PREFIX}{when:%Y/%m/%Y-%m-%d}.md"
 
 
 def append_log(memory: MemoryDir, said: str, when: datetime, origin: Origin) -> str:
     """Add a line to the day's log, whose key is returned; all else in it stays. Blocks on the disk."""
-    key, line = log_key(when), f"- {when:%H:%M} {' '.join(said.split())[:LINE_CHARS]}\n"
-    for _ in range(MOST_TRIES):
+    key, line = make_log_key(when), f"- {when:%H:%M} {' '.join(said.split())[:MAX_LOG_LINE_CHARS]}\n"
+    for _ in range(MAX_APPEND_TRIES):
         found = memory.find(key)
         text = (found.memory.text if found else f"# {when:%Y-%m-%d}\n\n") + line
-        if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        if len(text.encode("utf-8", "surrogatepass")) > _MOST_BYTES:
             raise InputError(
-                f"{key} has reached {MOST_BYTES:,} bytes, which is the most of a day; it is full"
+                f"{key} has reached {_MOST_BYTES:,} bytes, which is the most of a day; it is full"
             )
         try:
             memory.commit([Write(key, text, found.sha256 if found else None)], origin)
@@ -54,12 +54,12 @@ class DistilledLogs:
 
     def read(self) -> dict[str, str]:
         try:
-            wire = read_object(self._control.read(STATE, max_bytes=MAX_STATE_BYTES))
+            wire = read_object(self._control.read(_STATE, max_bytes=_MAX_STATE_BYTES))
         except (FileMissing, InputError, StoreError):
             return {}  # they are distilled once more, which adds nothing that is there
         return {key: value for key, value in wire.items() if isinstance(value, str)}
 
-    def write(self, logs: Mapping[str, Stored]) -> None:
+    def write(self, logs: Mapping[str, StoredMemory]) -> None:
         known = {**self.read(), **{key: log.sha256 for key, log in logs.items()}}
         if logs:
-            self._control.replace(STATE, write_json(freeze_object(known)) + b"\n")
+            self._control.replace(_STATE, write_json(freeze_object(known)) + b"\n")

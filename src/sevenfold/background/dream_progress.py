@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.events import DreamProgressed, Emit
 
-State: TypeAlias = Literal["starting", "updating"]
+DreamState: TypeAlias = Literal["starting", "updating"]
 
-STEPS = 30
+_STEPS = 30
 STEP_CHARS = 300
 
 
@@ -18,10 +18,10 @@ STEP_CHARS = 300
 class DreamProgress:
     dream: str
     emit: Emit
-    state: State = "starting"
+    state: DreamState = "starting"
     tools: int = 0
     touched: dict[str, None] = field(default_factory=dict[str, None])
-    steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=STEPS))
+    steps: deque[str] = field(default_factory=lambda: deque[str](maxlen=_STEPS))
 
     def step(self, text: str) -> None:
         said = " ".join(text.split())[:STEP_CHARS]

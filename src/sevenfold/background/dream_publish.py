@@ -6,28 +6,28 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 
-from sevenfold.background.dream_source import DreamSource
+from sevenfold.background.dream_source import DreamInputs
 from sevenfold.core.errors import InputError, MemoryConflict
-from sevenfold.core.memories import ARCHIVE, LOGS
+from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, SaidBy, join_taint
 from sevenfold.layers.dream import DreamSettings
-from sevenfold.layers.dream_check import Checked, check_dream, over_budget
-from sevenfold.layers.dream_merge import Draft
+from sevenfold.layers.dream_check import DreamCheck, check_dream, explain_over_budget
+from sevenfold.layers.dream_merge import DreamDraft
 from sevenfold.store.lock import Lease
 from sevenfold.store.memory_changes import Remove, Write
 from sevenfold.store.memory_dir import MemoryDir
 
-EDITED = "it was edited while the dream went on"
-WAITS = "another text for it waits for a person (`sevenfold memory review`)"
+EDITED_REASON = "it was edited while the dream went on"
+_WAITS = "another text for it waits for a person (`sevenfold memory review`)"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReviewedDraft:
     """What of a draft may be published, what a person has to accept, and what stays as it is."""
 
-    draft: Draft
-    checked: Checked
+    draft: DreamDraft
+    checked: DreamCheck
     spared: Mapping[str, str]
     """Files that are left as they are, each with the reason."""
     objection: str
@@ -43,46 +43,46 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    judged: Judged
+class PublishedDream:
+    judged: ReviewedDraft
     transaction: str = ""
     """Empty: there was nothing to change."""
     waiting: tuple[str, ...] = ()
     """Ids of what a person has to accept."""
 
 
-def judge(
-    source: DreamSource,
-    draft: Draft,
+def review_draft(
+    source: DreamInputs,
+    draft: DreamDraft,
     today: date,
     settings: DreamSettings,
     edited: Iterable[str] = (),
-) -> Judged:
+) -> ReviewedDraft:
     """`edited` are files that are no longer as the dream saw them."""
     checked = check_dream(source.before, draft.texts, draft.reasons, today, source.log_texts)
     spared = {**checked.refused}
     spared |= {
-        key: WAITS for key in checked.changed if key in source.stored and source.stored[key].is_waiting
+        key: _WAITS for key in checked.changed if key in source.stored and source.stored[key].is_waiting
     }
     for key in checked.gained:
         refusal = _secret_in(draft.texts[key])
         spared |= {key: refusal} if refusal else {}
     # Also one that the dream did not change: others may rest on what it said.
-    spared |= dict.fromkeys(edited, EDITED)
-    judged = Judged(draft, checked, spared, "")
-    return Judged(draft, checked, spared, over_budget(checked, judged.publishes, settings))
+    spared |= dict.fromkeys(edited, EDITED_REASON)
+    judged = ReviewedDraft(draft, checked, spared, "")
+    return ReviewedDraft(draft, checked, spared, explain_over_budget(checked, judged.publishes, settings))
 
 
-def publish(
+def publish_dream(
     lease: Lease,
     memory: MemoryDir,
-    source: DreamSource,
-    judged: Judged,
+    source: DreamInputs,
+    judged: ReviewedDraft,
     today: date,
     settings: DreamSettings,
     *,
     dream: str,
-) -> Published:
+) -> PublishedDream:
     """Commit what may be, as one transaction, and let go of the lease; files that were edited meanwhile are
     left out with all that hangs together with them. Blocks on the disk."""
     edited: set[str] = set()
@@ -97,13 +97,15 @@ def publish(
             if not {*conflict.keys} - edited:
                 raise  # it does not say what else to leave out
             edited |= {*conflict.keys}
-            judged = judge(source, judged.draft, today, settings, edited)
+            judged = review_draft(source, judged.draft, today, settings, edited)
             continue
-        return Published(judged, "".join(done))
-    return Published(judged)
+        return PublishedDream(judged, "".join(done))
+    return PublishedDream(judged)
 
 
-def propose(memory: MemoryDir, source: DreamSource, judged: Judged, *, dream: str) -> tuple[str, ...]:
+def propose_dream(
+    memory: MemoryDir, source: DreamInputs, judged: ReviewedDraft, *, dream: str
+) -> tuple[str, ...]:
     """Have what says something new wait for a person: it may come from a page that the fork has read. The ids
     of what waits. Blocks on the disk."""
     keys, writing = judged.proposes, _Writing(source, judged, dream)
@@ -125,8 +127,8 @@ def _commit(memory: MemoryDir, changes: list[Write | Remove], why: str) -> list[
 
 @dataclass(frozen=True, slots=True)
 class _Writing:
-    source: DreamSource
-    judged: Judged
+    source: DreamInputs
+    judged: ReviewedDraft
     dream: str
 
     @property
@@ -147,7 +149,7 @@ class _Writing:
         made += (
             Write(key, stored[key].memory.text, stored[key].sha256)
             for key in sorted(guards)
-            if key in stored and not key.startswith(LOGS)
+            if key in stored and not key.startswith(LOGS_PREFIX)
         )
         return made if keys else []
 
@@ -157,7 +159,7 @@ class _Writing:
         others = self.judged.checked.sources.get(key, frozenset())
         origins = [known[each].origin for each in (key, *sorted(others)) if each in known]
         said: set[SaidBy] = {origin.said_by for origin in origins}
-        made_of = ", ".join(sorted(other for other in others if not other.startswith(ARCHIVE)))
+        made_of = ", ".join(sorted(other for other in others if not other.startswith(ARCHIVE_PREFIX)))
         return Origin(
             "dream",
             f"{self.why}: made of {made_of}" if made_of else self.why,

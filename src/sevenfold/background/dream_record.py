@@ -16,11 +16,11 @@ from typing import NewType
 from sevenfold.core.errors import FileMissing, InputError, StoreError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_traces import DREAMS, MAX_ACCOUNT_BYTES
+from sevenfold.store.memory_traces import DREAMS_FOLDER, MAX_ACCOUNT_BYTES
 
 DreamId = NewType("DreamId", str)
 
-RUNNING, DIED = "running", "killed"
+DREAM_RUNNING, DREAM_KILLED = "running", "killed"
 MAX_DIFF_BYTES = 16 * 1024 * 1024
 
 
@@ -30,7 +30,7 @@ class DreamRecord:
     started: str
     writer: str
     ended: str = ""
-    outcome: str = RUNNING
+    outcome: str = DREAM_RUNNING
     reason: str = ""
     transaction: str = ""
     changed: tuple[str, ...] = ()
@@ -76,11 +76,11 @@ _SAID = {
 }
 
 
-class DreamRecords:
+class DreamRecordStore:
     """The accounts of one project's dreams. Every method blocks on the disk."""
 
     def __init__(self, control: Folder) -> None:
-        self._folder = control.subfolder(DREAMS)
+        self._folder = control.subfolder(DREAMS_FOLDER)
 
     def close(self) -> None:
         self._folder.close()
@@ -121,8 +121,10 @@ class DreamRecords:
                 record = self.read(dream)
             except InputError:
                 continue
-            has_died = record.outcome == RUNNING and record.id != running
-            found.append(replace(record, outcome=DIED, reason="its process died") if has_died else record)
+            has_died = record.outcome == DREAM_RUNNING and record.id != running
+            found.append(
+                replace(record, outcome=DREAM_KILLED, reason="its process died") if has_died else record
+            )
         return found
 
     def ask_to_stop(self, dream: str) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sevenfold.core.memories import LOGS
-from sevenfold.core.memory_uses import NO_USES, Uses
-from sevenfold.layers.absolute_dates import make_absolute
-from sevenfold.layers.dream import DreamSettings, Kept
-from sevenfold.layers.dream_merge import UseFacts
-from sevenfold.run.verify import Verifier
-from sevenfold.store.memory_changes import Stored
+from sevenfold.core.memories import LOGS_PREFIX
+from sevenfold.core.memory_uses import NO_USES, MemoryUses
+from sevenfold.layers.absolute_dates import resolve_relative_dates
+from sevenfold.layers.dream import DreamMemory, DreamSettings
+from sevenfold.layers.dream_merge import MemoryUseFacts
+from sevenfold.run.verify import ClaimVerifier
+from sevenfold.store.memory_changes import StoredMemory
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.project import Project
 
 CHECK_BUDGET = timedelta(seconds=1)
@@ -22,17 +22,17 @@ CHECK_BUDGET = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class DreamSource:
-    stored: Mapping[str, Stored]
-    kept: tuple[Kept, ...]
+class DreamInputs:
+    stored: Mapping[str, StoredMemory]
+    kept: tuple[DreamMemory, ...]
     """Newest first."""
-    uses: Mapping[str, UseFacts]
-    logs: Mapping[str, Stored]
+    uses: Mapping[str, MemoryUseFacts]
+    logs: Mapping[str, StoredMemory]
     """Daily logs that no dream has distilled as they are now."""
     index: str
 
     @property
-    def before(self) -> dict[str, Kept]:
+    def before(self) -> dict[str, DreamMemory]:
         return {item.memory.key: item for item in self.kept}
 
     @property
@@ -45,43 +45,43 @@ class DreamSource:
         return {key: item.memory.text for key, item in self.logs.items()}
 
 
-def read_source(
+def read_dream_inputs(
     project: Project,
     memory: MemoryDir,
     distilled: Mapping[str, str],
     now: datetime,
     settings: DreamSettings,
-) -> DreamSource:
+) -> DreamInputs:
     """Blocks on the disk. `distilled` has the SHA-256 of logs that need not be looked at again."""
     stored = {item.memory.key: item for item in memory.scan(None)}
     kept = tuple(_kept(memory, item) for item in stored.values())
-    logs = (memory.find(key) for key in memory.keys(LOGS))
+    logs = (memory.find(key) for key in memory.keys(LOGS_PREFIX))
     fresh = {log.memory.key: log for log in logs if log and distilled.get(log.memory.key) != log.sha256}
     uses = dict(_uses(project, kept, now, settings))
-    return DreamSource({**stored}, kept, uses, {**fresh}, memory.index_text().text)
+    return DreamInputs({**stored}, kept, uses, {**fresh}, memory.index_text().text)
 
 
-def _kept(memory: MemoryDir, item: Stored) -> Kept:
+def _kept(memory: MemoryDir, item: StoredMemory) -> DreamMemory:
     written = item.modified.astimezone(UTC).date()
     body = item.memory.body
-    if make_absolute(body, written) == body:
-        return Kept(item.memory, written, item.origin)
+    if resolve_relative_dates(body, written) == body:
+        return DreamMemory(item.memory, written, item.origin)
     # Only what speaks of "yesterday" needs to know on which day each line came in.
     blamed = memory.blame(item.memory.key)
     count = len(body.splitlines())
     days = tuple(line.at.astimezone(UTC).date() for line in blamed[len(blamed) - count :])
-    return Kept(item.memory, written, item.origin, days if len(days) == count else ())
+    return DreamMemory(item.memory, written, item.origin, days if len(days) == count else ())
 
 
 def _uses(
-    project: Project, kept: tuple[Kept, ...], now: datetime, settings: DreamSettings
-) -> Iterator[tuple[str, UseFacts]]:
-    book: Mapping[str, Uses] = UseBook(project.control).read()
-    verifier, limit = Verifier(project.root), timedelta(days=settings.stale_days)
+    project: Project, kept: tuple[DreamMemory, ...], now: datetime, settings: DreamSettings
+) -> Iterator[tuple[str, MemoryUseFacts]]:
+    book: Mapping[str, MemoryUses] = UseStore(project.control).read()
+    verifier, limit = ClaimVerifier(project.root), timedelta(days=settings.stale_days)
     for item in kept:
         last = book.get(item.memory.key, NO_USES).last
         day = max(item.written, last.date()) if last else item.written
         # Looking for what it names costs time, and only decides where it was not used for long.
         is_idle = now.date() - day >= limit
         is_broken = is_idle and bool(verifier.verify(item.memory.body, CHECK_BUDGET))
-        yield item.memory.key, UseFacts(last, is_broken)
+        yield item.memory.key, MemoryUseFacts(last, is_broken)

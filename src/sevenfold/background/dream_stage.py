@@ -8,31 +8,39 @@ from datetime import date
 
 from sevenfold.core.errors import InputError, KeyRefused
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memories import ARCHIVE, KINDS, LOGS, TEAM, read_memory, rewrite_memory, write_memory
-from sevenfold.layers.dream import Kept
-from sevenfold.layers.dream_check import Reason, facts_of, fault_of
-from sevenfold.layers.dream_report import read_reason, render_manifest, with_suffix
-from sevenfold.layers.memory_facts import FactShelf
-from sevenfold.run.tools.inputs import text_of, word_of
+from sevenfold.core.memories import (
+    ARCHIVE_PREFIX,
+    LOGS_PREFIX,
+    MEMORY_KINDS,
+    TEAM_PREFIX,
+    read_memory,
+    rewrite_memory,
+    write_memory,
+)
+from sevenfold.layers.dream import DreamMemory
+from sevenfold.layers.dream_check import RemovalReason, find_memory_fault, list_memory_facts
+from sevenfold.layers.dream_report import parse_removal_reason, render_dream_manifest, with_md_suffix
+from sevenfold.layers.memory_facts import FactIndex
+from sevenfold.run.tools.inputs import get_choice, get_string
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_keys import check_memory_key
 
-ACTIONS = ("list", "read", "write", "delete")
-MOST_LISTED = 1_000
-MOST_TOLD = 10
+_ACTIONS = ("list", "read", "write", "delete")
+MAX_LISTED_MEMORIES = 1_000
+_MOST_TOLD = 10
 """Facts that are named when a write loses them."""
 
 
 @dataclass(slots=True)
-class Stage:
+class DreamWorkspace:
     """Memories as the dream would have them. `folder` shows them to tools that read files."""
 
-    before: Mapping[str, Kept]
+    before: Mapping[str, DreamMemory]
     texts: dict[str, str]
     today: date
     folder: Folder | None = None
     on_write: Callable[[str], None] = lambda _key: None
-    reasons: list[Reason] = field(default_factory=list[Reason])
+    reasons: list[RemovalReason] = field(default_factory=list[RemovalReason])
 
     def lay_out(self) -> None:
         """Put the copy where the fork can read it. Blocks on the disk."""
@@ -41,7 +49,7 @@ class Stage:
 
     def run(self, given: JsonObject) -> str:
         """One call of the `memory` tool; `InputError` says what would be right. Blocks on the disk."""
-        match word_of(given, "action", ACTIONS):
+        match get_choice(given, "action", _ACTIONS):
             case "list":
                 return self._list()
             case "read":
@@ -49,18 +57,18 @@ class Stage:
             case "write":
                 return self._write(_own_key(given), given)
             case _:
-                return self._delete(_own_key(given), text_of(given, "content", ""))
+                return self._delete(_own_key(given), get_string(given, "content", ""))
 
     def manifest(self, limit: int) -> str:
         """One line a memory, the newest first, as many as that."""
         shown = [(read_memory(key, self.texts[key]), self._day(key)) for key in [*self.texts][:limit]]
         left = len(self.texts) - len(shown)
-        return render_manifest(shown) + (
+        return render_dream_manifest(shown) + (
             f"\n[and {left:,} older ones: grep the copy for them]" if left else ""
         )
 
     def _list(self) -> str:
-        return self.manifest(MOST_LISTED) or "nothing is remembered"
+        return self.manifest(MAX_LISTED_MEMORIES) or "nothing is remembered"
 
     def _read(self, key: str) -> str:
         found = self.texts.get(key)
@@ -70,7 +78,7 @@ class Stage:
 
     def _write(self, key: str, given: JsonObject) -> str:
         text = _written(self.texts.get(key), key, given)
-        fault = fault_of(key, text)
+        fault = find_memory_fault(key, text)
         if fault:
             raise InputError(f"{key} would not do: {fault}")
         self.texts[key] = text
@@ -79,7 +87,7 @@ class Stage:
 
     def _delete(self, key: str, said: str) -> str:
         self._read(key)
-        reason = read_reason(key, said) if said else None
+        reason = parse_removal_reason(key, said) if said else None
         if said and reason is None:
             raise InputError(
                 f"content is {said[:80]!r}; expected `duplicate of FILE`, `contradicted by FILE`, "
@@ -88,7 +96,7 @@ class Stage:
         text = self.texts.pop(key)
         if reason and reason.why == "stale":
             # Nobody can be sure that it never matters again: it is put aside and can be had back.
-            self.texts[f"{ARCHIVE}{key}"] = text
+            self.texts[f"{ARCHIVE_PREFIX}{key}"] = text
         if reason:
             self.reasons.append(reason)
         self._changed(key)
@@ -99,13 +107,13 @@ class Stage:
         kept = self.before.get(key)
         if kept is None:
             return ""
-        shelf = FactShelf()
+        shelf = FactIndex()
         for other, text in self.texts.items():
-            shelf.add(other, facts_of(read_memory(other, text), self._day(other)))
-        lost = [fact.text for fact in facts_of(kept.dated, kept.written) if not shelf.find(fact)]
+            shelf.add(other, list_memory_facts(read_memory(other, text), self._day(other)))
+        lost = [fact.text for fact in list_memory_facts(kept.dated, kept.written) if not shelf.find(fact)]
         if not lost:
             return ""
-        told = "".join(f"\n- {text[:200]}" for text in lost[:MOST_TOLD])
+        told = "".join(f"\n- {text[:200]}" for text in lost[:_MOST_TOLD])
         return f"Nothing says this any more; put it back, or give a reason in your last answer:{told}"
 
     def _day(self, key: str) -> date:
@@ -128,9 +136,11 @@ class Stage:
 def _written(before: str | None, key: str, given: JsonObject) -> str:
     """The file as a call wants it; what it does not speak of stays."""
     old = read_memory(key, before) if before is not None else None
-    content = text_of(given, "content", old.body if old else None)
-    said = text_of(given, "description", old.description if old else None)
-    kind = word_of(given, "type", KINDS, old.kind if old and old.kind in KINDS else "project")
+    content = get_string(given, "content", old.body if old else None)
+    said = get_string(given, "description", old.description if old else None)
+    kind = get_choice(
+        given, "type", MEMORY_KINDS, old.kind if old and old.kind in MEMORY_KINDS else "project"
+    )
     if old is None:
         return write_memory(key.rpartition("/")[2].removesuffix(".md"), said, kind, content)
     return rewrite_memory(old, said, kind, content)
@@ -138,7 +148,7 @@ def _written(before: str | None, key: str, given: JsonObject) -> str:
 
 def _key(given: JsonObject) -> str:
     try:
-        return check_memory_key(with_suffix(text_of(given, "name")))
+        return check_memory_key(with_md_suffix(get_string(given, "name")))
     except KeyRefused as error:
         raise InputError(str(error)) from error
 
@@ -146,6 +156,6 @@ def _key(given: JsonObject) -> str:
 def _own_key(given: JsonObject) -> str:
     """A memory that a dream may change."""
     key = _key(given)
-    if key.startswith((TEAM, LOGS, ARCHIVE)):
+    if key.startswith((TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)):
         raise InputError(f"{key} is not changed by a dream; leave it as it is")
     return key

@@ -14,13 +14,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
-from sevenfold.background.dream_fork import DreamModel, StageRunner
+from sevenfold.background.dream_fork import DreamModel, DreamToolRunner
 from sevenfold.background.dream_logs import DistilledLogs
 from sevenfold.background.dream_progress import DreamProgress
-from sevenfold.background.dream_publish import Judged, Published, judge, propose, publish
-from sevenfold.background.dream_record import DreamId, DreamRecord, DreamRecords
-from sevenfold.background.dream_source import DreamSource, read_source
-from sevenfold.background.dream_stage import Stage
+from sevenfold.background.dream_publish import (
+    PublishedDream,
+    ReviewedDraft,
+    propose_dream,
+    publish_dream,
+    review_draft,
+)
+from sevenfold.background.dream_record import DreamId, DreamRecord, DreamRecordStore
+from sevenfold.background.dream_source import DreamInputs, read_dream_inputs
+from sevenfold.background.dream_stage import DreamWorkspace
 from sevenfold.background.notes_texts import read_template
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import LeaseLost, ProviderError, SpendRefused, StoreError
@@ -30,39 +36,39 @@ from sevenfold.core.events import (
     DreamSpared,
     DreamStarted,
     Emit,
-    ignore,
+    ignore_event,
 )
-from sevenfold.core.memories import ARCHIVE
-from sevenfold.layers.dream import DreamSettings, DreamTask, brief
+from sevenfold.core.memories import ARCHIVE_PREFIX
+from sevenfold.layers.dream import DreamSettings, DreamTask, build_dream_brief
 from sevenfold.layers.dream_distil import distil_logs
-from sevenfold.layers.dream_merge import Draft, plan_mechanical
-from sevenfold.layers.dream_report import read_reasons, render_diff
+from sevenfold.layers.dream_merge import DreamDraft, plan_merge
+from sevenfold.layers.dream_report import parse_removal_reasons, render_memory_diff
 from sevenfold.store.folder import Folder
 from sevenfold.store.lock import Lease, Lock, LockSettings
-from sevenfold.store.memory_asked import ASKED
+from sevenfold.store.memory_asked import ALREADY_ASKED
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.project import Project
 
-LOCK = "dream"
-PROMPT = "dream.md"
-MOST_SHOWN = 200
+DREAM_LOCK = "dream"
+_PROMPT = "dream.md"
+MAX_SHOWN_MEMORIES = 200
 """Memories in the manifest that the fork gets; it can search for the others."""
-LOOK = timedelta(seconds=1)
+STOP_POLL_INTERVAL = timedelta(seconds=1)
 """How often a dream looks whether somebody wants it to stop."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dreamt:
+class DreamResult:
     """How a dream ended, and what it changed or would have."""
 
     record: DreamRecord
     diff: str
 
 
-Tell: TypeAlias = Callable[[str], None]
+OnDreamStep: TypeAlias = Callable[[str], None]
 """Told of each step of a dream."""
-Dream: TypeAlias = Callable[[Tell], Awaitable[Dreamt]]
+RunDream: TypeAlias = Callable[[OnDreamStep], Awaitable[DreamResult]]
 
 
 @dataclass(slots=True)
@@ -73,7 +79,7 @@ class _Night:
     record: DreamRecord
     progress: DreamProgress
     diff: str = ""
-    published: Published | None = None
+    published: PublishedDream | None = None
     """From the moment of the commit on: whatever comes then, the dream was dreamt."""
 
 
@@ -89,12 +95,12 @@ class Dreamer:
         locks: LockSettings | None = None,
         templates: Folder | None = None,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self._project, self._memory, self._settings = project, memory, settings
         self._locks, self._templates = locks or LockSettings(), templates
         self._clock, self._emit = clock or SystemClock(), emit
-        self.records = DreamRecords(project.control)
+        self.records = DreamRecordStore(project.control)
 
     def close(self) -> None:
         self.records.close()
@@ -103,7 +109,7 @@ class Dreamer:
     def lock(self) -> Lock:
         return Lock(
             self._project.control,
-            LOCK,
+            DREAM_LOCK,
             clock=self._clock,
             emit=self._emit,
             face=self._project.face,
@@ -115,9 +121,9 @@ class Dreamer:
     def renew_every(self) -> timedelta:
         return self._locks.lease / 3
 
-    async def dream(self, model: DreamModel | None = None, *, is_dry: bool = False) -> Dreamt:
+    async def dream(self, model: DreamModel | None = None, *, is_dry: bool = False) -> DreamResult:
         """Dream now. `LockBusy` where somebody does already; what else goes wrong is told and raised."""
-        lease = None if is_dry else await durably(self.lock.acquire)
+        lease = None if is_dry else await run_blocking(self.lock.acquire)
         night = self._begin(model)
         watch = _Watch(self, lease, night.id)
         try:
@@ -132,7 +138,7 @@ class Dreamer:
             raise
         else:
             await self._end(night, lease, "unchanged", "")
-        return Dreamt(night.record, night.diff)
+        return DreamResult(night.record, night.diff)
 
     def _begin(self, model: DreamModel | None) -> _Night:
         now = self._clock.now()
@@ -143,76 +149,78 @@ class Dreamer:
     async def _work(self, night: _Night, model: DreamModel | None, lease: Lease | None) -> None:
         now = self._clock.now()
         if lease:
-            await durably(lambda: self._take_down(night))
+            await run_blocking(lambda: self._take_down(night))
         logs = DistilledLogs(self._project.control)
-        source = await durably(
-            lambda: read_source(self._project, self._memory, logs.read(), now, self._settings)
+        source = await run_blocking(
+            lambda: read_dream_inputs(self._project, self._memory, logs.read(), now, self._settings)
         )
         self._emit(DreamStarted(night.id, night.record.writer, len(source.kept)))
-        draft = await durably(lambda: self._plan(source, now))
+        draft = await run_blocking(lambda: self._plan(source, now))
         if model and (source.kept or source.logs):
             draft = await self._with_model(night, model, source, draft)
-        draft = await durably(lambda: self._with_free_names(draft))
-        judged = await durably(lambda: judge(source, draft, now.date(), self._settings))
+        draft = await run_blocking(lambda: self._with_free_names(draft))
+        judged = await run_blocking(lambda: review_draft(source, draft, now.date(), self._settings))
         night.diff = _diff(source, judged)
         if lease is None:
-            night.published = Published(judged)
+            night.published = PublishedDream(judged)
             return
         night.progress.step(_told_changes(len(judged.publishes)))
-        await durably(lambda: self._publish(night, lease, source, judged))
+        await run_blocking(lambda: self._publish(night, lease, source, judged))
         if night.published and not night.published.judged.objection:
-            await durably(lambda: logs.write(source.logs))
+            await run_blocking(lambda: logs.write(source.logs))
 
-    def _publish(self, night: _Night, lease: Lease, source: DreamSource, judged: Judged) -> None:
+    def _publish(self, night: _Night, lease: Lease, source: DreamInputs, judged: ReviewedDraft) -> None:
         memory, today = self._memory, self._clock.now().date()
-        published = publish(lease, memory, source, judged, today, self._settings, dream=night.id)
+        published = publish_dream(lease, memory, source, judged, today, self._settings, dream=night.id)
         night.published, night.diff = published, _diff(source, published.judged)
         judged = published.judged
-        waiting = propose(memory, source, judged, dream=night.id)
+        waiting = propose_dream(memory, source, judged, dream=night.id)
         if judged.proposes and not waiting and not judged.objection:
-            self._emit(DreamSpared(night.id, ", ".join(sorted(judged.proposes)), ASKED))
+            self._emit(DreamSpared(night.id, ", ".join(sorted(judged.proposes)), ALREADY_ASKED))
         night.published = replace(published, waiting=waiting)
 
-    def _plan(self, source: DreamSource, now: datetime) -> Draft:
+    def _plan(self, source: DreamInputs, now: datetime) -> DreamDraft:
         """What needs no model. Takes seconds where there are thousands."""
-        draft = plan_mechanical(source.kept, source.uses, now, self._settings)
+        draft = plan_merge(source.kept, source.uses, now, self._settings)
         distilled = distil_logs(source.trusted_logs, draft.texts, now.date())
         return replace(draft, texts={**draft.texts, **distilled})
 
-    async def _with_model(self, night: _Night, model: DreamModel, source: DreamSource, draft: Draft) -> Draft:
+    async def _with_model(
+        self, night: _Night, model: DreamModel, source: DreamInputs, draft: DreamDraft
+    ) -> DreamDraft:
         """What a fork makes of the copy; what needs no model is done already."""
-        prompt = await durably(lambda: read_template(self._templates, PROMPT))
+        prompt = await run_blocking(lambda: read_template(self._templates, _PROMPT))
         sessions, today = self._project.sessions.path, self._clock.now().date()
-        texts = {key: text for key, text in draft.texts.items() if not key.startswith(ARCHIVE)}
-        copy = await durably(lambda: self.records.copy_folder(night.id))
+        texts = {key: text for key, text in draft.texts.items() if not key.startswith(ARCHIVE_PREFIX)}
+        copy = await run_blocking(lambda: self.records.copy_folder(night.id))
         try:
-            stage = Stage(source.before, texts, today, copy, night.progress.touch)
-            await durably(stage.lay_out)
-            manifest = stage.manifest(MOST_SHOWN)
+            stage = DreamWorkspace(source.before, texts, today, copy, night.progress.touch)
+            await run_blocking(stage.lay_out)
+            manifest = stage.manifest(MAX_SHOWN_MEMORIES)
             task = DreamTask(today, manifest, source.index, source.log_texts, str(sessions), str(copy.path))
-            runner = StageRunner(model.reader_of, stage, copy.path, sessions, night.progress)
-            result = await model.run_fork(brief(task, prompt, self._settings), runner.run)
+            runner = DreamToolRunner(model.reader_of, stage, copy.path, sessions, night.progress)
+            result = await model.run_fork(build_dream_brief(task, prompt, self._settings), runner.run)
         except (ProviderError, SpendRefused) as error:
             self._emit(DreamDegraded(night.id, str(error)))
             night.record = replace(night.record, writer="mechanical", reason=str(error))
             return draft
         finally:
             copy.close()
-            await durably(lambda: self.records.clear_copy(night.id))
+            await run_blocking(lambda: self.records.clear_copy(night.id))
         night.progress.step(result.text)
         night.record = replace(night.record, report=result.text)
-        aside = {key: text for key, text in draft.texts.items() if key.startswith(ARCHIVE)}
-        reasons = (*draft.reasons, *stage.reasons, *read_reasons(result.text))
-        return Draft({**stage.texts, **aside}, reasons)
+        aside = {key: text for key, text in draft.texts.items() if key.startswith(ARCHIVE_PREFIX)}
+        reasons = (*draft.reasons, *stage.reasons, *parse_removal_reasons(result.text))
+        return DreamDraft({**stage.texts, **aside}, reasons)
 
-    def _with_free_names(self, draft: Draft) -> Draft:
+    def _with_free_names(self, draft: DreamDraft) -> DreamDraft:
         """What is put aside never takes the place of what was put aside before. Blocks on the disk."""
         renamed = {
             key: f"{key.removesuffix('.md')}-{secrets.token_hex(3)}.md"
             for key in draft.texts
-            if key.startswith(ARCHIVE) and self._memory.find(key)
+            if key.startswith(ARCHIVE_PREFIX) and self._memory.find(key)
         }
-        return Draft(
+        return DreamDraft(
             {renamed.get(key, key): text for key, text in draft.texts.items()},
             tuple(replace(reason, of=renamed.get(reason.of, reason.of)) for reason in draft.reasons),
         )
@@ -221,7 +229,7 @@ class Dreamer:
         self.records.tidy(self._settings.keep_records, night.id)
         self.records.write(night.record)
 
-    def _account(self, night: _Night, published: Published, *, is_dry: bool) -> DreamRecord:
+    def _account(self, night: _Night, published: PublishedDream, *, is_dry: bool) -> DreamRecord:
         """What a dream that came to a draft did, or would have done."""
         judged = published.judged
         keys, texts = judged.publishes, judged.draft.texts
@@ -231,9 +239,9 @@ class Dreamer:
             outcome="previewed" if is_dry and keys else outcome,
             reason=judged.objection or night.record.reason,
             transaction=published.transaction,
-            changed=tuple(sorted(key for key in keys if key in texts and not key.startswith(ARCHIVE))),
+            changed=tuple(sorted(key for key in keys if key in texts and not key.startswith(ARCHIVE_PREFIX))),
             removed=tuple(sorted(keys - texts.keys())),
-            archived=tuple(sorted(key for key in keys if key.startswith(ARCHIVE))),
+            archived=tuple(sorted(key for key in keys if key.startswith(ARCHIVE_PREFIX))),
             waiting=published.waiting,
             spared=tuple(f"{key}: {reason}" for key, reason in judged.spared.items()),
             let_go=tuple(
@@ -255,9 +263,9 @@ class Dreamer:
         record = night.record = replace(record, ended=ended, steps=steps, tools=night.progress.tools)
         if lease is not None:
             with suppress(StoreError):  # it lapses by itself
-                await durably(lease.give_up)
+                await run_blocking(lease.give_up)
             with suppress(StoreError):  # the memories' history has what was done
-                await durably(lambda: self.records.write(record, night.diff))
+                await run_blocking(lambda: self.records.write(record, night.diff))
         self._emit(
             DreamEnded(
                 record.id,
@@ -305,14 +313,14 @@ class _Watch:
             return
         since = timedelta(0)
         while True:
-            await asyncio.sleep(LOOK.total_seconds())
-            since += LOOK
+            await asyncio.sleep(STOP_POLL_INTERVAL.total_seconds())
+            since += STOP_POLL_INTERVAL
             try:
-                if await durably(lambda: records.is_asked_to_stop(self.dream)):
+                if await run_blocking(lambda: records.is_asked_to_stop(self.dream)):
                     self.is_stopped = True
                     break
                 if since >= self.dreamer.renew_every:
-                    await durably(lease.renew)
+                    await run_blocking(lease.renew)
                     since = timedelta(0)
             except LeaseLost as error:
                 self._lost.append(error)
@@ -322,10 +330,10 @@ class _Watch:
         work.cancel()
 
 
-def _diff(source: DreamSource, judged: Judged) -> str:
+def _diff(source: DreamInputs, judged: ReviewedDraft) -> str:
     before = {key: item.memory.text for key, item in source.stored.items()}
     keys = judged.publishes or frozenset(judged.checked.changed)
-    return render_diff(before, judged.draft.texts, keys)
+    return render_memory_diff(before, judged.draft.texts, keys)
 
 
 def _told_changes(count: int) -> str:

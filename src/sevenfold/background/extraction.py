@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sevenfold.background.extraction_desk import DraftDesk
-from sevenfold.background.extraction_record import ExtractionRecord, read_record, write_record
-from sevenfold.background.extraction_rules import Heard, Look, RuleReader, Spoken
-from sevenfold.background.extraction_shelf import Shelf
+from sevenfold.background.extraction_desk import ExtractionTools
+from sevenfold.background.extraction_record import (
+    ExtractionRecord,
+    read_extraction_record,
+    write_extraction_record,
+)
+from sevenfold.background.extraction_rules import (
+    ConversationSnapshot,
+    ExtractionRun,
+    RecordedMessage,
+    StatementReader,
+)
+from sevenfold.background.extraction_shelf import MemorySnapshot
 from sevenfold.background.living_docs import RunFork
 from sevenfold.background.notes_texts import read_template
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import DraftRefused, Emit, ExtractionEnded, ExtractionSkipped, ignore
+from sevenfold.core.events import DraftRefused, Emit, ExtractionEnded, ExtractionSkipped, ignore_event
 from sevenfold.core.messages import Message
 from sevenfold.core.provenance import Origin
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
@@ -25,24 +34,24 @@ from sevenfold.layers.extract import (
     ExtractionFacts,
     ExtractionSettings,
     ExtractionTask,
-    brief,
+    build_extraction_brief,
+    choose_extraction_step,
+    extract_user_words,
     has_cue,
-    next_step,
-    render_manifest,
-    user_words,
-    wrote_memory,
+    has_memory_write,
+    render_memory_manifest,
 )
-from sevenfold.layers.extract_gate import Admitted, Ground
+from sevenfold.layers.extract_gate import AdmittedDraft, GateContext
 from sevenfold.layers.extract_topics import Topic
-from sevenfold.layers.taint import Listener
+from sevenfold.layers.taint import SourceTracker
 from sevenfold.run.fork import ToolRunner
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_asked import ASKED
+from sevenfold.store.memory_asked import ALREADY_ASKED
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-PROMPT = "extraction.md"
+_PROMPT = "extraction.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +88,14 @@ class ExtractionWriter:
         tools: ForkTools | None = None,
         *,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self._places, self._settings, self._tools = places, settings, tools
         self._clock, self._emit = clock or SystemClock(), emit
-        self._shelf, self._listener = Shelf(places.memory), Listener()
+        self._shelf, self._listener = MemorySnapshot(places.memory), SourceTracker()
         self._record: ExtractionRecord | None = None
 
-    async def turn_ended(self, heard: Heard) -> None:
+    async def turn_ended(self, heard: ConversationSnapshot) -> None:
         """Look through what was said since the last time, if that is due."""
         if not self._settings.enabled:
             return
@@ -94,7 +103,7 @@ class ExtractionWriter:
         new = _since(record.cursor, heard.history)
         record = replace(record, turns=record.turns + 1)
         facts = self._facts(record, new)
-        step = next_step(facts, self._settings)
+        step = choose_extraction_step(facts, self._settings)
         if step == "wait":
             await self._keep(record)
             return
@@ -106,24 +115,28 @@ class ExtractionWriter:
             topic = await self._look(heard, new, record.topic, tools)
         await self._keep(ExtractionRecord(new[-1].id if new else record.cursor, 0, topic))
 
-    def _facts(self, record: ExtractionRecord, new: Sequence[Spoken]) -> ExtractionFacts:
+    def _facts(self, record: ExtractionRecord, new: Sequence[RecordedMessage]) -> ExtractionFacts:
         messages = [spoken.message for spoken in new]
-        words = [own for message in messages if (own := user_words(message))]
+        words = [own for message in messages if (own := extract_user_words(message))]
         is_answer = bool(record.cursor)
         return ExtractionFacts(
             record.turns,
-            wrote_memory(messages, self._places.folder),
+            has_memory_write(messages, self._places.folder),
             bool(words),
             any(has_cue(own, is_answer=is_answer) for own in words),
             self._tools is not None and any(name in self._tools.names for name in MEMORY_WRITERS),
         )
 
     async def _look(
-        self, heard: Heard, new: Sequence[Spoken], topic: Topic, tools: ForkTools | None
+        self,
+        heard: ConversationSnapshot,
+        new: Sequence[RecordedMessage],
+        topic: Topic,
+        tools: ForkTools | None,
     ) -> Topic:
-        await durably(self._shelf.refresh)
-        ground = Ground(
-            await durably(lambda: self._listener.listen(heard.view)),
+        await run_blocking(self._shelf.refresh)
+        ground = GateContext(
+            await run_blocking(lambda: self._listener.listen(heard.view)),
             self._shelf.known,
             self._shelf.near,
             self._clock.now().astimezone().date(),
@@ -135,26 +148,26 @@ class ExtractionWriter:
                 told = f"{error}; only what was stated in so many words is kept"
                 self._emit(ExtractionSkipped(self._places.session, told))
             else:
-                run = Look(topic, desk.drafts, desk.refused)
+                run = ExtractionRun(topic, desk.drafts, desk.refused)
                 await self._publish(run, heard, "model")
                 return topic
         # In a thread: a long conversation takes a while to be compared.
-        rules = RuleReader(self._places.session, self._shelf, self._emit)
-        run = await durably(lambda: rules.read(ground, heard, new, topic))
+        rules = StatementReader(self._places.session, self._shelf, self._emit)
+        run = await run_blocking(lambda: rules.read(ground, heard, new, topic))
         await self._publish(run, heard, "rules")
         return run.topic
 
-    async def _run_fork(self, tools: ForkTools, ground: Ground, messages: int) -> DraftDesk:
+    async def _run_fork(self, tools: ForkTools, ground: GateContext, messages: int) -> ExtractionTools:
         places = self._places
-        prompt = await durably(lambda: read_template(places.templates, PROMPT))
+        prompt = await run_blocking(lambda: read_template(places.templates, _PROMPT))
         tool = next(name for name in MEMORY_WRITERS if name in tools.names)
-        manifest = render_manifest(self._shelf.listed())
+        manifest = render_memory_manifest(self._shelf.listed())
         task = ExtractionTask(messages, manifest, tool, ground.today, tools.names, self._settings.rounds)
-        desk = DraftDesk(places.session, places.folder, ground, self._shelf, tools.read, self._emit)
-        await tools.run_fork(brief(task, prompt), desk.run)
+        desk = ExtractionTools(places.session, places.folder, ground, self._shelf, tools.read, self._emit)
+        await tools.run_fork(build_extraction_brief(task, prompt), desk.run)
         return desk
 
-    async def _publish(self, run: Look, heard: Heard, writer: str) -> None:
+    async def _publish(self, run: ExtractionRun, heard: ConversationSnapshot, writer: str) -> None:
         ids = {spoken.message: spoken.id for spoken in heard.history} if run.admitted else {}
         own = [item for item in run.admitted.values() if not item.judgement.taint]
         others = [item for item in run.admitted.values() if item.judgement.taint]
@@ -170,19 +183,19 @@ class ExtractionWriter:
                 origin = self._origin(item, heard.view, ids, writer)
                 changes = [_write(item, origin)]
                 if memory.was_asked(changes):
-                    self._emit(DraftRefused(self._places.session, item.key, "asked", ASKED))
+                    self._emit(DraftRefused(self._places.session, item.key, "asked", ALREADY_ASKED))
                     continue
                 memory.propose(changes, origin, _reason(item))
                 waiting += 1
             return waiting
 
-        waiting = await durably(write)
+        waiting = await run_blocking(write)
         session = self._places.session
         if writer == "model" or own or waiting or run.refused:
             self._emit(ExtractionEnded(session, writer, len(own), waiting, run.refused))
 
     def _origin(
-        self, item: Admitted, view: Sequence[Message], ids: dict[Message, str], writer: str
+        self, item: AdmittedDraft, view: Sequence[Message], ids: dict[Message, str], writer: str
     ) -> Origin:
         found = item.judgement
         named = (ids.get(view[at]) for at in found.messages if 0 <= at < len(view))
@@ -201,27 +214,27 @@ class ExtractionWriter:
             self._record = ExtractionRecord()
             if kept is not None:
                 name = self._places.session
-                self._record = await durably(lambda: read_record(kept, name, self._emit))
+                self._record = await run_blocking(lambda: read_extraction_record(kept, name, self._emit))
         return self._record
 
     async def _keep(self, record: ExtractionRecord) -> None:
         self._record = record
         kept = self._places.kept
         if kept is not None:
-            await durably(lambda: write_record(kept, record))
+            await run_blocking(lambda: write_extraction_record(kept, record))
 
 
-def _write(item: Admitted, origin: Origin) -> Write:
+def _write(item: AdmittedDraft, origin: Origin) -> Write:
     return Write(item.key, item.text, item.base, origin)
 
 
-def _reason(item: Admitted) -> str:
+def _reason(item: AdmittedDraft) -> str:
     told = item.judgement.unsupported
     quoted = f": {told[0][:160]!r}" if told else ""
     return f"not the user's own words (seen in {', '.join(sorted(item.judgement.taint))}){quoted}"
 
 
-def _since(cursor: str, history: Sequence[Spoken]) -> Sequence[Spoken]:
+def _since(cursor: str, history: Sequence[RecordedMessage]) -> Sequence[RecordedMessage]:
     """What was said after the cursor; all of it where that message is no longer there."""
     for at in range(len(history) - 1, -1, -1):
         if history[at].id == cursor:

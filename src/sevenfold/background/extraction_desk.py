@@ -5,33 +5,39 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sevenfold.background.extraction_shelf import Shelf
+from sevenfold.background.extraction_shelf import MemorySnapshot
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.events import DraftRefused, Emit
 from sevenfold.core.json import Json
-from sevenfold.core.memories import ARCHIVE, LOGS, TEAM, read_memory
+from sevenfold.core.memories import ARCHIVE_PREFIX, LOGS_PREFIX, TEAM_PREFIX, read_memory
 from sevenfold.core.messages import Text, ToolResult, ToolUse
 from sevenfold.core.tool_kinds import MEMORY_WRITERS
-from sevenfold.layers.extract import render_manifest
-from sevenfold.layers.extract_gate import Admitted, Draft, Ground, Refused, check_draft
-from sevenfold.layers.taint import Passage, taint_of
+from sevenfold.layers.extract import render_memory_manifest
+from sevenfold.layers.extract_gate import AdmittedDraft, GateContext, MemoryDraft, RefusedDraft, check_draft
+from sevenfold.layers.taint import Passage, find_tool_taint
 from sevenfold.run.fork import ToolRunner
 from sevenfold.store.memory_keys import check_memory_key
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-_NOT_HERE = (TEAM, LOGS, ARCHIVE)
+_NOT_HERE = (TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)
 """What is shared with others is theirs to agree to, and what was read may come from outside the project."""
 
 
-class DraftDesk:
+class ExtractionTools:
     """The tools of one fork."""
 
     def __init__(
-        self, session: str, folder: str, ground: Ground, shelf: Shelf, read: ToolRunner, emit: Emit
+        self,
+        session: str,
+        folder: str,
+        ground: GateContext,
+        shelf: MemorySnapshot,
+        read: ToolRunner,
+        emit: Emit,
     ) -> None:
         self._session, self._folder, self._ground = session, folder, ground
         self._shelf, self._read, self._emit = shelf, read, emit
-        self.drafts: dict[str, Admitted] = {}
+        self.drafts: dict[str, AdmittedDraft] = {}
         self.refused = 0
 
     async def run(self, use: ToolUse) -> ToolResult:
@@ -48,7 +54,7 @@ class DraftDesk:
         action = use.input.get("action", "write") if use.name == "memory" else "write"
         match action:
             case "list":
-                return ToolResult(use.id, render_manifest(self._shelf.listed()))
+                return ToolResult(use.id, render_memory_manifest(self._shelf.listed()))
             case "read":
                 return ToolResult(use.id, self._text(_key(_given(use, "name"))))
             case "write":
@@ -61,13 +67,13 @@ class DraftDesk:
         content = result.content or ""
         blocks = content if isinstance(content, tuple) else (Text(content),)
         text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-        heard = Passage("foreign", text, len(self._ground.witnesses.passages), taint_of(use))
+        heard = Passage("foreign", text, len(self._ground.witnesses.passages), find_tool_taint(use))
         self._ground = replace(self._ground, witnesses=self._ground.witnesses.hearing(heard))
 
-    def _draft(self, use: ToolUse) -> Draft:
+    def _draft(self, use: ToolUse) -> MemoryDraft:
         if use.name == "memory":
             key = _key(_given(use, "name"))
-            return Draft(
+            return MemoryDraft(
                 key,
                 key.removesuffix(".md"),
                 _given(use, "description"),
@@ -78,7 +84,7 @@ class DraftDesk:
         key = self._key_of(_given(use, "file_path"))
         text = self._edited(key, use) if use.name == "edit" else _given(use, "content")
         memory = read_memory(key, text)
-        return Draft(
+        return MemoryDraft(
             key,
             memory.name,
             memory.description,
@@ -87,10 +93,10 @@ class DraftDesk:
             memory.applies_to,
         )
 
-    async def _answer(self, use: ToolUse, draft: Draft) -> ToolResult:
+    async def _answer(self, use: ToolUse, draft: MemoryDraft) -> ToolResult:
         ground = self._ground
-        found = await durably(lambda: check_draft(draft, ground))
-        if isinstance(found, Refused):
+        found = await run_blocking(lambda: check_draft(draft, ground))
+        if isinstance(found, RefusedDraft):
             self.refused += 1
             self._emit(DraftRefused(self._session, found.key, found.rule, found.reason))
             return ToolResult(use.id, f"not written: {found.reason}", is_error=True)

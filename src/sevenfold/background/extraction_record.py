@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
-from sevenfold.core.events import Emit, ExtractionSkipped, ignore
+from sevenfold.core.events import Emit, ExtractionSkipped, ignore_event
 from sevenfold.core.json import Json, JsonObject, freeze, read_object, write_json
 from sevenfold.layers.extract_topics import Topic
 from sevenfold.store.folder import Folder
 
-RECORD = "extraction.json"
-MAX_RECORD_BYTES = 256 * 1024
+EXTRACTION_FILE = "extraction.json"
+_MAX_RECORD_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class ExtractionRecord:
     topic: Topic = Topic()  # noqa: RUF009 - a value, and frozen
 
 
-def read_record(session: Folder, name: str, emit: Emit = ignore) -> ExtractionRecord:
+def read_extraction_record(session: Folder, name: str, emit: Emit = ignore_event) -> ExtractionRecord:
     """An empty one where there is none, or none that can be read: then all is looked at once more, and what
     is known already is refused as such."""
     try:
-        return _read(read_object(session.read(RECORD, max_bytes=MAX_RECORD_BYTES)))
+        return _read(read_object(session.read(EXTRACTION_FILE, max_bytes=_MAX_RECORD_BYTES)))
     except FileMissing:
         return ExtractionRecord()
     except (FileDamaged, NotRegular, WireError) as error:
@@ -35,7 +35,7 @@ def read_record(session: Folder, name: str, emit: Emit = ignore) -> ExtractionRe
         return ExtractionRecord()
 
 
-def write_record(session: Folder, record: ExtractionRecord) -> None:
+def write_extraction_record(session: Folder, record: ExtractionRecord) -> None:
     topic = record.topic
     wire = {
         "cursor": record.cursor,
@@ -49,7 +49,7 @@ def write_record(session: Folder, record: ExtractionRecord) -> None:
             "earlier": list(topic.earlier),
         },
     }
-    session.replace(RECORD, write_json(freeze(wire)))
+    session.replace(EXTRACTION_FILE, write_json(freeze(wire)))
 
 
 def _read(wire: JsonObject) -> ExtractionRecord:

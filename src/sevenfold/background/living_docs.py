@@ -14,29 +14,29 @@ from sevenfold.core.events import DocDropped, DocSkipped, DocTracked, DocUpdated
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.layers.living_docs import (
-    SUFFIXES,
+    LIVING_DOC_SUFFIXES,
     DocFacts,
     DocHeader,
     DocSettings,
     DocTask,
-    brief,
-    next_step,
-    read_header,
+    build_doc_brief,
+    choose_doc_step,
+    parse_doc_header,
 )
 from sevenfold.run.fork import ForkResult, ToolRunner
-from sevenfold.run.workplace import ReadMark, Workplace
+from sevenfold.run.workplace import ReadState, ToolContext
 from sevenfold.store.folder import Folder
-from sevenfold.store.offload import durably
-from sevenfold.store.user_files import FileState, find_real, read_state
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.user_files import FileState, read_file_state, resolve_path
 
-PROMPT = "living_doc.md"
-MAX_READ_BYTES = 4 * 1024 * 1024
+_PROMPT = "living_doc.md"
+_MAX_READ_BYTES = 4 * 1024 * 1024
 """A file that is longer is no page of anybody's, and is not looked at."""
 
 RunFork: TypeAlias = Callable[[ForkBrief, ToolRunner], Awaitable[ForkResult]]
-RunnerIn: TypeAlias = Callable[[Workplace], ToolRunner]
+MakeToolRunner: TypeAlias = Callable[[ToolContext], ToolRunner]
 """Runs calls in a place: a fork's own, with its own memory of what was read."""
-Objects: TypeAlias = Callable[[str], str | None]
+FindObjection: TypeAlias = Callable[[str], str | None]
 """Why a file may not be edited now; None when it may."""
 
 
@@ -46,9 +46,9 @@ class DocTools:
 
     edit: str
     """The name of the edit tool."""
-    runner_in: RunnerIn
+    runner_in: MakeToolRunner
     run_fork: RunFork
-    objects: Objects
+    objects: FindObjection
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class DocWriter:
     """The living documents of one conversation."""
 
     def __init__(
-        self, place: Workplace, tools: DocTools, settings: DocSettings, templates: Folder | None = None
+        self, place: ToolContext, tools: DocTools, settings: DocSettings, templates: Folder | None = None
     ) -> None:
         self._place, self._tools, self._settings, self._templates = place, tools, settings, templates
         self._looked_at: dict[str, str] = {}
@@ -78,17 +78,17 @@ class DocWriter:
         if not self._settings.enabled:
             return
         for path, mark in tuple(self._place.reads.marks.items()):
-            if path.lower().endswith(SUFFIXES) and self._looked_at.get(path) != mark.sha256:
+            if path.lower().endswith(LIVING_DOC_SUFFIXES) and self._looked_at.get(path) != mark.sha256:
                 self._looked_at[path] = mark.sha256
                 await self._look_at(path)
         facts = DocFacts(is_idle, may_edit, len(self._tracked))
-        if next_step(facts, self._settings) == "update":
+        if choose_doc_step(facts, self._settings) == "update":
             for path in self.tracked:
                 await self._update(path)
 
     async def _look_at(self, path: str) -> None:
         try:
-            found = await durably(lambda: self._read(path))
+            found = await run_blocking(lambda: self._read(path))
         except SevenfoldError:
             return  # it was read a moment ago, and is gone or of another kind: no document of anybody's
         if found is None or path in self._tracked:
@@ -102,7 +102,7 @@ class DocWriter:
 
     async def _update(self, path: str) -> None:
         try:
-            found = await durably(lambda: self._read(path))
+            found = await run_blocking(lambda: self._read(path))
         except (FileMissing, NotRegular) as error:
             self._drop(path, str(error))
             return
@@ -121,12 +121,12 @@ class DocWriter:
     async def _edit(self, path: str, found: _Document) -> None:
         # What the fork has seen is not what the agent has seen: its own next edit reads the file first.
         place = self._place.clone()
-        place.reads.note(path, ReadMark(found.state.sha256, is_whole=True))
+        place.reads.note(path, ReadState(found.state.sha256, is_whole=True))
         counted = _Counted(self._tools.runner_in(replace(place, admitted=(path,))))
-        prompt = await durably(lambda: read_template(self._templates, PROMPT))
+        prompt = await run_blocking(lambda: read_template(self._templates, _PROMPT))
         task = DocTask(path, found.text, found.header, self._tools.edit)
         try:
-            await self._tools.run_fork(brief(task, prompt), counted.run)
+            await self._tools.run_fork(build_doc_brief(task, prompt), counted.run)
         except SevenfoldError as error:
             self._place.emit(DocSkipped(path, str(error)))
         if counted.edits:
@@ -134,14 +134,14 @@ class DocWriter:
 
     def _read(self, path: str) -> _Document | None:
         """The document as it is on disk, None where it is none. Blocks."""
-        real = find_real(path)
+        real = resolve_path(path)
         if real != path:
             raise NotRegular(f"it leads to {real} now")
         if not any(Path(real).is_relative_to(folder) for folder in (self._place.root, self._place.cwd)):
             return None
-        state = read_state(real, max_bytes=MAX_READ_BYTES)
+        state = read_file_state(real, max_bytes=_MAX_READ_BYTES)
         text = state.data.decode("utf-8", "replace")
-        header = read_header(text)
+        header = parse_doc_header(text)
         return _Document(state, text, header) if header else None
 
     def _drop(self, path: str, reason: str) -> None:

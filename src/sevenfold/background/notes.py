@@ -9,36 +9,36 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from sevenfold.background.notes_model import find_edit_tool, run_notes_fork
-from sevenfold.background.notes_record import NotesRecord, NotesVersion, read_record, write_record
+from sevenfold.background.notes_record import NotesRecord, NotesVersion, read_notes_record, write_notes_record
 from sevenfold.background.notes_texts import NotesTexts
 from sevenfold.background.single_flight import SingleFlight
 from sevenfold.core.canonical import digest
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore
+from sevenfold.core.events import Emit, NotesSkipped, NotesTruncated, NotesUpdated, ignore_event
 from sevenfold.core.messages import Message, ToolUse
 from sevenfold.core.requests import ModelRequest
-from sevenfold.core.token_portions import Origin
-from sevenfold.core.token_shape import shape_tokens
-from sevenfold.layers.notes_edits import NO_EDITS, apply_edits, find_edits
+from sevenfold.core.token_portions import TextOrigin
+from sevenfold.core.token_shape import estimate_text_tokens
+from sevenfold.layers.notes_edits import NO_HAND_EDITS, apply_hand_edits, find_hand_edits
 from sevenfold.layers.session_notes import (
     NotesFacts,
     NotesSettings,
     NotesTask,
-    cut_notes,
     find_over_limit,
     needs_update,
+    truncate_notes,
 )
 from sevenfold.layers.structural_notes import StructuralNotes
 from sevenfold.providers.provider import Provider
 from sevenfold.store.folder import Folder
-from sevenfold.store.notes import NOTES, NotesFile
-from sevenfold.store.offload import durably
+from sevenfold.store.notes import NOTES_FILE, NotesFile
+from sevenfold.store.offload import run_blocking
 
-SpillWords: TypeAlias = Callable[[str, str], str | None]
+SpillMessage: TypeAlias = Callable[[str, str], str | None]
 """Stores a long user message under a name and returns its path; None: it could not. Called in a thread."""
 
-CLOSING = timedelta(seconds=5)
+_CLOSING = timedelta(seconds=5)
 """How long shutdown waits for an update: a write takes milliseconds, and a fork can be done again."""
 
 
@@ -70,9 +70,9 @@ class NotesWriter:
         texts: NotesTexts,
         *,
         provider: Provider | None = None,
-        spill: SpillWords | None = None,
+        spill: SpillMessage | None = None,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self._folder = session
         self._file = NotesFile(session, clock=clock)
@@ -88,7 +88,7 @@ class NotesWriter:
         self._calls = 0
         self._has_call = False
 
-    def add(self, message: Message, origin: Origin = "human") -> None:
+    def add(self, message: Message, origin: TextOrigin = "human") -> None:
         """The next message of the history, from the first one on: a resumed session is told all of them."""
         self._notes.add(message, origin)
         if message.role == "assistant":
@@ -119,11 +119,11 @@ class NotesWriter:
 
     async def load(self) -> LoadedNotes:
         """The notes from disk within their limits, and how far they go."""
-        found = await durably(self._read)
+        found = await run_blocking(self._read)
         covered = found.record.covered_by(found.text)
         if found.text is None:
             return LoadedNotes(None, 0, self._texts.template)
-        cut = cut_notes(found.text, self._settings, shape_tokens)
+        cut = truncate_notes(found.text, self._settings, estimate_text_tokens)
         if cut.cut:
             self._emit(NotesTruncated(self._name, ", ".join(cut.cut), cut.tokens))
         return LoadedNotes(cut.text, covered, self._texts.template)
@@ -132,20 +132,20 @@ class NotesWriter:
         """Wait for an update under way; whether none is left."""
         return await self._flight.settle(limit)
 
-    async def close(self, limit: timedelta = CLOSING) -> bool:
+    async def close(self, limit: timedelta = _CLOSING) -> bool:
         """Wait for an update under way for a bounded time, and take no more."""
         return await self._flight.close(limit)
 
     def _read(self) -> _Found:
         text = self._file.read()
-        return _Found(read_record(self._folder, is_needed=text is not None, emit=self._emit), text)
+        return _Found(read_notes_record(self._folder, is_needed=text is not None, emit=self._emit), text)
 
     async def _update(self, parent: ModelRequest | None) -> None:
         marks = ExitStack()
-        await durably(lambda: marks.enter_context(self._file.updating()))
+        await run_blocking(lambda: marks.enter_context(self._file.updating()))
         try:
             await self._spill_long()
-            found = await durably(self._read)
+            found = await run_blocking(self._read)
             covered = self._notes.covered
             record = self._structural(found, covered)
             if self._settings.writer == "model":
@@ -153,20 +153,20 @@ class NotesWriter:
                 if improved is None:
                     return
                 record = improved
-            await durably(lambda: self._write(record))
+            await run_blocking(lambda: self._write(record))
         finally:
-            await durably(marks.close)
-        tokens = round(shape_tokens(record.newest.text))
+            await run_blocking(marks.close)
+        tokens = round(estimate_text_tokens(record.newest.text))
         self._emit(NotesUpdated(self._name, record.newest.writer, tokens, record.newest.covered))
 
     def _structural(self, found: _Found, covered: int) -> NotesRecord:
-        before, edits = NotesVersion(), NO_EDITS
+        before, edits = NotesVersion(), NO_HAND_EDITS
         if found.text is not None:
             base = found.record.origin_of(found.text)
             before = replace(base, text=found.text, covered=found.record.covered_by(found.text))
             if base.writer == "structural" and base.text:
-                edits = find_edits(base.text, found.text, found.record.edits)
-        text = apply_edits(self.render(), edits)
+                edits = find_hand_edits(base.text, found.text, found.record.edits)
+        text = apply_hand_edits(self.render(), edits)
         return NotesRecord(NotesVersion(text, covered), before, edits)
 
     async def _by_model(
@@ -181,8 +181,8 @@ class NotesWriter:
                 raise SevenfoldError(
                     "the model writer needs a provider, and a request that declares an edit tool"
                 )
-            over = find_over_limit(text, self._settings, shape_tokens)
-            task = NotesTask(f"{self._folder.path}/{NOTES}", text, tool, over)
+            over = find_over_limit(text, self._settings, estimate_text_tokens)
+            task = NotesTask(f"{self._folder.path}/{NOTES_FILE}", text, tool, over)
             edited = await run_notes_fork(parent, task, self._texts.prompt, self._provider, self._emit)
         except SevenfoldError as error:
             kept = "the model's notes stay as they were" if own else "structural notes were written"
@@ -194,11 +194,13 @@ class NotesWriter:
         spill = self._spill
         if spill is None:
             return
-        for item in self._notes.words.long_requests(self._settings.section_limit_tokens, shape_tokens):
+        for item in self._notes.words.long_requests(
+            self._settings.section_limit_tokens, estimate_text_tokens
+        ):
             name = f"said-{digest(item.text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
             text = item.text
-            item.pointer = await durably(lambda name=name, text=text: spill(name, text)) or ""
+            item.pointer = await run_blocking(lambda name=name, text=text: spill(name, text)) or ""
 
     def _write(self, record: NotesRecord) -> None:
-        write_record(self._folder, record)
+        write_notes_record(self._folder, record)
         self._file.write(record.newest.text)

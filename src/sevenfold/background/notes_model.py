@@ -8,7 +8,7 @@ from sevenfold.core.events import Emit
 from sevenfold.core.messages import ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest
 from sevenfold.core.tool_kinds import NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
-from sevenfold.layers.session_notes import NotesTask, brief
+from sevenfold.layers.session_notes import NotesTask, build_notes_brief
 from sevenfold.providers.provider import Provider
 from sevenfold.run.fork import run_fork
 
@@ -23,14 +23,14 @@ async def run_notes_fork(
     parent: ModelRequest, task: NotesTask, prompt: str, provider: Provider, emit: Emit
 ) -> str:
     """The notes as the model has edited them; `InputError` where it made no edit that fits."""
-    draft = Draft(task.text)
-    await run_fork(parent, brief(task, prompt), provider, run_tool=draft.run, emit=emit)
+    draft = NotesDraft(task.text)
+    await run_fork(parent, build_notes_brief(task, prompt), provider, run_tool=draft.run, emit=emit)
     if not draft.edits:
         raise InputError(f"the model made no edit of {task.path} that fits; {draft.misses} did not")
     return draft.text
 
 
-class Draft:
+class NotesDraft:
     """The text under edit, and the one tool that works on it."""
 
     def __init__(self, text: str) -> None:

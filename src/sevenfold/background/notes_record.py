@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireError
-from sevenfold.core.events import Emit, NotesRecordLost, ignore
+from sevenfold.core.events import Emit, NotesRecordLost, ignore_event
 from sevenfold.core.json import Json, JsonObject, freeze, read_object, write_json
-from sevenfold.layers.notes_edits import NO_EDITS, AddedLine, HandEdits
+from sevenfold.layers.notes_edits import NO_HAND_EDITS, AddedLine, HandEdits
 from sevenfold.store.folder import Folder
 
-RECORD = "notes.json"
-MAX_RECORD_BYTES = 2 * 1024 * 1024
+NOTES_RECORD_FILE = "notes.json"
+_MAX_RECORD_BYTES = 2 * 1024 * 1024
 """Two versions of the notes at their largest, as JSON, and edits beside them."""
 
 
@@ -27,14 +27,14 @@ class NotesVersion:
     writer: str = "structural"
 
 
-NO_VERSION = NotesVersion()
+NO_NOTES_VERSION = NotesVersion()
 
 
 @dataclass(frozen=True, slots=True)
 class NotesRecord:
-    newest: NotesVersion = NO_VERSION
-    before: NotesVersion = NO_VERSION
-    edits: HandEdits = NO_EDITS
+    newest: NotesVersion = NO_NOTES_VERSION
+    before: NotesVersion = NO_NOTES_VERSION
+    edits: HandEdits = NO_HAND_EDITS
 
     def covered_by(self, found: str | None) -> int:
         """How many messages a file with this text covers. One edited by hand may come from either version, so
@@ -54,14 +54,14 @@ class NotesRecord:
         return self.before if found == self.before.text else self.newest
 
 
-def read_record(session: Folder, *, is_needed: bool = True, emit: Emit = ignore) -> NotesRecord:
+def read_notes_record(session: Folder, *, is_needed: bool = True, emit: Emit = ignore_event) -> NotesRecord:
     """An empty one where none can be read: then the notes count as covering nothing. That is told, unless
     there is none because there are no notes yet."""
     try:
-        return _read_record(read_object(session.read(RECORD, max_bytes=MAX_RECORD_BYTES)))
+        return _read_record(read_object(session.read(NOTES_RECORD_FILE, max_bytes=_MAX_RECORD_BYTES)))
     except (FileMissing, FileDamaged, NotRegular, WireError) as error:
         if is_needed or not isinstance(error, FileMissing):
-            emit(NotesRecordLost(f"{session.path}/{RECORD}", str(error)))
+            emit(NotesRecordLost(f"{session.path}/{NOTES_RECORD_FILE}", str(error)))
         return NotesRecord()
 
 
@@ -79,7 +79,7 @@ def _read_record(wire: JsonObject) -> NotesRecord:
     )
 
 
-def write_record(session: Folder, record: NotesRecord) -> None:
+def write_notes_record(session: Folder, record: NotesRecord) -> None:
     edits = record.edits
     wire = {
         "newest": _version_wire(record.newest),
@@ -90,7 +90,7 @@ def write_record(session: Folder, record: NotesRecord) -> None:
             "sections": list(edits.sections),
         },
     }
-    session.replace(RECORD, write_json(freeze(wire)))
+    session.replace(NOTES_RECORD_FILE, write_json(freeze(wire)))
 
 
 def _version_wire(version: NotesVersion) -> dict[str, object]:

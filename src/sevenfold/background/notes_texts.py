@@ -9,7 +9,7 @@ from importlib.resources import files
 from sevenfold.core.errors import FileMissing
 from sevenfold.store.folder import Folder
 
-TEMPLATE, PROMPT = "notes_template.md", "notes_update.md"
+TEMPLATE, _PROMPT = "notes_template.md", "notes_update.md"
 MAX_TEXT_BYTES = 64 * 1024
 
 
@@ -20,9 +20,9 @@ class NotesTexts:
     """`{path}`, `{tool}`, `{notes}` and `{condense}` are filled in."""
 
 
-def read_texts(templates: Folder | None = None) -> NotesTexts:
+def read_notes_texts(templates: Folder | None = None) -> NotesTexts:
     """Each text from the folder of overrides where it is there, else the one that comes with the package."""
-    return NotesTexts(read_template(templates, TEMPLATE), read_template(templates, PROMPT))
+    return NotesTexts(read_template(templates, TEMPLATE), read_template(templates, _PROMPT))
 
 
 def read_template(templates: Folder | None, name: str) -> str:

@@ -8,34 +8,34 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
 
-from sevenfold.core.events import Emit, WriterFailed, ignore
+from sevenfold.core.events import Emit, WriterFailed, ignore_event
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting(Generic[T]):
+class _Waiting(Generic[_T]):
     """Apart from the request itself, which may be None."""
 
-    request: T
+    request: _T
 
 
-class SingleFlight(Generic[T]):
+class SingleFlight(Generic[_T]):
     """Runs a job for the newest request. Nothing that a run raises reaches whoever asked."""
 
-    def __init__(self, name: str, run: Callable[[T], Awaitable[None]], *, emit: Emit = ignore) -> None:
+    def __init__(self, name: str, run: Callable[[_T], Awaitable[None]], *, emit: Emit = ignore_event) -> None:
         self._name = name
         self._run = run
         self._emit = emit
         self._task: asyncio.Task[None] | None = None
-        self._waiting: _Waiting[T] | None = None
+        self._waiting: _Waiting[_T] | None = None
         self._is_closed = False
 
     @property
     def is_running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    def ask(self, request: T) -> None:
+    def ask(self, request: _T) -> None:
         """Start a run, or have one follow the run under way. Returns at once."""
         if self._is_closed:
             return

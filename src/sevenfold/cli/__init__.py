@@ -14,33 +14,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_guarded(argv: Sequence[str] | None) -> int:
-    from sevenfold.cli.render import SCREEN
+    from sevenfold.cli.render import STDIO_SCREEN
     from sevenfold.core.errors import InputError, SevenfoldError
 
     try:
         code = _run(argv)
-        SCREEN.flush()
+        STDIO_SCREEN.flush()
     except SystemExit as stop:  # argparse: after --help, --version or a mistake in the arguments
         return stop.code if isinstance(stop.code, int) else 1
     except SevenfoldError as error:
-        SCREEN.fail(str(error))
+        STDIO_SCREEN.fail(str(error))
         return 2 if isinstance(error, InputError) else 1
     except BrokenPipeError:
-        SCREEN.mute()
+        STDIO_SCREEN.mute()
         return 141
     except Exception as bug:
-        SCREEN.confess(bug)
+        STDIO_SCREEN.confess(bug)
         return 1
     return code
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    from sevenfold.cli.commands import find_command, make_parser
-    from sevenfold.cli.render import SCREEN
+    from sevenfold.cli.commands import load_command, make_parser
+    from sevenfold.cli.render import STDIO_SCREEN
 
     parser = make_parser()
     options = parser.parse_args(argv)
     if options.command is None:
-        SCREEN.show_help(parser.format_help())
+        STDIO_SCREEN.show_help(parser.format_help())
         return 2
-    return find_command(options.command)(options, SCREEN)
+    return load_command(options.command)(options, STDIO_SCREEN)

@@ -16,26 +16,26 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from sevenfold.agent.face.asking import Asking
-from sevenfold.agent.face.chat import Chat, Keyboard
-from sevenfold.agent.face.house import House
-from sevenfold.agent.face.one_shot import OutputForm, Shot, run_once
-from sevenfold.agent.face.past import Past
+from sevenfold.agent.face.asking import PermissionPrompt
+from sevenfold.agent.face.chat import Chat, ChatTerminal
+from sevenfold.agent.face.house import ChatServices
+from sevenfold.agent.face.one_shot import HeadlessOptions, OutputFormat, run_headless
+from sevenfold.agent.face.past import InputHistory
 from sevenfold.agent.face.plain_terminal import PlainTerminal
-from sevenfold.agent.face.scene import Scene
+from sevenfold.agent.face.scene import InputDelegate
 from sevenfold.agent.face.terminal import Terminal
-from sevenfold.agent.face.typed import read_typed
-from sevenfold.agent.face.welcome import render_ways
-from sevenfold.agent.local_file import read_agreed
-from sevenfold.agent.setup import Setup, open_agent
-from sevenfold.cli.context_facts import choose_session, list_known, read_context
+from sevenfold.agent.face.typed import read_user_input
+from sevenfold.agent.face.welcome import render_setup_help
+from sevenfold.agent.local_file import read_trusted_settings
+from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.cli.context_facts import find_session_id, list_recent_sessions, read_context_facts
 from sevenfold.cli.context_view import show_context
-from sevenfold.cli.narrow import fit_lines
-from sevenfold.cli.piped import read_piped
+from sevenfold.cli.narrow import wrap_lines
+from sevenfold.cli.piped import read_piped_input
 from sevenfold.cli.render import Screen
 from sevenfold.core.errors import InputError, ProviderMissing
 from sevenfold.core.events import Event, SettingRefused
-from sevenfold.run.permissions import Mode
+from sevenfold.run.permissions import PermissionMode
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.sessions import SessionId
@@ -44,19 +44,19 @@ from sevenfold.store.settings_files import find_user_home
 if TYPE_CHECKING:
     from sevenfold.agent.agent import Agent
 
-LIBRARIES = ("prompt_toolkit", "rich")
+_LIBRARIES = ("prompt_toolkit", "rich")
 """What the terminal face is made of; a script needs neither."""
 
-LEAVING = (signal.SIGTERM, signal.SIGHUP)
+EXIT_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """A supervisor, or a terminal that was closed: the session is closed in order."""
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_chat(options: Namespace, screen: Screen) -> int:
     try:
         setup = _setup(options)
         if options.print:
             return asyncio.run(_print(options, setup, screen))
-        missing = [name for name in LIBRARIES if find_spec(name) is None]
+        missing = [name for name in _LIBRARIES if find_spec(name) is None]
         if missing:
             raise InputError(
                 f"the terminal needs {' and '.join(missing)}; pip install 'sevenfold[chat]', "
@@ -64,43 +64,43 @@ def run(options: Namespace, screen: Screen) -> int:
             )
         return asyncio.run(_chat(options, setup, screen))
     except ProviderMissing:
-        for line in render_ways(os.environ, str(_home() / "settings.toml")):
+        for line in render_setup_help(os.environ, str(_home() / "settings.toml")):
             screen.note(line)
         return 2
 
 
-def _setup(options: Namespace) -> Setup:
+def _setup(options: Namespace) -> AgentOptions:
     project = cast("Path", options.project)
     wanted = "latest" if getattr(options, "continue") else cast("str | None", options.resume)
     if not options.print and (options.max_usd is not None or options.output != "text"):
         raise InputError("--output and --max-usd are for one answer: add -p")
     if options.fork and wanted is None:
         raise InputError("--fork needs a session to go on from: add --continue or --resume ID")
-    session = choose_session(project, wanted, os.environ) if wanted is not None else None
-    return Setup(
+    session = find_session_id(project, wanted, os.environ) if wanted is not None else None
+    return AgentOptions(
         project,
         model=cast("str", options.model),
-        mode=cast("Mode | None", options.mode),
+        mode=cast("PermissionMode | None", options.mode),
         session=session,
         is_fork=cast("bool", options.fork),
         max_rounds=cast("int | None", options.max_rounds),
     )
 
 
-async def _print(options: Namespace, setup: Setup, screen: Screen) -> int:
+async def _print(options: Namespace, setup: AgentOptions, screen: Screen) -> int:
     prompt = cast("str | None", options.prompt)
     # Python has no stdin where it was closed before the start.
-    piped = read_piped(sys.stdin.fileno(), screen.note, is_needed=not prompt) if sys.stdin else ""
+    piped = read_piped_input(sys.stdin.fileno(), screen.note, is_needed=not prompt) if sys.stdin else ""
     text = "\n\n".join(part for part in (prompt, piped) if part)
     if not text.strip():
         raise InputError("-p has nothing to say; give it a PROMPT, or pipe something in")
-    shot = Shot(cast("OutputForm", options.output), cast("float | None", options.max_usd))
+    shot = HeadlessOptions(cast("OutputFormat", options.output), cast("float | None", options.max_usd))
     agent = await open_agent(replace(setup, emit=_Noting(screen)))
     try:
-        typed = read_typed(text, agent.place.cwd)
+        typed = read_user_input(text, agent.place.cwd)
         for problem in typed.problems:
             screen.note(problem)
-        facts = await run_once(agent, typed.message, lambda line: _write(screen, line), shot)
+        facts = await run_headless(agent, typed.message, lambda line: _write(screen, line), shot)
         if facts.exit_code and shot.form == "text":
             why = "the budget is used up" if facts.is_over_budget else facts.end.reason
             screen.note(f"not finished: {why}; to go on: sevenfold chat --resume {facts.session[:12]}")
@@ -125,44 +125,48 @@ def _write(screen: Screen, line: str) -> None:
     screen.flush()
 
 
-async def _chat(options: Namespace, setup: Setup, screen: Screen) -> int:
-    asking, confirming = Asking(), _Confirming(screen)
+async def _chat(options: Namespace, setup: AgentOptions, screen: Screen) -> int:
+    asking, confirming = PermissionPrompt(), _Confirming(screen)
     setup = replace(setup, ask=asking.ask, confirm=confirming.ask)
     agent = await open_agent(setup)
     confirming.is_over = True
     with _open_past() as past:
         chat = Chat(agent, _house(setup), asking, lambda scene: _keyboard(scene, past, agent.place.cwd))
         loop = asyncio.get_running_loop()
-        for number in LEAVING:
+        for number in EXIT_SIGNALS:
             loop.add_signal_handler(number, chat.leave)
         await chat.run(cast("str | None", options.prompt) or "")
     screen.note(f"to go on: sevenfold chat --resume {chat.agent.session.id[:12]}")
     return 0
 
 
-def _keyboard(scene: Scene, past: Past, cwd: Path) -> Keyboard:
+def _keyboard(scene: InputDelegate, past: InputHistory, cwd: Path) -> ChatTerminal:
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
         return Terminal(scene, past, cwd)
     return PlainTerminal(scene)
 
 
-def _house(setup: Setup) -> House:
+def _house(setup: AgentOptions) -> ChatServices:
     async def open_session(session: str | None) -> Agent:
         start = "clear" if session is None else setup.start
         return await open_agent(replace(setup, session=session, is_fork=False, start=start))
 
     async def describe_context(session: str) -> str:
-        facts = await asyncio.to_thread(read_context, setup.project, SessionId(session), None, os.environ)
+        facts = await asyncio.to_thread(
+            read_context_facts, setup.project, SessionId(session), None, os.environ
+        )
         with redirect_stdout(StringIO()) as page:
             show_context(facts, Screen())
-        return fit_lines(page.getvalue().rstrip("\n"), shutil.get_terminal_size().columns)
+        return wrap_lines(page.getvalue().rstrip("\n"), shutil.get_terminal_size().columns)
 
     def memories(words: str) -> list[str]:
-        from sevenfold.cli.memory import answer
+        from sevenfold.cli.memory import capture_memory_output
 
-        return answer(setup.project, words)
+        return capture_memory_output(setup.project, words)
 
-    return House(open_session, lambda: list_known(setup.project, os.environ), describe_context, memories)
+    return ChatServices(
+        open_session, lambda: list_recent_sessions(setup.project, os.environ), describe_context, memories
+    )
 
 
 @dataclass(slots=True)
@@ -195,11 +199,11 @@ async def _read_line(terminal: int) -> str:
 
 
 def _home() -> Path:
-    settings = read_agreed(Path(), os.environ)
+    settings = read_trusted_settings(Path(), os.environ)
     return settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
 
 
 @contextmanager
-def _open_past() -> Generator[Past]:
+def _open_past() -> Generator[InputHistory]:
     with Folder.open(_home(), create=True) as home:
-        yield Past(home)
+        yield InputHistory(home)

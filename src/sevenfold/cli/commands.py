@@ -4,35 +4,189 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TypeAlias, cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.usages import (
-    chat,
-    context,
-    doctor,
-    dream,
-    layers,
-    memory,
-    recall,
-    replay,
-    search,
-    serve,
-    settings,
-    simulate,
-    spend,
-    stats,
-    team,
-    tour,
+from sevenfold.cli.usages.chat import CHAT_DESCRIPTION, CHAT_EXAMPLES, CHAT_HELP, add_chat_options
+from sevenfold.cli.usages.context import (
+    CONTEXT_DESCRIPTION,
+    CONTEXT_EXAMPLES,
+    CONTEXT_HELP,
+    add_context_options,
 )
+from sevenfold.cli.usages.doctor import DOCTOR_DESCRIPTION, DOCTOR_EXAMPLES, DOCTOR_HELP, add_doctor_options
+from sevenfold.cli.usages.dream import DREAM_DESCRIPTION, DREAM_EXAMPLES, DREAM_HELP, add_dream_options
+from sevenfold.cli.usages.layers import LAYERS_DESCRIPTION, LAYERS_EXAMPLES, LAYERS_HELP, add_layers_options
+from sevenfold.cli.usages.memory import MEMORY_DESCRIPTION, MEMORY_EXAMPLES, MEMORY_HELP, add_memory_options
+from sevenfold.cli.usages.recall import RECALL_DESCRIPTION, RECALL_EXAMPLES, RECALL_HELP, add_recall_options
+from sevenfold.cli.usages.replay import REPLAY_DESCRIPTION, REPLAY_EXAMPLES, REPLAY_HELP, add_replay_options
+from sevenfold.cli.usages.search import SEARCH_DESCRIPTION, SEARCH_EXAMPLES, SEARCH_HELP, add_search_options
+from sevenfold.cli.usages.serve import SERVE_DESCRIPTION, SERVE_EXAMPLES, SERVE_HELP, add_serve_options
+from sevenfold.cli.usages.settings import (
+    SETTINGS_DESCRIPTION,
+    SETTINGS_EXAMPLES,
+    SETTINGS_HELP,
+    add_settings_options,
+)
+from sevenfold.cli.usages.simulate import (
+    SIMULATE_DESCRIPTION,
+    SIMULATE_EXAMPLES,
+    SIMULATE_HELP,
+    add_simulate_options,
+)
+from sevenfold.cli.usages.spend import SPEND_DESCRIPTION, SPEND_EXAMPLES, SPEND_HELP, add_spend_options
+from sevenfold.cli.usages.stats import STATS_DESCRIPTION, STATS_EXAMPLES, STATS_HELP, add_stats_options
+from sevenfold.cli.usages.team import TEAM_DESCRIPTION, TEAM_EXAMPLES, TEAM_HELP, add_team_options
+from sevenfold.cli.usages.tour import TOUR_DESCRIPTION, TOUR_EXAMPLES, TOUR_HELP, add_tour_options
 from sevenfold.core.version import __version__
 
-Command: TypeAlias = Callable[[Namespace, Screen], int]
+RunCommand: TypeAlias = Callable[[Namespace, Screen], int]
 
-USAGES = (
-    *(tour, chat, settings, replay, simulate, serve, context),
-    *(memory, recall, search, dream, team, stats, spend, doctor, layers),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """How a command is asked for, and what carries it out."""
+
+    name: str
+    help: str
+    description: str
+    examples: str
+    add_options: Callable[[ArgumentParser], None]
+    target: str
+    """The function that carries it out, as `module:function`. It is imported when the command is called."""
+
+
+COMMANDS = (
+    Command(
+        name="tour",
+        help=TOUR_HELP,
+        description=TOUR_DESCRIPTION,
+        examples=TOUR_EXAMPLES,
+        add_options=add_tour_options,
+        target="sevenfold.cli.tour:run_tour",
+    ),
+    Command(
+        name="chat",
+        help=CHAT_HELP,
+        description=CHAT_DESCRIPTION,
+        examples=CHAT_EXAMPLES,
+        add_options=add_chat_options,
+        target="sevenfold.cli.chat:run_chat",
+    ),
+    Command(
+        name="settings",
+        help=SETTINGS_HELP,
+        description=SETTINGS_DESCRIPTION,
+        examples=SETTINGS_EXAMPLES,
+        add_options=add_settings_options,
+        target="sevenfold.cli.settings:run_settings",
+    ),
+    Command(
+        name="replay",
+        help=REPLAY_HELP,
+        description=REPLAY_DESCRIPTION,
+        examples=REPLAY_EXAMPLES,
+        add_options=add_replay_options,
+        target="sevenfold.cli.replay:run_replay",
+    ),
+    Command(
+        name="simulate",
+        help=SIMULATE_HELP,
+        description=SIMULATE_DESCRIPTION,
+        examples=SIMULATE_EXAMPLES,
+        add_options=add_simulate_options,
+        target="sevenfold.cli.simulate:run_simulate",
+    ),
+    Command(
+        name="serve",
+        help=SERVE_HELP,
+        description=SERVE_DESCRIPTION,
+        examples=SERVE_EXAMPLES,
+        add_options=add_serve_options,
+        target="sevenfold.cli.serve:run_serve",
+    ),
+    Command(
+        name="context",
+        help=CONTEXT_HELP,
+        description=CONTEXT_DESCRIPTION,
+        examples=CONTEXT_EXAMPLES,
+        add_options=add_context_options,
+        target="sevenfold.cli.context:run_context",
+    ),
+    Command(
+        name="memory",
+        help=MEMORY_HELP,
+        description=MEMORY_DESCRIPTION,
+        examples=MEMORY_EXAMPLES,
+        add_options=add_memory_options,
+        target="sevenfold.cli.memory:run_memory",
+    ),
+    Command(
+        name="recall",
+        help=RECALL_HELP,
+        description=RECALL_DESCRIPTION,
+        examples=RECALL_EXAMPLES,
+        add_options=add_recall_options,
+        target="sevenfold.cli.recall:run_recall",
+    ),
+    Command(
+        name="search",
+        help=SEARCH_HELP,
+        description=SEARCH_DESCRIPTION,
+        examples=SEARCH_EXAMPLES,
+        add_options=add_search_options,
+        target="sevenfold.cli.search:run_search",
+    ),
+    Command(
+        name="dream",
+        help=DREAM_HELP,
+        description=DREAM_DESCRIPTION,
+        examples=DREAM_EXAMPLES,
+        add_options=add_dream_options,
+        target="sevenfold.cli.dream:run_dream",
+    ),
+    Command(
+        name="team",
+        help=TEAM_HELP,
+        description=TEAM_DESCRIPTION,
+        examples=TEAM_EXAMPLES,
+        add_options=add_team_options,
+        target="sevenfold.cli.team:run_team",
+    ),
+    Command(
+        name="stats",
+        help=STATS_HELP,
+        description=STATS_DESCRIPTION,
+        examples=STATS_EXAMPLES,
+        add_options=add_stats_options,
+        target="sevenfold.cli.stats:run_stats",
+    ),
+    Command(
+        name="spend",
+        help=SPEND_HELP,
+        description=SPEND_DESCRIPTION,
+        examples=SPEND_EXAMPLES,
+        add_options=add_spend_options,
+        target="sevenfold.cli.spend:run_spend",
+    ),
+    Command(
+        name="doctor",
+        help=DOCTOR_HELP,
+        description=DOCTOR_DESCRIPTION,
+        examples=DOCTOR_EXAMPLES,
+        add_options=add_doctor_options,
+        target="sevenfold.cli.doctor:run_doctor",
+    ),
+    Command(
+        name="layers",
+        help=LAYERS_HELP,
+        description=LAYERS_DESCRIPTION,
+        examples=LAYERS_EXAMPLES,
+        add_options=add_layers_options,
+        target="sevenfold.cli.layers:run_layers",
+    ),
 )
 """In the order in which `--help` lists them."""
 
@@ -74,13 +228,13 @@ def make_parser() -> ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sevenfold {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for usage in USAGES:
-        usage.add_options(
+    for command in COMMANDS:
+        command.add_options(
             commands.add_parser(
-                usage.__name__.rpartition(".")[2],
-                help=usage.HELP,
-                description=usage.DESCRIPTION,
-                epilog=usage.EXAMPLES,
+                command.name,
+                help=command.help,
+                description=command.description,
+                epilog=command.examples,
                 formatter_class=RawDescriptionHelpFormatter,
                 allow_abbrev=False,
             )
@@ -88,6 +242,8 @@ def make_parser() -> ArgumentParser:
     return parser
 
 
-def find_command(name: str) -> Command:
+def load_command(name: str) -> RunCommand:
     """The function that carries out a command of that name."""
-    return cast("Command", import_module(f"sevenfold.cli.{name}").run)
+    (command,) = (command for command in COMMANDS if command.name == name)
+    module, _, function = command.target.partition(":")
+    return cast("RunCommand", getattr(import_module(module), function))

@@ -7,15 +7,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.context_facts import choose_session, read_context
+from sevenfold.cli.context_facts import find_session_id, read_context_facts
 from sevenfold.cli.context_view import describe_context, show_context
 from sevenfold.cli.render import Screen
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_context(options: Namespace, screen: Screen) -> int:
     project = cast("Path", options.project)
-    session = choose_session(project, cast("str", options.session), os.environ)
-    facts = read_context(project, session, cast("str | None", options.model), os.environ)
+    session = find_session_id(project, cast("str", options.session), os.environ)
+    facts = read_context_facts(project, session, cast("str | None", options.model), os.environ)
     if options.json:
         screen.show_json(describe_context(facts))
     else:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sevenfold.agent.local_file import LocalFile, read_agreed
-from sevenfold.background.notes_record import read_record
-from sevenfold.background.notes_texts import read_texts
+from sevenfold.agent.local_file import LocalSettingsFile, read_trusted_settings
+from sevenfold.background.notes_record import read_notes_record
+from sevenfold.background.notes_texts import read_notes_texts
 from sevenfold.core.canonical import Digest
 from sevenfold.core.capabilities import choose_capabilities
 from sevenfold.core.catalog import Catalog
@@ -20,35 +20,41 @@ from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, StoreError, WireError
 from sevenfold.core.events import Event
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Breakpoint, Frame, Reply
-from sevenfold.core.token_shape import shape_tokens
-from sevenfold.core.tokens import Breakdown
-from sevenfold.core.usage import read_billed
+from sevenfold.core.requests import Breakpoint, ModelResponse, RequestParams
+from sevenfold.core.token_shape import estimate_text_tokens
+from sevenfold.core.tokens import TokenBreakdown
+from sevenfold.core.usage import read_stored_usage
 from sevenfold.core.window import Thresholds
 from sevenfold.layers.compact import CompactSettings
-from sevenfold.layers.compact_ladder import MODEL_RUNGS, BreakerState, LadderFacts, Skip, next_rung
-from sevenfold.layers.notes_compact import KeepPlan, NoPlan
-from sevenfold.layers.session_notes import cut_notes
+from sevenfold.layers.compact_ladder import (
+    MODEL_STRATEGIES,
+    BreakerState,
+    SkippedStrategy,
+    StrategyFacts,
+    choose_strategy,
+)
+from sevenfold.layers.notes_compact import NoNotesPlan, NotesKeepPlan
+from sevenfold.layers.session_notes import truncate_notes
 from sevenfold.layers.structural_notes import StructuralNotes
-from sevenfold.request.bill_book import BillBook, Spent
+from sevenfold.request.bill_book import SpendSummary, UsageLedger
 from sevenfold.request.journal import NoJournal
-from sevenfold.request.opening import Opened, Wanted
-from sevenfold.request.overflow_ask import block_missing
-from sevenfold.request.overflow_climb import Climb, start_climb
-from sevenfold.request.overflow_job import CompactJob, NotesText
-from sevenfold.request.overflow_plain import plan_notes
-from sevenfold.request.overflow_state import StateFile
-from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.resume import rebuild
-from sevenfold.request.view import OWN, View
+from sevenfold.request.opening import SessionOptions, SessionResources
+from sevenfold.request.overflow_ask import explain_no_block
+from sevenfold.request.overflow_climb import CompactionRun, start_compaction_run
+from sevenfold.request.overflow_job import CompactionJob, CompactionNotes
+from sevenfold.request.overflow_plain import plan_notes_draft
+from sevenfold.request.overflow_state import CompactionStateFile
+from sevenfold.request.pipeline import ViewBuilder
+from sevenfold.request.resume import rebuild_view
+from sevenfold.request.view import ENGINE_ENTRY, PreparedRequest
 from sevenfold.store.notes import NotesFile
 from sevenfold.store.project import has_project, open_project
 from sevenfold.store.records import BoundaryRecord, MessageRecord, Record, RecordId, UsageRecord
 from sevenfold.store.sessions import SessionEntry, SessionId, list_sessions
 from sevenfold.store.settings_files import find_user_home
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
-MAIN = "main"
+_MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class SpillFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class NextCut:
+class NextCompaction:
     """What the next automatic compaction would do, were it now."""
 
     is_automatic: bool
@@ -70,7 +76,7 @@ class NextCut:
     """Until it is due; 0 or less: now."""
     rung: str
     asks_model: bool
-    skipped: tuple[Skip, ...]
+    skipped: tuple[SkippedStrategy, ...]
     kept_messages: int
     kept_tokens: int
     total_tokens: int | None
@@ -88,19 +94,19 @@ class ContextFacts:
     model: str
     window_tokens: int
     is_model_known: bool
-    view: View
+    view: PreparedRequest
     is_billed: bool
     thresholds: Thresholds
-    breakdown: Breakdown
+    breakdown: TokenBreakdown
     unlogged_tokens: int
     """System prompt and tools, which no transcript holds: what was billed beyond what can be seen."""
     history_messages: int
     compactions: int
     cleared: int
     spills: SpillFacts
-    next_cut: NextCut
-    spent: tuple[Spent, ...]
-    total: Spent
+    next_cut: NextCompaction
+    spent: tuple[SpendSummary, ...]
+    total: SpendSummary
     quarantined: int
     """Lines of the transcript that could not be read."""
 
@@ -116,7 +122,7 @@ class _Scanned:
     catalog: Catalog
     ids: list[RecordId] = field(default_factory=list[RecordId])
     notes: StructuralNotes = field(default_factory=StructuralNotes)
-    book: BillBook = field(init=False)
+    book: UsageLedger = field(init=False)
     model: str = ""
     frame: str = ""
     """What the last call's system prompt and tools hash to."""
@@ -124,13 +130,13 @@ class _Scanned:
     bad: int = 0
 
     def __post_init__(self) -> None:
-        self.book = BillBook(self.catalog)
+        self.book = UsageLedger(self.catalog)
 
-    def read(self, opened: Opened) -> None:
+    def read(self, opened: SessionResources) -> None:
         assert opened.project is not None
         seen: set[RecordId] = set()
-        for line in scan(opened.project.sessions, opened.id):
-            if not isinstance(line, Stored):
+        for line in scan_transcript(opened.project.sessions, opened.id):
+            if not isinstance(line, StoredRecord):
                 self.bad += 1
             elif line.record.id not in seen:
                 seen.add(line.record.id)
@@ -149,22 +155,24 @@ class _Scanned:
                 pass
 
     def _book(self, record: Record, body: UsageRecord) -> None:
-        if body.who == MAIN:
+        if body.who == _MAIN:
             self.model, self.frame = body.model, body.frame
         try:
-            usage = read_billed(body.wire, body.dialect)
+            usage = read_stored_usage(body.wire, body.dialect)
         except WireError:
             self.bad += 1
             return
-        reply = Reply(Message("assistant", ""), usage, body.wire, model=body.model, dialect=body.dialect)
+        reply = ModelResponse(
+            Message("assistant", ""), usage, body.wire, model=body.model, dialect=body.dialect
+        )
         self.book.add(body.who, body.model, reply, record.at)
 
 
-def choose_session(project: Path, wanted: str, environ: Mapping[str, str]) -> SessionId:
+def find_session_id(project: Path, wanted: str, environ: Mapping[str, str]) -> SessionId:
     """The session of that id, or of the only id that begins so; `latest` is the one written to last."""
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    known = list_known(project, environ)
+    known = list_recent_sessions(project, environ)
     if not known:
         raise InputError(f"no session is kept for the project of {project.resolve()}; {_OTHER}")
     if wanted == "latest":
@@ -187,23 +195,23 @@ _OTHER = "`sevenfold chat` begins one; or name another project with --project"
 _FOREIGN = "a file is read by `sevenfold replay`"
 
 
-def list_known(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:
+def list_recent_sessions(start: Path, environ: Mapping[str, str]) -> Sequence[SessionEntry]:
     """The sessions of a project, the one written to last first."""
-    settings, user_home = read_agreed(start, environ), find_user_home(environ)
+    settings, user_home = read_trusted_settings(start, environ), find_user_home(environ)
     if not has_project(start, settings, user_home=user_home):
         return ()  # to look must not make one
     with open_project(start, settings, user_home=user_home) as project:
         return list_sessions(project.sessions)
 
 
-def read_context(
+def read_context_facts(
     project: Path, session: SessionId, model: str | None, environ: Mapping[str, str]
 ) -> ContextFacts:
     """Look at a session as it stands on the disk."""
     told: list[Event] = []
-    is_trusted = LocalFile(project, environ, SystemClock()).is_trusted()
-    wanted = Wanted(project, session, looks_only=True, trusts_local=is_trusted)
-    opened = Opened.open(wanted, environ, SystemClock(), told.append)
+    is_trusted = LocalSettingsFile(project, environ, SystemClock()).is_trusted()
+    wanted = SessionOptions(project, session, looks_only=True, trusts_local=is_trusted)
+    opened = SessionResources.open(wanted, environ, SystemClock(), told.append)
     with opened.exits:
         scanned = _Scanned(opened.around.catalog)
         scanned.read(opened)
@@ -217,18 +225,18 @@ def read_context(
         return _facts(opened, path, scanned)
 
 
-def _path(opened: Opened, model: str, frame_digest: str) -> RequestPath:
-    frame = Frame(model, 0)
+def _path(opened: SessionResources, model: str, frame_digest: str) -> ViewBuilder:
+    frame = RequestParams(model, 0)
     around = replace(opened.around, journal=NoJournal(), spills=None)
-    path = RequestPath(frame, choose_capabilities(around.catalog.find(model), "anthropic"), around)
+    path = ViewBuilder(frame, choose_capabilities(around.catalog.find(model), "anthropic"), around)
     # The frame itself is not written down; by its hash the thinking that belongs to it is kept.
     path.binding = Digest(frame_digest) if frame_digest else path.binding
     assert opened.resumed is not None
-    rebuild(path, opened.resumed)
+    rebuild_view(path, opened.resumed)
     return path
 
 
-def _facts(opened: Opened, path: RequestPath, scanned: _Scanned) -> ContextFacts:
+def _facts(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> ContextFacts:
     view, breakdown, count = path.view(), path.tally.breakdown(), path.tally.count()
     assert opened.project is not None
     return ContextFacts(
@@ -253,7 +261,7 @@ def _facts(opened: Opened, path: RequestPath, scanned: _Scanned) -> ContextFacts
     )
 
 
-def _spills(opened: Opened, path: RequestPath) -> SpillFacts:
+def _spills(opened: SessionResources, path: ViewBuilder) -> SpillFacts:
     stored = [item for item in path.spilling.decisions.values() if item.spill is not None]
     spills = opened.around.spills
     paths = [spills.path_of(item) for item in stored] if spills else []
@@ -261,11 +269,13 @@ def _spills(opened: Opened, path: RequestPath) -> SpillFacts:
     return SpillFacts(len(stored), sum(item.size_bytes for item in stored), missing)
 
 
-def _next_cut(opened: Opened, path: RequestPath, scanned: _Scanned, view: View) -> NextCut:
+def _next_cut(
+    opened: SessionResources, path: ViewBuilder, scanned: _Scanned, view: PreparedRequest
+) -> NextCompaction:
     settings = path.around.settings
-    state = StateFile(opened.folder).read()
+    state = CompactionStateFile(opened.folder).read()
     notes = _notes(opened, path, scanned)
-    job = CompactJob(
+    job = CompactionJob(
         view.request,
         view.tokens,
         path.window.thresholds.auto_compact,
@@ -276,41 +286,41 @@ def _next_cut(opened: Opened, path: RequestPath, scanned: _Scanned, view: View) 
         notes=notes,
         structural=scanned.notes.render(settings.notes, notes.template),
     )
-    climb = start_climb(job, path.model, settings.compact)
-    plan = plan_notes(climb, settings.notes)
-    step = next_rung(_ladder(climb, plan, state, settings.compact), settings.compact)
-    kept_from = plan.start if isinstance(plan, KeepPlan) and step.rung == "notes" else _kept_from(climb)
-    return NextCut(
+    climb = start_compaction_run(job, path.model, settings.compact)
+    plan = plan_notes_draft(climb, settings.notes)
+    step = choose_strategy(_ladder(climb, plan, state, settings.compact), settings.compact)
+    kept_from = plan.start if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else _kept_from(climb)
+    return NextCompaction(
         settings.compact.is_automatic,
         state.is_thrashing(settings.compact),
         path.window.thresholds.auto_compact - view.tokens,
         step.rung,
-        step.rung in MODEL_RUNGS,
+        step.rung in MODEL_STRATEGIES,
         step.skipped,
         len(climb.messages) - kept_from,
         sum(job.counts[kept_from:]),
-        plan.total_tokens if isinstance(plan, KeepPlan) and step.rung == "notes" else None,
+        plan.total_tokens if isinstance(plan, NotesKeepPlan) and step.rung == "notes" else None,
         None if notes.text is None else climb.sizer.text(notes.text),
-        read_record(opened.folder).covered_by(notes.text) if opened.folder else 0,
+        read_notes_record(opened.folder).covered_by(notes.text) if opened.folder else 0,
         state.failures_in_row,
     )
 
 
-def _kept_from(climb: Climb) -> int:
+def _kept_from(climb: CompactionRun) -> int:
     """Where what stays begins, of a summary or of structural notes."""
     return climb.newest(min(climb.settings.keep_tokens, climb.job.target // 4))
 
 
 def _ladder(
-    climb: Climb, plan: KeepPlan | NoPlan, state: BreakerState, settings: CompactSettings
-) -> LadderFacts:
-    return LadderFacts(
+    climb: CompactionRun, plan: NotesKeepPlan | NoNotesPlan, state: BreakerState, settings: CompactSettings
+) -> StrategyFacts:
+    return StrategyFacts(
         "auto",
         (),
         state.failures_in_row,
-        plan.reason if isinstance(plan, NoPlan) else "",
+        plan.reason if isinstance(plan, NoNotesPlan) else "",
         has_structural=bool(climb.job.structural.strip()),
-        block_missing=block_missing(climb, settings),
+        block_missing=explain_no_block(climb, settings),
         fits_window=climb.fits_window,
         can_trim=climb.can_trim,
         has_rounds=bool(climb.rounds),
@@ -318,19 +328,21 @@ def _ladder(
     )
 
 
-def _notes(opened: Opened, path: RequestPath, scanned: _Scanned) -> NotesText:
+def _notes(opened: SessionResources, path: ViewBuilder, scanned: _Scanned) -> CompactionNotes:
     """The notes as a compaction would load them, and the message of the view that they end with."""
-    template = read_texts(opened.templates).template
+    template = read_notes_texts(opened.templates).template
     if opened.folder is None:
-        return NotesText(template=template)
+        return CompactionNotes(template=template)
     try:
         text = NotesFile(opened.folder).read()
     except StoreError:
         text = None
     if text is None:
-        return NotesText(template=template)
-    covered = read_record(opened.folder).covered_by(text)
-    shown = cut_notes(text, path.around.settings.notes, shape_tokens).text
+        return CompactionNotes(template=template)
+    covered = read_notes_record(opened.folder).covered_by(text)
+    shown = truncate_notes(text, path.around.settings.notes, estimate_text_tokens).text
     last = scanned.ids[covered - 1] if 0 < covered <= len(scanned.ids) else None
-    places = {path.entries[item.entry].id: at for at, item in enumerate(path.shown) if item.entry != OWN}
-    return NotesText(shown, places.get(last) if last else None, template)
+    places = {
+        path.entries[item.entry].id: at for at, item in enumerate(path.shown) if item.entry != ENGINE_ENTRY
+    }
+    return CompactionNotes(shown, places.get(last) if last else None, template)

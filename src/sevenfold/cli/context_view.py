@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from sevenfold.cli.context_facts import ContextFacts, NextCut
-from sevenfold.cli.figures import bar, cut, spell_count, spell_share, spell_tokens, spell_usd
-from sevenfold.cli.render import Cell, Screen, Tone
+from sevenfold.cli.context_facts import ContextFacts, NextCompaction
+from sevenfold.cli.figures import (
+    format_count,
+    format_share,
+    format_tokens,
+    format_usd,
+    render_bar,
+    shorten_text,
+)
+from sevenfold.cli.render import Screen, TableCell, Tone
 from sevenfold.core.prices import Cost
 
-WIDTH = 80
-BAR_CHARS = 20
+_WIDTH = 80
+_BAR_CHARS = 20
 WINDOW_CHARS = 60
-MOST_TOOLS = 8
+MAX_TOOL_ROWS = 8
 """Of each kind; the rest is one row."""
 
-RUNGS: Mapping[str, str] = {
+STRATEGY_TEXTS: Mapping[str, str] = {
     "notes": "the session notes stand in, no model is asked",
     "block": "the model makes a compaction block",
     "summary": "the model writes a summary of the whole view",
@@ -24,7 +31,7 @@ RUNGS: Mapping[str, str] = {
     "structural": "the session's structure is told, no model is asked",
     "clip": "the newest rounds that fit are kept, and nothing else",
 }
-LEVELS: Mapping[str, Tone] = {"fine": "plain", "warning": "warning", "blocked": "error"}
+LEVEL_TONES: Mapping[str, Tone] = {"fine": "plain", "warning": "warning", "blocked": "error"}
 
 
 def show_context(facts: ContextFacts, screen: Screen) -> None:
@@ -106,19 +113,22 @@ def describe_context(facts: ContextFacts) -> dict[str, object]:
 
 def _show_head(facts: ContextFacts, screen: Screen) -> None:
     screen.show_line(f"session {facts.session}", "strong")
-    said = f"{spell_count(facts.history_messages, 'message')} in all"
-    parts = [facts.model, said, f"{spell_count(len(facts.view.request.messages), 'message')} in view"]
+    said = f"{format_count(facts.history_messages, 'message')} in all"
+    parts = [facts.model, said, f"{format_count(len(facts.view.request.messages), 'message')} in view"]
     if facts.compactions:
-        parts.append(spell_count(facts.compactions, "compaction"))
+        parts.append(format_count(facts.compactions, "compaction"))
     if facts.cleared:
-        parts.append(f"{spell_count(facts.cleared, 'result')} cleared")
+        parts.append(f"{format_count(facts.cleared, 'result')} cleared")
     screen.show_line("  " + ", ".join(parts))
-    screen.show_line(f"  {cut(facts.project, WIDTH - 2, is_path=True)}", "faint")
+    screen.show_line(f"  {shorten_text(facts.project, _WIDTH - 2, is_path=True)}", "faint")
     if not facts.is_model_known:
-        told = f"  no table knows {cut(facts.model, 30)}: a window of {facts.window_tokens:,} is assumed"
+        told = (
+            f"  no table knows {shorten_text(facts.model, 30)}: a window of {facts.window_tokens:,} "
+            f"is assumed"
+        )
         screen.show_line(told, "warning")
     if facts.quarantined:
-        told = f"  {spell_count(facts.quarantined, 'line')} of the transcript could not be read"
+        told = f"  {format_count(facts.quarantined, 'line')} of the transcript could not be read"
         screen.show_line(told, "warning")
 
 
@@ -126,7 +136,7 @@ def _show_window(facts: ContextFacts, screen: Screen) -> None:
     """The window as one bar, and below it each point that something happens at."""
     window, tokens = facts.thresholds, facts.view.tokens
     full = max(1, facts.window_tokens)
-    filled = bar(tokens / full, WINDOW_CHARS, has_unicode=screen.has_unicode)
+    filled = render_bar(tokens / full, WINDOW_CHARS, has_unicode=screen.has_unicode)
     how = "billed, and estimated since" if facts.is_billed else "estimated, nothing was billed yet"
     screen.show("")
     screen.show_line(f"The window: {tokens:,} of {facts.window_tokens:,} tokens ({how})", "strong")
@@ -134,10 +144,10 @@ def _show_window(facts: ContextFacts, screen: Screen) -> None:
     rest = empty * (WINDOW_CHARS - len(filled))
     screen.show_cells(
         [
-            Cell("  "),
-            Cell(filled, LEVELS[facts.view.level]),
-            Cell(rest, "faint"),
-            Cell(f"  {facts.view.level}"),
+            TableCell("  "),
+            TableCell(filled, LEVEL_TONES[facts.view.level]),
+            TableCell(rest, "faint"),
+            TableCell(f"  {facts.view.level}"),
         ]
     )
     limit = "automatic compaction" if window.is_automatic else "the end of the window"
@@ -149,14 +159,14 @@ def _show_window(facts: ContextFacts, screen: Screen) -> None:
         ("effective window, the answer's room taken off", window.effective),
     ]
     for name, point in sorted(points, key=lambda item: item[1]):
-        text = f"{name} at {spell_tokens(point)}"
+        text = f"{name} at {format_tokens(point)}"
         screen.show_line(_pointed(text, point / full), "warning" if tokens >= point else "faint")
 
 
 def _pointed(text: str, share: float) -> str:
     """The text below the bar's place that it is about, on whichever side of it there is room."""
     place = 2 + min(WINDOW_CHARS - 1, max(0, round(share * WINDOW_CHARS)))
-    if place + 2 + len(text) <= WIDTH:
+    if place + 2 + len(text) <= _WIDTH:
         return f"{'':{place}}^ {text}"
     return f"{text:>{place - 1}} ^"
 
@@ -171,26 +181,26 @@ def _show_fill(facts: ContextFacts, screen: Screen) -> None:
     largest, whole = max(tokens for _, tokens in rows), sum(tokens for _, tokens in rows)
     screen.show_table(
         [
-            Cell(f"  {cut(label, 38)}"),
-            Cell(f"{spell_tokens(tokens):>8}"),
-            Cell(f"{spell_share(tokens, whole):>6}"),
-            Cell(bar(tokens / largest, BAR_CHARS, has_unicode=screen.has_unicode)),
+            TableCell(f"  {shorten_text(label, 38)}"),
+            TableCell(f"{format_tokens(tokens):>8}"),
+            TableCell(f"{format_share(tokens, whole):>6}"),
+            TableCell(render_bar(tokens / largest, _BAR_CHARS, has_unicode=screen.has_unicode)),
         ]
         for label, tokens in rows
     )
     cleared = -min(0, facts.breakdown.tool_results.get("", 0))
     if cleared:
         screen.show_line(
-            f"  {spell_tokens(cleared)} tokens of it are cleared on the provider's side", "faint"
+            f"  {format_tokens(cleared)} tokens of it are cleared on the provider's side", "faint"
         )
     repeated = facts.breakdown.repeated_reads
     if repeated:
-        told = f"  {spell_tokens(repeated)} tokens of it are files read again though nothing had changed"
+        told = f"  {format_tokens(repeated)} tokens of it are files read again though nothing had changed"
         screen.show_line(told, "warning")
     spills = facts.spills
     if spills.count:
         lost = f"; {spills.missing} of the files are gone" if spills.missing else ""
-        told = f"  {spell_count(spills.count, 'large result')} on disk, {spills.size_bytes:,} bytes{lost}"
+        told = f"  {format_count(spills.count, 'large result')} on disk, {spills.size_bytes:,} bytes{lost}"
         screen.show_line(told, "warning" if lost else "faint")
 
 
@@ -211,14 +221,14 @@ def _fill_rows(facts: ContextFacts) -> Iterator[tuple[str, int]]:
 
 def _by_tool(what: str, sizes: Mapping[str, int]) -> dict[str, int]:
     ordered = sorted(sizes.items(), key=lambda item: -item[1])
-    rows = {f"{what} {tool or 'an unknown tool'}": size for tool, size in ordered[:MOST_TOOLS]}
-    rest = sum(size for _, size in ordered[MOST_TOOLS:])
+    rows = {f"{what} {tool or 'an unknown tool'}": size for tool, size in ordered[:MAX_TOOL_ROWS]}
+    rest = sum(size for _, size in ordered[MAX_TOOL_ROWS:])
     if rest:
-        rows[f"{what} {len(ordered) - MOST_TOOLS} other tools"] = rest
+        rows[f"{what} {len(ordered) - MAX_TOOL_ROWS} other tools"] = rest
     return rows
 
 
-def _show_cut(after: NextCut, facts: ContextFacts, screen: Screen) -> None:
+def _show_cut(after: NextCompaction, facts: ContextFacts, screen: Screen) -> None:
     screen.show("")
     screen.show_line("The next compaction", "strong")
     if not after.is_automatic:
@@ -226,22 +236,24 @@ def _show_cut(after: NextCut, facts: ContextFacts, screen: Screen) -> None:
     elif after.is_stopped:
         screen.show_line("  comes by hand only: the last ones in a row helped nothing", "warning")
     elif after.tokens_left > 0:
-        screen.show_line(f"  is due in {spell_tokens(after.tokens_left)} tokens")
+        screen.show_line(f"  is due in {format_tokens(after.tokens_left)} tokens")
     else:
         screen.show_line("  is due with the next request", "warning")
-    screen.show_line(f"  now it would go by {after.rung}: {RUNGS.get(after.rung, '')}")
-    kept = f"{spell_count(after.kept_messages, 'message')}, {spell_tokens(after.kept_tokens)} tokens"
-    total = f"; the view would have {spell_tokens(after.total_tokens)}" if after.total_tokens else ""
+    screen.show_line(f"  now it would go by {after.rung}: {STRATEGY_TEXTS.get(after.rung, '')}")
+    kept = f"{format_count(after.kept_messages, 'message')}, {format_tokens(after.kept_tokens)} tokens"
+    total = f"; the view would have {format_tokens(after.total_tokens)}" if after.total_tokens else ""
     screen.show_line(f"  kept word for word: {kept}{total}")
     for skip in after.skipped:
         screen.show_line(f"  not by {skip.rung}: {skip.reason}", "faint")
     if after.notes_tokens is None:
         screen.show_line("  notes: none written yet", "faint")
     else:
-        far = f"cover {after.notes_covered} of {spell_count(facts.history_messages, 'message')}"
-        screen.show_line(f"  notes: {spell_tokens(after.notes_tokens)} tokens, {far}", "faint")
+        far = f"cover {after.notes_covered} of {format_count(facts.history_messages, 'message')}"
+        screen.show_line(f"  notes: {format_tokens(after.notes_tokens)} tokens, {far}", "faint")
     if after.failures_in_row:
-        screen.show_line(f"  the last {spell_count(after.failures_in_row, 'summary call')} failed", "warning")
+        screen.show_line(
+            f"  the last {format_count(after.failures_in_row, 'summary call')} failed", "warning"
+        )
 
 
 def _show_cache(facts: ContextFacts, screen: Screen) -> None:
@@ -252,18 +264,18 @@ def _show_cache(facts: ContextFacts, screen: Screen) -> None:
     lanes = [*facts.spent, *([facts.total] if len(facts.spent) > 1 else [])]
     screen.show_table(
         [
-            Cell(f"  {cut(lane.who, 12)}"),
-            Cell(f"{spell_count(lane.calls, 'call'):>12}"),
-            Cell(f"{lane.hit_rate:>6.1%} read from cache"),
-            Cell(f"{_spelled(lane.cost):>8}"),
-            Cell(f"uncached {_spelled(lane.cost_without_caching)}", "faint"),
+            TableCell(f"  {shorten_text(lane.who, 12)}"),
+            TableCell(f"{format_count(lane.calls, 'call'):>12}"),
+            TableCell(f"{lane.hit_rate:>6.1%} read from cache"),
+            TableCell(f"{_spelled(lane.cost):>8}"),
+            TableCell(f"uncached {_spelled(lane.cost_without_caching)}", "faint"),
         ]
         for lane in lanes
     )
     marks = ", ".join(
         f"{mark.level}.{mark.index}.{mark.block} ({_ttl(mark.ttl)})" for mark in facts.breakpoints
     )
-    screen.show_line(f"  marked next: {cut(marks or 'nothing', WIDTH - 15)}", "faint")
+    screen.show_line(f"  marked next: {shorten_text(marks or 'nothing', _WIDTH - 15)}", "faint")
 
 
 def _ttl(ttl: timedelta) -> str:
@@ -275,4 +287,4 @@ def _usd(cost: Cost | None) -> float | None:
 
 
 def _spelled(cost: Cost | None) -> str:
-    return spell_usd(None if cost is None else cost.total)
+    return format_usd(None if cost is None else cost.total)

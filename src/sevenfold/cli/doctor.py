@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.doctor_finding import Finding, Level
-from sevenfold.cli.doctor_machine import check_keys, check_programs, check_python, check_sandbox
+from sevenfold.cli.doctor_finding import DoctorFinding, FindingLevel
+from sevenfold.cli.doctor_machine import check_api_keys, check_programs, check_python, check_sandbox
 from sevenfold.cli.doctor_memory import check_memory
 from sevenfold.cli.doctor_store import (
     check_home,
@@ -19,19 +19,19 @@ from sevenfold.cli.doctor_store import (
     check_sockets,
     check_spend,
 )
-from sevenfold.cli.figures import spell_count
-from sevenfold.cli.render import Cell, Screen, Tone
+from sevenfold.cli.figures import format_count
+from sevenfold.cli.render import Screen, TableCell, Tone
 from sevenfold.core.errors import InputError
 from sevenfold.run.sandbox import SandboxSettings
 
-TONES: dict[Level, Tone] = {"fine": "plain", "note": "faint", "worry": "warning", "broken": "error"}
+_TONES: dict[FindingLevel, Tone] = {"fine": "plain", "note": "faint", "worry": "warning", "broken": "error"}
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_doctor(options: Namespace, screen: Screen) -> int:
     project = cast("Path", options.project)
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    findings = examine(project)
+    findings = check_setup(project)
     if options.json:
         screen.show_json([asdict(finding) for finding in findings])
     else:
@@ -39,10 +39,10 @@ def run(options: Namespace, screen: Screen) -> int:
     return 1 if any(finding.level == "broken" for finding in findings) else 0
 
 
-def examine(project: Path) -> list[Finding]:
+def check_setup(project: Path) -> list[DoctorFinding]:
     """Every check, cheapest first; one that needs settings is left out where they cannot be read."""
     environ = os.environ
-    findings = [*check_python(), *check_programs(environ), *check_keys(environ)]
+    findings = [*check_python(), *check_programs(environ), *check_api_keys(environ)]
     read = check_settings(project, environ)
     findings += read.findings
     if read.settings is not None:
@@ -57,9 +57,13 @@ def examine(project: Path) -> list[Finding]:
     return findings
 
 
-def _show(findings: Sequence[Finding], screen: Screen) -> None:
+def _show(findings: Sequence[DoctorFinding], screen: Screen) -> None:
     screen.show_table(
-        [Cell(finding.level, TONES[finding.level]), Cell(finding.area, "strong"), Cell(finding.said)]
+        [
+            TableCell(finding.level, _TONES[finding.level]),
+            TableCell(finding.area, "strong"),
+            TableCell(finding.said),
+        ]
         for finding in findings
     )
     acted = [finding for finding in findings if finding.advice]
@@ -72,9 +76,9 @@ def _show(findings: Sequence[Finding], screen: Screen) -> None:
     worries = sum(finding.level == "worry" for finding in findings)
     screen.show_line("")
     if broken:
-        told = f"{spell_count(broken, 'thing')} broken" + (f", {worries} to look at" if worries else "")
+        told = f"{format_count(broken, 'thing')} broken" + (f", {worries} to look at" if worries else "")
         screen.show_line(f"{told}.", "error")
     elif worries:
-        screen.show_line(f"Nothing is broken; {spell_count(worries, 'thing')} to look at.", "warning")
+        screen.show_line(f"Nothing is broken; {format_count(worries, 'thing')} to look at.", "warning")
     else:
         screen.show_line("Everything is in order.")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Level: TypeAlias = Literal["fine", "note", "worry", "broken"]
+FindingLevel: TypeAlias = Literal["fine", "note", "worry", "broken"]
 """`note`: something optional is not there. `worry`: it works, and will not for long or not as wished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     area: str
-    level: Level
+    level: FindingLevel
     said: str
     advice: str = ""
     """What to do about it; empty where nothing has to be done."""

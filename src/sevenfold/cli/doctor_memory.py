@@ -6,57 +6,59 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
-from sevenfold.cli.doctor_finding import Finding
-from sevenfold.cli.figures import spell_count
+from sevenfold.cli.doctor_finding import DoctorFinding
+from sevenfold.cli.figures import format_count
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.events import ignore
-from sevenfold.core.memories import is_shown
+from sevenfold.core.events import ignore_event
+from sevenfold.core.memories import is_indexed
 from sevenfold.core.settings import Settings
 from sevenfold.store.folder import Folder
-from sevenfold.store.git_root import find_root
-from sevenfold.store.identity import identify
-from sevenfold.store.memory_book import MemoryBook
-from sevenfold.store.memory_dir import FOLDER as MEMORY
+from sevenfold.store.git_root import find_project_root
+from sevenfold.store.identity import make_project_id
+from sevenfold.store.memory_book import MemoryStore
+from sevenfold.store.memory_dir import MEMORY_FOLDER as MEMORY
 from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_user_home
 from sevenfold.sync.ledger import FolderLedger
-from sevenfold.sync.membership import FOLDER as TEAM
+from sevenfold.sync.membership import TEAM_FOLDER as TEAM
 from sevenfold.sync.membership import read_membership
 
 
-def check_memory(project: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+def check_memory(project: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorFinding]:
     if not settings.of(MemorySettings).enabled:
-        yield Finding("memory", "note", "switched off", "memory.enabled = true switches it on")
+        yield DoctorFinding("memory", "note", "switched off", "memory.enabled = true switches it on")
         return
     home = settings.of(PlaceSettings).home_folder(find_user_home(environ))
     try:
-        place = home / "projects" / identify(find_root(project)) / "control"
+        place = home / "projects" / make_project_id(find_project_root(project)) / "control"
         if not place.is_dir():
             return
         with Folder.open(place) as control:
             yield from _check_memories(control)
             yield from _check_team(control)
     except SevenfoldError as error:
-        yield Finding("memory", "broken", str(error), "see docs/store.md#memories on what may stand there")
+        yield DoctorFinding(
+            "memory", "broken", str(error), "see docs/store.md#memories on what may stand there"
+        )
 
 
-def _check_memories(control: Folder) -> Iterator[Finding]:
+def _check_memories(control: Folder) -> Iterator[DoctorFinding]:
     try:
         folder = control.subfolder(MEMORY, create=False)
     except FileMissing:
         return
-    with folder, closing(MemoryBook(folder, ignore)) as book:
+    with folder, closing(MemoryStore(folder, ignore_event)) as book:
         book.refresh()
         state = book.state
-        shown = sum(map(is_shown, state.versions))
-        yield Finding("memory", "fine", f"{shown:,} {'memory' if shown == 1 else 'memories'}")
+        shown = sum(map(is_indexed, state.versions))
+        yield DoctorFinding("memory", "fine", f"{shown:,} {'memory' if shown == 1 else 'memories'}")
         if state.waiting:
-            said = f"{spell_count(len(state.waiting), 'change')} of memories, not yours or not known to be"
-            yield Finding("memory", "worry", said, "`sevenfold memory review` shows each and asks")
+            said = f"{format_count(len(state.waiting), 'change')} of memories, not yours or not known to be"
+            yield DoctorFinding("memory", "worry", said, "`sevenfold memory review` shows each and asks")
 
 
-def _check_team(control: Folder) -> Iterator[Finding]:
+def _check_team(control: Folder) -> Iterator[DoctorFinding]:
     try:
         folder = control.subfolder(TEAM, create=False)
     except FileMissing:
@@ -67,6 +69,8 @@ def _check_team(control: Folder) -> Iterator[Finding]:
             return
         refusal = FolderLedger(folder).read_pace().refusal
         if refusal:
-            yield Finding("team", "worry", f"{joined.url} refuses: {refusal}", "`sevenfold team` says more")
+            yield DoctorFinding(
+                "team", "worry", f"{joined.url} refuses: {refusal}", "`sevenfold team` says more"
+            )
         else:
-            yield Finding("team", "fine", f"{joined.repo_name} on {joined.url}, as {joined.member}")
+            yield DoctorFinding("team", "fine", f"{joined.repo_name} on {joined.url}, as {joined.member}")

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.choose_provider import USUAL_MODEL, choose_provider
-from sevenfold.agent.dreams import make_model
-from sevenfold.agent.ground import Ground, Wish
-from sevenfold.agent.local_file import LocalFile
+from sevenfold.agent.choose_provider import DEFAULT_MODEL, choose_provider
+from sevenfold.agent.dreams import make_dream_model
+from sevenfold.agent.ground import ProjectContext, SessionSelector
+from sevenfold.agent.local_file import LocalSettingsFile
 from sevenfold.background.dream_fork import DreamModel
-from sevenfold.background.dream_record import RUNNING, DreamRecord
-from sevenfold.background.dreaming import Dreamer, Dreamt
+from sevenfold.background.dream_record import DREAM_RUNNING, DreamRecord
+from sevenfold.background.dreaming import Dreamer, DreamResult
 from sevenfold.cli.render import Screen, Tone
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError, ProviderMissing
@@ -29,17 +29,17 @@ from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
 from sevenfold.run.reach import ForkGuard, Reach
 from sevenfold.run.spend import SpendSettings
-from sevenfold.run.toolbox import Toolbox
-from sevenfold.run.tools.glob import Glob
-from sevenfold.run.tools.grep import Grep
-from sevenfold.run.tools.read import Read
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.toolbox import ToolExecutor
+from sevenfold.run.tools.glob import GlobTool
+from sevenfold.run.tools.grep import GrepTool
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.lock import LockSettings
 
 _TONES: dict[str, Tone] = {"+": "strong", "-": "faint", "@": "faint"}
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_dream(options: Namespace, screen: Screen) -> int:
     action, wanted = cast("str", options.action), cast("str | None", options.dream)
     if action != "now" and (options.dry_run or options.mechanical):
         raise InputError(f"--dry-run and --mechanical go with a dream, and not with {action}")
@@ -61,7 +61,7 @@ def run(options: Namespace, screen: Screen) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Desk:
-    ground: Ground
+    ground: ProjectContext
     dreamer: Dreamer
     screen: Screen
 
@@ -129,9 +129,9 @@ class _Desk:
         records = self.dreamer.records
         newest = next(iter(records.ids()), "")
         is_held = self.dreamer.lock.read_state().holder is not None
-        return newest if is_held and newest and records.read(newest).outcome == RUNNING else ""
+        return newest if is_held and newest and records.read(newest).outcome == DREAM_RUNNING else ""
 
-    async def _dream(self, *, is_dry: bool, is_mechanical: bool) -> Dreamt:
+    async def _dream(self, *, is_dry: bool, is_mechanical: bool) -> DreamResult:
         task = asyncio.current_task()
         if task:
             with suppress(NotImplementedError):
@@ -147,7 +147,7 @@ class _Desk:
         if writer == "mechanical":
             return None
         emit = _Telling(self.screen)
-        model = ground.catalog.find(settings.of(AgentSettings).model or USUAL_MODEL)
+        model = ground.catalog.find(settings.of(AgentSettings).model or DEFAULT_MODEL)
         try:
             provider = choose_provider(model, settings.of(AgentSettings), os.environ)
         except ProviderMissing as error:
@@ -158,9 +158,9 @@ class _Desk:
         exits.push_async_callback(provider.close)
         governor = Governor.open(ground.folders.home, settings.of(SpendSettings), emit=emit)
         exits.push_async_callback(governor.close)
-        place = Workplace(ground.root, ground.cwd, emit=emit)
-        box = Toolbox((Read(), Grep(), Glob()), place, ForkGuard(Reach()))
-        return make_model(GovernedProvider(provider, governor), model, box, emit)
+        place = ToolContext(ground.root, ground.cwd, emit=emit)
+        box = ToolExecutor((ReadTool(), GrepTool(), GlobTool()), place, ForkGuard(Reach()))
+        return make_dream_model(GovernedProvider(provider, governor), model, box, emit)
 
     def _show(self, record: DreamRecord, diff: str) -> None:
         for line in diff.splitlines():
@@ -172,8 +172,10 @@ class _Desk:
 @contextmanager
 def _opened(project: Path, screen: Screen) -> Generator[_Desk]:
     clock, emit = SystemClock(), _Telling(screen)
-    is_agreed = LocalFile(project, os.environ, clock).is_trusted()
-    ground = Ground.open(Wish(project, None, False, None, is_agreed), os.environ, clock, emit)
+    is_agreed = LocalSettingsFile(project, os.environ, clock).is_trusted()
+    ground = ProjectContext.open(
+        SessionSelector(project, None, False, None, is_agreed), os.environ, clock, emit
+    )
     try:
         settings = ground.settings.of(DreamSettings)
         locks = ground.settings.of(LockSettings)

@@ -10,7 +10,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 ELLIPSIS = "..."
 
 
-def spell_tokens(tokens: int) -> str:
+def format_tokens(tokens: int) -> str:
     """12, 3.4K, 56.7K, 890K, 1.2M: three digits at most."""
     for unit, letter in _UNITS:
         if abs(tokens) >= unit:
@@ -19,7 +19,7 @@ def spell_tokens(tokens: int) -> str:
     return str(tokens)
 
 
-def spell_usd(amount: Decimal | None) -> str:
+def format_usd(amount: Decimal | None) -> str:
     """Cents from a dollar on; below, as many places as show something; no cents of tens of thousands."""
     if amount is None:
         return "unpriced"
@@ -30,11 +30,11 @@ def spell_usd(amount: Decimal | None) -> str:
     return f"${amount:.3f}" if abs(amount) >= Decimal("0.1") else f"${amount:.4f}"
 
 
-def spell_share(part: float, whole: float) -> str:
+def format_share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f}%" if whole else "-"
 
 
-def spell_span(span: timedelta | None) -> str:
+def format_duration(span: timedelta | None) -> str:
     """The largest unit that fits, to one place: 12 s, 4.5 min, 3.0 h, 2.1 d."""
     if span is None:
         return "?"
@@ -45,17 +45,17 @@ def spell_span(span: timedelta | None) -> str:
     return f"{seconds:.0f} s"
 
 
-def spell_time(at: datetime | None) -> str:
+def format_time(at: datetime | None) -> str:
     """Local to whoever reads it."""
     return f"{at.astimezone():%Y-%m-%d %H:%M}" if at else "no time"
 
 
-def spell_count(number: int, thing: str) -> str:
+def format_count(number: int, thing: str) -> str:
     """1 call, 2 calls."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
-def cut(text: str, width: int, *, is_path: bool = False) -> str:
+def shorten_text(text: str, width: int, *, is_path: bool = False) -> str:
     """At most so many characters; of a path its end is kept, for there is the file."""
     if len(text) <= width:
         return text
@@ -63,7 +63,7 @@ def cut(text: str, width: int, *, is_path: bool = False) -> str:
     return ELLIPSIS + text[-room:] if is_path else text[:room] + ELLIPSIS
 
 
-def bar(share: float, width: int, *, has_unicode: bool) -> str:
+def render_bar(share: float, width: int, *, has_unicode: bool) -> str:
     """A bar that is full at 1; something is never nothing."""
     share = min(1.0, max(0.0, share))
     if not has_unicode:

@@ -6,11 +6,11 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.render import Screen, TableCell
 from sevenfold.layers import LAYERS, Layer
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_layers(options: Namespace, screen: Screen) -> int:
     if options.json:
         screen.show_json([asdict(layer) for layer in LAYERS])
         return 0
@@ -19,11 +19,16 @@ def run(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def _rows(layer: Layer) -> Iterator[list[Cell]]:
+def _rows(layer: Layer) -> Iterator[list[TableCell]]:
     yield [
-        Cell(str(layer.number)),
-        Cell(layer.name, "strong"),
-        Cell("costs", "faint"),
-        Cell(layer.cost),
+        TableCell(str(layer.number)),
+        TableCell(layer.name, "strong"),
+        TableCell("costs", "faint"),
+        TableCell(layer.cost),
     ]
-    yield [Cell(""), Cell(layer.room, "faint"), Cell("acts on", "faint"), Cell(layer.trigger)]
+    yield [
+        TableCell(""),
+        TableCell(layer.room, "faint"),
+        TableCell("acts on", "faint"),
+        TableCell(layer.trigger),
+    ]

@@ -9,44 +9,58 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn, TypeAlias, cast
 
-from sevenfold.cli.memory_change import add, edit, export_all, import_all, remove
-from sevenfold.cli.memory_check import check
-from sevenfold.cli.memory_desk import Desk, open_desk
-from sevenfold.cli.memory_look import list_all, search, show
-from sevenfold.cli.memory_past import blame, diff, log, purge, restore, revert, undo
-from sevenfold.cli.memory_review import review
-from sevenfold.cli.render import Page, Screen
-from sevenfold.cli.usages.memory import add_options
+from sevenfold.cli.memory_change import (
+    add_memory,
+    edit_memory,
+    export_memories,
+    import_memories,
+    remove_memory,
+)
+from sevenfold.cli.memory_check import check_memory_claims
+from sevenfold.cli.memory_desk import MemoryContext, open_memory_context
+from sevenfold.cli.memory_look import list_memories, search_memories, show_memory
+from sevenfold.cli.memory_past import (
+    blame_memory,
+    purge_memory,
+    restore_memory,
+    revert_memory,
+    show_memory_diff,
+    show_memory_log,
+    undo_transaction,
+)
+from sevenfold.cli.memory_review import review_memories
+from sevenfold.cli.render import CapturedScreen, Screen
+from sevenfold.cli.usages.memory import add_memory_options
 from sevenfold.core.errors import InputError
 
-Doing: TypeAlias = Callable[[Namespace, Desk], int]
+MemoryHandler: TypeAlias = Callable[[Namespace, MemoryContext], int]
 
-_DOING: dict[str, Doing] = {
-    "list": list_all,
-    "show": show,
-    "add": add,
-    "edit": edit,
-    "rm": remove,
-    "search": search,
-    "check": check,
-    "review": review,
-    "log": log,
-    "diff": diff,
-    "blame": blame,
-    "revert": revert,
-    "undo": undo,
-    "restore": restore,
-    "purge": purge,
-    "import": import_all,
-    "export": export_all,
+_DOING: dict[str, MemoryHandler] = {
+    "list": list_memories,
+    "show": show_memory,
+    "add": add_memory,
+    "edit": edit_memory,
+    "rm": remove_memory,
+    "search": search_memories,
+    "check": check_memory_claims,
+    "review": review_memories,
+    "log": show_memory_log,
+    "diff": show_memory_diff,
+    "blame": blame_memory,
+    "revert": revert_memory,
+    "undo": undo_transaction,
+    "restore": restore_memory,
+    "purge": purge_memory,
+    "import": import_memories,
+    "export": export_memories,
 }
 
 
 _NEEDS_TERMINAL = frozenset({"edit"})
 
 
-def run(options: Namespace, screen: Screen) -> int:
-    with open_desk(options, screen) as desk:
+def run_memory(options: Namespace, screen: Screen) -> int:
+    with open_memory_context(options, screen) as desk:
         return _DOING[cast("str", options.action)](options, desk)
 
 
@@ -69,10 +83,10 @@ def _refuse_unknown(said: Sequence[str]) -> None:
     raise InputError(f"there is no /memory {said[0]}; {hint}")
 
 
-def answer(project: Path, words: str) -> list[str]:
+def capture_memory_output(project: Path, words: str) -> list[str]:
     """What an action prints, line by line, for a chat that has the terminal to itself."""
-    parser, page = _Quiet("/memory", add_help=False), Page()
-    add_options(parser)
+    parser, page = _Quiet("/memory", add_help=False), CapturedScreen()
+    add_memory_options(parser)
     try:
         said = shlex.split(words)
     except ValueError as error:
@@ -81,5 +95,5 @@ def answer(project: Path, words: str) -> list[str]:
     options = parser.parse_args(["--project", str(project), *said])
     if options.action in _NEEDS_TERMINAL:
         raise InputError(f"`sevenfold memory {options.action}` needs the terminal; run it beside the chat")
-    run(options, page)
+    run_memory(options, page)
     return page.lines

@@ -12,24 +12,24 @@ from argparse import Namespace
 from pathlib import Path
 from typing import cast
 
-from sevenfold.cli.figures import spell_count
-from sevenfold.cli.memory_desk import Desk, by_hand
-from sevenfold.cli.piped import read_piped
+from sevenfold.cli.figures import format_count
+from sevenfold.cli.memory_desk import MemoryContext, make_user_origin
+from sevenfold.cli.piped import read_piped_input
 from sevenfold.core.errors import FileMissing, InputError, MemoryConflict
 from sevenfold.core.memories import read_memory
 from sevenfold.core.memory_secrets import refuse_secrets
-from sevenfold.layers.rules import read_conditions
+from sevenfold.layers.rules import parse_conditions
 from sevenfold.store.memory_changes import Remove, Write
-from sevenfold.store.memory_import import read_folder, write_folder
-from sevenfold.store.memory_place import claude_memory
-from sevenfold.store.memory_writing import write_new
+from sevenfold.store.memory_import import read_memory_folder, write_memory_folder
+from sevenfold.store.memory_place import claude_memory_path
+from sevenfold.store.memory_writing import plan_new_memory
 from sevenfold.store.settings_files import find_user_home
 
 _TEMPLATE = "\n<!-- Write the memory here: what, why, and how to apply it. This line goes. -->\n"
 _COMMENT = re.compile(r"<!-- Write the memory here.*?-->\n?", re.DOTALL)
 
 
-def add(options: Namespace, desk: Desk) -> int:
+def add_memory(options: Namespace, desk: MemoryContext) -> int:
     name = cast("str", options.memory).removesuffix(".md")
     key = f"{name}.md"
     if desk.memory.find(key) is not None:
@@ -38,7 +38,7 @@ def add(options: Namespace, desk: Desk) -> int:
     body = text if text is not None else _typed(desk)
     if not body.strip():
         raise InputError("there is nothing to remember; give a text with -m, or pipe one in")
-    written = write_new(
+    written = plan_new_memory(
         name,
         body,
         description=cast("str", options.description),
@@ -46,44 +46,46 @@ def add(options: Namespace, desk: Desk) -> int:
         applies_to=cast("list[str]", options.applies_to),
         is_gate=cast("bool", options.gate),
     )
-    done = desk.memory.commit([written], by_hand("added by hand"))
+    done = desk.memory.commit([written], make_user_origin("added by hand"))
     return desk.report(done, f"remembered as {key}")
 
 
-def edit(options: Namespace, desk: Desk) -> int:
+def edit_memory(options: Namespace, desk: MemoryContext) -> int:
     stored = desk.find(cast("str", options.memory))
     key, before = stored.memory.key, stored.memory.text
     after = _edited(before, key)
     if after == before:
         desk.screen.show_line("nothing changed", "faint")
         return 0
-    for refused in read_conditions(read_memory(key, after).applies_to).refused:
+    for refused in parse_conditions(read_memory(key, after).applies_to).refused:
         desk.screen.note(f"note: {refused.text!r} is no condition, and fires nothing: {refused.reason}")
     try:
         refuse_secrets(after)
-        done = desk.memory.commit([Write(key, after, stored.sha256)], by_hand("edited by hand"))
+        done = desk.memory.commit([Write(key, after, stored.sha256)], make_user_origin("edited by hand"))
     except (InputError, MemoryConflict):
         desk.screen.note(f"note: your text was not committed, and is kept in {_keep(after, key)}")
         raise
     return desk.report(done, f"{key} is changed")
 
 
-def remove(options: Namespace, desk: Desk) -> int:
+def remove_memory(options: Namespace, desk: MemoryContext) -> int:
     found = [desk.find(name) for name in cast("list[str]", options.memories)]
     changes = [Remove(one.memory.key, one.sha256) for one in found]
     names = ", ".join(change.key for change in changes)
-    return desk.report(desk.memory.commit(changes, by_hand("removed by hand")), f"forgotten: {names}")
+    return desk.report(
+        desk.memory.commit(changes, make_user_origin("removed by hand")), f"forgotten: {names}"
+    )
 
 
-def import_all(options: Namespace, desk: Desk) -> int:
+def import_memories(options: Namespace, desk: MemoryContext) -> int:
     folder = cast("Path | None", options.folder)
     if (folder is None) != bool(options.claude):
         raise InputError("name one thing to take in: a FOLDER, or --claude")
     if folder is None:
-        folder = claude_memory(desk.project.root, find_user_home(os.environ))
+        folder = claude_memory_path(desk.project.root, find_user_home(os.environ))
         if not folder.is_dir():
             raise FileMissing(f"Claude Code remembers nothing of this project: {folder} is not there")
-    found = read_folder(folder)
+    found = read_memory_folder(folder)
     left = [f"{one.name}: {one.reason}" for one in found.refused]
     fresh: list[Write] = []
     for write in found.writes:
@@ -92,17 +94,17 @@ def import_all(options: Namespace, desk: Desk) -> int:
             left.append(f"{write.key}: {reason}")
         else:
             fresh.append(write)
-    done = desk.memory.commit(fresh, by_hand(f"taken in from {folder}"))
+    done = desk.memory.commit(fresh, make_user_origin(f"taken in from {folder}"))
     if desk.is_json:
         desk.screen.show_json({"id": done.id, "keys": [one.key for one in fresh], "left_out": left})
         return 0
-    desk.screen.show_line(f"{spell_count(len(fresh), 'file')} taken in from {folder}")
+    desk.screen.show_line(f"{format_count(len(fresh), 'file')} taken in from {folder}")
     for reason in left:
         desk.screen.show_line(f"left out: {reason}", "warning")
     return 0
 
 
-def _why_not_new(desk: Desk, write: Write) -> str:
+def _why_not_new(desk: MemoryContext, write: Write) -> str:
     if desk.memory.find(write.key) is not None:
         return "there is a memory of that name"
     try:
@@ -112,23 +114,23 @@ def _why_not_new(desk: Desk, write: Write) -> str:
     return ""
 
 
-def export_all(options: Namespace, desk: Desk) -> int:
+def export_memories(options: Namespace, desk: MemoryContext) -> int:
     folder = cast("Path", options.folder)
-    count = write_folder(desk.memory, folder)
+    count = write_memory_folder(desk.memory, folder)
     if desk.is_json:
         desk.screen.show_json({"folder": str(folder), "files": count})
     else:
-        desk.screen.show_line(f"{spell_count(count, 'file')} written to {folder}")
+        desk.screen.show_line(f"{format_count(count, 'file')} written to {folder}")
     return 0
 
 
-def _typed(desk: Desk) -> str:
+def _typed(desk: MemoryContext) -> str:
     """What was piped in; from a person, what they write in their editor."""
     if desk.is_attended:
         return _COMMENT.sub("", _edited(_TEMPLATE, "memory.md"))
     if sys.stdin is None:
         return ""
-    return read_piped(sys.stdin.fileno(), desk.screen.note, is_needed=True)
+    return read_piped_input(sys.stdin.fileno(), desk.screen.note, is_needed=True)
 
 
 def _edited(text: str, key: str) -> str:

@@ -9,28 +9,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from sevenfold.agent.local_file import read_agreed
-from sevenfold.cli.figures import spell_count
-from sevenfold.cli.memory_desk import Desk
+from sevenfold.agent.local_file import read_trusted_settings
+from sevenfold.cli.figures import format_count
+from sevenfold.cli.memory_desk import MemoryContext
 from sevenfold.core.errors import InputError
 from sevenfold.layers.rules import RuleSettings
-from sevenfold.layers.verify_claims import Claim, find_claims
-from sevenfold.run.rule_shelf import read_rule
+from sevenfold.layers.verify_claims import MemoryClaim, find_claims
+from sevenfold.run.rule_shelf import parse_memory_rule
 from sevenfold.run.tools.fetching import fetch_page
-from sevenfold.run.verify import Broken, Verifier
+from sevenfold.run.verify import BrokenClaim, ClaimVerifier
 from sevenfold.run.web_settings import WebSettings
-from sevenfold.store.memory_changes import Stored
-from sevenfold.store.memory_marks import Mark
+from sevenfold.store.memory_changes import StoredMemory
+from sevenfold.store.memory_marks import BrokenMark
 
-MOST_AT_ONCE = 8
+MAX_PARALLEL_FETCHES = 8
 """Pages that are fetched side by side."""
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    stored: Stored
+class CheckedMemory:
+    stored: StoredMemory
     claims: int
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenClaim, ...]
     refused: tuple[str, ...]
     """Conditions that cannot be read."""
 
@@ -39,13 +39,15 @@ class Checked:
         return not self.broken and not self.refused
 
 
-def check(options: Namespace, desk: Desk) -> int:
+def check_memory_claims(options: Namespace, desk: MemoryContext) -> int:
     names = cast("list[str]", options.memories)
     stored = [desk.find(name) for name in names] if names else list(desk.memory.scan(None))
-    verifier = Verifier(desk.project.root)
+    verifier = ClaimVerifier(desk.project.root)
     checked = [_check(one, verifier) for one in stored]
     if options.online:
-        checked = asyncio.run(_with_urls(checked, read_agreed(options.project, os.environ).of(WebSettings)))
+        checked = asyncio.run(
+            _with_urls(checked, read_trusted_settings(options.project, os.environ).of(WebSettings))
+        )
     _mark(desk, checked)
     if desk.is_json:
         desk.screen.show_json([_described(one) for one in checked])
@@ -54,40 +56,41 @@ def check(options: Namespace, desk: Desk) -> int:
     return 0 if all(one.is_whole for one in checked) else 1
 
 
-def _check(stored: Stored, verifier: Verifier) -> Checked:
+def _check(stored: StoredMemory, verifier: ClaimVerifier) -> CheckedMemory:
     claims = find_claims(stored.memory.body)
     refused = tuple(
-        f"{one.text!r} is no condition: {one.reason}" for one in read_rule(stored, RuleSettings()).refused
+        f"{one.text!r} is no condition: {one.reason}"
+        for one in parse_memory_rule(stored, RuleSettings()).refused
     )
-    return Checked(stored, len(claims), verifier.check(claims), refused)
+    return CheckedMemory(stored, len(claims), verifier.check(claims), refused)
 
 
-async def _with_urls(checked: Sequence[Checked], settings: WebSettings) -> list[Checked]:
-    room = asyncio.Semaphore(MOST_AT_ONCE)
+async def _with_urls(checked: Sequence[CheckedMemory], settings: WebSettings) -> list[CheckedMemory]:
+    room = asyncio.Semaphore(MAX_PARALLEL_FETCHES)
 
-    async def look(claim: Claim) -> Broken | None:
+    async def look(claim: MemoryClaim) -> BrokenClaim | None:
         async with room:
             try:
                 page = await fetch_page(claim.text, settings)
             except InputError as error:
-                return Broken(claim, str(error))
-        return Broken(claim, f"answers {page.status}") if page.status in (404, 410) else None
+                return BrokenClaim(claim, str(error))
+        return BrokenClaim(claim, f"answers {page.status}") if page.status in (404, 410) else None
 
-    async def complete(one: Checked) -> Checked:
+    async def complete(one: CheckedMemory) -> CheckedMemory:
         urls = [claim for claim in find_claims(one.stored.memory.body) if claim.kind == "url"]
         found = await asyncio.gather(*map(look, urls))
         lost = tuple(broken for broken in found if broken is not None)
-        return Checked(one.stored, one.claims, (*one.broken, *lost), one.refused)
+        return CheckedMemory(one.stored, one.claims, (*one.broken, *lost), one.refused)
 
     return list(await asyncio.gather(*map(complete, checked)))
 
 
-def _mark(desk: Desk, checked: Sequence[Checked]) -> None:
+def _mark(desk: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
     """What is broken is known from now on to whoever recalls or tidies memories."""
     now = desk.now()
     desk.marks.put(
         {
-            one.stored.memory.key: Mark(one.stored.sha256, tuple(map(str, one.broken)), now)
+            one.stored.memory.key: BrokenMark(one.stored.sha256, tuple(map(str, one.broken)), now)
             if one.broken
             else None
             for one in checked
@@ -95,7 +98,7 @@ def _mark(desk: Desk, checked: Sequence[Checked]) -> None:
     )
 
 
-def _show(desk: Desk, checked: Sequence[Checked]) -> None:
+def _show(desk: MemoryContext, checked: Sequence[CheckedMemory]) -> None:
     for one in checked:
         if one.is_whole:
             continue
@@ -106,11 +109,11 @@ def _show(desk: Desk, checked: Sequence[Checked]) -> None:
             desk.screen.show_line(f"  {reason}", "warning")
     claims = sum(one.claims for one in checked)
     wrong = sum(not one.is_whole for one in checked)
-    looked = f"{spell_count(claims, 'claim')} of {spell_count(len(checked), 'file')} looked at"
+    looked = f"{format_count(claims, 'claim')} of {format_count(len(checked), 'file')} looked at"
     desk.screen.show_line(f"{looked}; {wrong:,} to be looked at by you" if wrong else f"{looked}; all hold")
 
 
-def _described(checked: Checked) -> dict[str, object]:
+def _described(checked: CheckedMemory) -> dict[str, object]:
     return {
         "key": checked.stored.memory.key,
         "claims": checked.claims,

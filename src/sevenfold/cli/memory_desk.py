@@ -12,25 +12,25 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.face.telling import Told, tell
-from sevenfold.agent.local_file import read_agreed
+from sevenfold.agent.face.telling import EventText, render_event_text
+from sevenfold.agent.local_file import read_trusted_settings
 from sevenfold.cli.render import Screen
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.events import Emit, Event, MemoryEdited, MemoryRefused
-from sevenfold.core.memories import ARCHIVE
+from sevenfold.core.memories import ARCHIVE_PREFIX
 from sevenfold.core.provenance import Origin
-from sevenfold.store.memory_changes import Stored, Transaction
+from sevenfold.store.memory_changes import StoredMemory, Transaction
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_marks import MarkBook
+from sevenfold.store.memory_marks import MarkStore
 from sevenfold.store.memory_settings import MemorySettings
-from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import find_user_home
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class MemoryContext:
     """A project's memories, and the person who looks at them."""
 
     memory: MemoryDir
@@ -41,12 +41,12 @@ class Desk:
     """Tells the person what they should know beside what they asked for."""
 
     @property
-    def uses(self) -> UseBook:
-        return UseBook(self.project.control, emit=self.warn)
+    def uses(self) -> UseStore:
+        return UseStore(self.project.control, emit=self.warn)
 
     @property
-    def marks(self) -> MarkBook:
-        return MarkBook(self.project.control, emit=self.warn)
+    def marks(self) -> MarkStore:
+        return MarkStore(self.project.control, emit=self.warn)
 
     @property
     def is_attended(self) -> bool:
@@ -56,10 +56,10 @@ class Desk:
     def now(self) -> datetime:
         return SystemClock().now()
 
-    def find(self, name: str) -> Stored:
+    def find(self, name: str) -> StoredMemory:
         """The memory that is meant by a name, a file, or one that was put aside."""
         bare = name.removesuffix(".md")
-        for key in (f"{bare}.md", f"{ARCHIVE}{bare}.md"):
+        for key in (f"{bare}.md", f"{ARCHIVE_PREFIX}{bare}.md"):
             found = self.memory.find(key)
             if found is not None:
                 return found
@@ -83,12 +83,12 @@ class _Notes:
     """What a person should know beside what they asked for."""
 
     screen: Screen
-    _first: dict[type[Event], Told] | None = field(default_factory=dict[type[Event], Told])
+    _first: dict[type[Event], EventText] | None = field(default_factory=dict[type[Event], EventText])
     """Of each kind that comes once for a file, while the folder is opened; None once that was said."""
     _counts: Counter[type[Event]] = field(default_factory=Counter[type[Event]])
 
     def __call__(self, event: Event) -> None:
-        told = tell(event)
+        told = render_event_text(event)
         if told is None or not told.is_warning:
             return
         if isinstance(event, MemoryEdited | MemoryRefused) and self._first is not None:
@@ -110,19 +110,19 @@ class _Notes:
 
 
 @contextmanager
-def open_desk(options: Namespace, screen: Screen) -> Generator[Desk]:
+def open_memory_context(options: Namespace, screen: Screen) -> Generator[MemoryContext]:
     start = cast("Path", options.project)
     if not start.is_dir():
         raise InputError(f"--project {str(start)!r} is no folder; name the project's folder, or one in it")
-    settings, warn = read_agreed(start, os.environ), _Notes(screen)
+    settings, warn = read_trusted_settings(start, os.environ), _Notes(screen)
     with (
         open_project(start, settings, user_home=find_user_home(os.environ), emit=warn) as project,
         MemoryDir(project, emit=warn, trusts_outside=settings.of(MemorySettings).trust_outside) as memory,
     ):
         warn.opened()
-        yield Desk(memory, project, screen, cast("bool", options.json), warn)
+        yield MemoryContext(memory, project, screen, cast("bool", options.json), warn)
 
 
-def by_hand(why: str) -> Origin:
+def make_user_origin(why: str) -> Origin:
     """What a person does at the command line."""
     return Origin("user", why, said_by="user", is_accepted=True)

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sevenfold.cli.figures import cut, spell_span, spell_time
-from sevenfold.cli.memory_desk import Desk
-from sevenfold.cli.render import Cell, Tone
-from sevenfold.core.memories import ARCHIVE, read_memory
-from sevenfold.core.memory_uses import NO_USES, USE_KINDS, Uses
+from sevenfold.cli.figures import format_duration, format_time, shorten_text
+from sevenfold.cli.memory_desk import MemoryContext
+from sevenfold.cli.render import TableCell, Tone
+from sevenfold.core.memories import ARCHIVE_PREFIX, read_memory
+from sevenfold.core.memory_uses import MEMORY_USE_KINDS, NO_USES, MemoryUses
 from sevenfold.search.memory_index import MemoryIndex
-from sevenfold.store.memory_changes import Stored
-from sevenfold.store.memory_marks import Mark
+from sevenfold.store.memory_changes import StoredMemory
+from sevenfold.store.memory_marks import BrokenMark
 
 _HEADS = ("memory", "type", "age", "used", "about")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class MemoryOverview:
     """A memory, and what is known of it beside its text."""
 
-    stored: Stored
-    uses: Uses
+    stored: StoredMemory
+    uses: MemoryUses
     broken: tuple[str, ...]
 
     def describe(self, now: datetime) -> dict[str, object]:
@@ -48,7 +48,7 @@ class Known:
             "taint": sorted(origin.taint),
             "trusted": stored.is_trusted,
             "waiting": stored.is_waiting,
-            "uses": {kind: self.uses.count(kind) for kind in USE_KINDS},
+            "uses": {kind: self.uses.count(kind) for kind in MEMORY_USE_KINDS},
             "last_used": self.uses.last.isoformat() if self.uses.last else None,
             "warmth": round(self.uses.warmth_at(now), 3),
             "broken": list(self.broken),
@@ -64,18 +64,18 @@ class Known:
         return "change waits" if self.stored.is_waiting else ""
 
 
-def list_all(options: Namespace, desk: Desk) -> int:
+def list_memories(options: Namespace, desk: MemoryContext) -> int:
     wanted = cast("str | None", options.type)
     if options.archived:
-        stored = tuple(desk.memory.read(key) for key in desk.memory.keys(ARCHIVE))
+        stored = tuple(desk.memory.read(key) for key in desk.memory.keys(ARCHIVE_PREFIX))
     else:
         stored = desk.memory.scan(None)
-    chosen = [one for one in know(desk, stored) if wanted in (None, one.stored.memory.kind)]
+    chosen = [one for one in read_memory_overviews(desk, stored) if wanted in (None, one.stored.memory.kind)]
     if desk.is_json:
         desk.screen.show_json([one.describe(desk.now()) for one in chosen])
     elif chosen:
         desk.screen.show_table(
-            [[Cell(head, "strong") for head in _HEADS], *(_row(one, desk) for one in chosen)]
+            [[TableCell(head, "strong") for head in _HEADS], *(_row(one, desk) for one in chosen)]
         )
     else:
         desk.screen.show_line(
@@ -85,8 +85,8 @@ def list_all(options: Namespace, desk: Desk) -> int:
     return 0
 
 
-def show(options: Namespace, desk: Desk) -> int:
-    known = know(desk, [desk.find(cast("str", options.memory))])[0]
+def show_memory(options: Namespace, desk: MemoryContext) -> int:
+    known = read_memory_overviews(desk, [desk.find(cast("str", options.memory))])[0]
     text, at = known.stored.memory.text, cast("str | None", options.at)
     if at is not None:
         text = _text_at(desk, known.stored.memory.key, at)
@@ -99,13 +99,13 @@ def show(options: Namespace, desk: Desk) -> int:
     return 0
 
 
-def search(options: Namespace, desk: Desk) -> int:
-    stored: dict[str, Stored] = {one.memory.key: one for one in desk.memory.scan(None)}
+def search_memories(options: Namespace, desk: MemoryContext) -> int:
+    stored: dict[str, StoredMemory] = {one.memory.key: one for one in desk.memory.scan(None)}
     with closing(MemoryIndex.open(desk.project.control, emit=desk.warn)) as index:
         index.update(stored.values())
         hits = index.rank(cast("str", options.query), cast("int", options.limit))
-    found: dict[str, Known] = {
-        one.stored.memory.key: one for one in know(desk, [stored[hit.key] for hit in hits])
+    found: dict[str, MemoryOverview] = {
+        one.stored.memory.key: one for one in read_memory_overviews(desk, [stored[hit.key] for hit in hits])
     }
     if desk.is_json:
         now = desk.now()
@@ -117,17 +117,18 @@ def search(options: Namespace, desk: Desk) -> int:
         desk.screen.show_line("no memory holds these words", "faint")
         return 1
     desk.screen.show_table(
-        [Cell(hit.key, "strong"), Cell(cut(stored[hit.key].memory.description, 90))] for hit in hits
+        [TableCell(hit.key, "strong"), TableCell(shorten_text(stored[hit.key].memory.description, 90))]
+        for hit in hits
     )
     return 0
 
 
-def know(desk: Desk, stored: Sequence[Stored]) -> list[Known]:
+def read_memory_overviews(desk: MemoryContext, stored: Sequence[StoredMemory]) -> list[MemoryOverview]:
     uses, marks = desk.uses.read(), desk.marks.read()
-    return [Known(one, uses.get(one.memory.key, NO_USES), _broken(one, marks)) for one in stored]
+    return [MemoryOverview(one, uses.get(one.memory.key, NO_USES), _broken(one, marks)) for one in stored]
 
 
-def _broken(stored: Stored, marks: Mapping[str, Mark]) -> tuple[str, ...]:
+def _broken(stored: StoredMemory, marks: Mapping[str, BrokenMark]) -> tuple[str, ...]:
     mark = marks.get(stored.memory.key)
     return mark.broken if mark and mark.sha256 == stored.sha256 else ()
 
@@ -135,23 +136,23 @@ def _broken(stored: Stored, marks: Mapping[str, Mark]) -> tuple[str, ...]:
 _NOTHING = "nothing is remembered of this project yet; `sevenfold memory add` does, and so does an agent"
 
 
-def _row(known: Known, desk: Desk) -> list[Cell]:
+def _row(known: MemoryOverview, desk: MemoryContext) -> list[TableCell]:
     memory, tone = known.stored.memory, _tone(known)
-    about = cut(memory.description, 80)
+    about = shorten_text(memory.description, 80)
     return [
-        Cell(memory.key.removesuffix(".md"), tone),
-        Cell(memory.kind or "-"),
-        Cell(spell_span(desk.now() - known.stored.modified)),
-        Cell(_used(known.uses)),
-        Cell(f"[{known.state}] {about}" if known.state else about, tone),
+        TableCell(memory.key.removesuffix(".md"), tone),
+        TableCell(memory.kind or "-"),
+        TableCell(format_duration(desk.now() - known.stored.modified)),
+        TableCell(_used(known.uses)),
+        TableCell(f"[{known.state}] {about}" if known.state else about, tone),
     ]
 
 
-def _tone(known: Known) -> Tone:
+def _tone(known: MemoryOverview) -> Tone:
     return "warning" if known.state else "plain"
 
 
-def _used(uses: Uses) -> str:
+def _used(uses: MemoryUses) -> str:
     """How often it was recalled; of a rule, how often it was shown and how often that changed something."""
     recalled, shown = uses.count("recalled"), uses.count("shown")
     if not shown:
@@ -160,18 +161,22 @@ def _used(uses: Uses) -> str:
     return f"{recalled} + {shown} as a rule, {heeded} heeded"
 
 
-def _show_origin(known: Known, desk: Desk) -> None:
+def _show_origin(known: MemoryOverview, desk: MemoryContext) -> None:
     stored, origin, screen = known.stored, known.stored.origin, desk.screen
     screen.show_line(stored.memory.key, "strong")
     words = f"words: {origin.said_by}"
     taint = f", through {', '.join(sorted(origin.taint))}" if origin.taint else ""
-    screen.show_line(f"{spell_time(stored.modified)} by {origin.who} ({words}{taint}): {origin.why}", "faint")
+    screen.show_line(
+        f"{format_time(stored.modified)} by {origin.who} ({words}{taint}): {origin.why}", "faint"
+    )
     if origin.session:
         messages = f", messages {', '.join(origin.messages)}" if origin.messages else ""
         screen.show_line(f"from session {origin.session}{messages}", "faint")
-    counts = ", ".join(f"{kind} {known.uses.count(kind)}" for kind in USE_KINDS if known.uses.count(kind))
+    counts = ", ".join(
+        f"{kind} {known.uses.count(kind)}" for kind in MEMORY_USE_KINDS if known.uses.count(kind)
+    )
     if counts:
-        screen.show_line(f"{counts}; last {spell_time(known.uses.last)}", "faint")
+        screen.show_line(f"{counts}; last {format_time(known.uses.last)}", "faint")
     for problem in known.broken:
         screen.show_line(f"could not be confirmed: {problem}", "warning")
     if not stored.is_trusted:
@@ -181,7 +186,7 @@ def _show_origin(known: Known, desk: Desk) -> None:
     screen.show_line("")
 
 
-def _text_at(desk: Desk, key: str, at: str) -> str:
+def _text_at(desk: MemoryContext, key: str, at: str) -> str:
     change = desk.memory.transaction(at)
     after = next((one.after for one in change.changes if one.key == key), None)
     if after is None:
@@ -190,7 +195,7 @@ def _text_at(desk: Desk, key: str, at: str) -> str:
     return read_memory(key, desk.memory.body(after)).text
 
 
-def _tell_waiting(desk: Desk) -> None:
+def _tell_waiting(desk: MemoryContext) -> None:
     waiting = len(desk.memory.waiting())
     if waiting and not desk.is_json:
         desk.screen.show_line(f"{waiting} wait for you: `sevenfold memory review`", "warning")

@@ -7,16 +7,16 @@ from argparse import Namespace
 from dataclasses import asdict, dataclass
 from typing import cast
 
-from sevenfold.cli.figures import cut, spell_count, spell_time
-from sevenfold.cli.memory_desk import Desk
-from sevenfold.cli.render import Cell, Tone
+from sevenfold.cli.figures import format_count, format_time, shorten_text
+from sevenfold.cli.memory_desk import MemoryContext
+from sevenfold.cli.render import TableCell, Tone
 from sevenfold.core.errors import InputError
 from sevenfold.core.provenance import Origin
 from sevenfold.store.memory_changes import Transaction
 from sevenfold.store.memory_keys import check_memory_key
 
 
-def log(options: Namespace, desk: Desk) -> int:
+def show_memory_log(options: Namespace, desk: MemoryContext) -> int:
     key = _key(cast("str | None", options.memory))
     changes = desk.memory.log(key, limit=cast("int", options.limit))
     if desk.is_json:
@@ -28,18 +28,18 @@ def log(options: Namespace, desk: Desk) -> int:
     return 0
 
 
-def diff(options: Namespace, desk: Desk) -> int:
+def show_memory_diff(options: Namespace, desk: MemoryContext) -> int:
     change = desk.memory.transaction(cast("str", options.id))
     text = desk.memory.diff(change.id)
     if desk.is_json:
         desk.screen.show_json({**_described(change), "diff": text})
         return 0
     desk.screen.show_table([_row(change)])
-    show_diff(desk, text)
+    show_diff_text(desk, text)
     return 0
 
 
-def show_diff(desk: Desk, text: str) -> None:
+def show_diff_text(desk: MemoryContext, text: str) -> None:
     for line in text.splitlines():
         desk.screen.show_line(line, _TONES.get(line[:1], "plain"))
 
@@ -47,7 +47,7 @@ def show_diff(desk: Desk, text: str) -> None:
 _TONES: dict[str, Tone] = {"+": "strong", "-": "error", "@": "faint"}
 
 
-def blame(options: Namespace, desk: Desk) -> int:
+def blame_memory(options: Namespace, desk: MemoryContext) -> int:
     lines = desk.memory.blame(desk.find(cast("str", options.memory)).memory.key)
     if desk.is_json:
         desk.screen.show_json(
@@ -64,31 +64,31 @@ def blame(options: Namespace, desk: Desk) -> int:
     elif lines:
         desk.screen.show_table(
             [
-                Cell(line.transaction, "faint"),
-                Cell(spell_time(line.at)),
-                Cell(line.origin.who),
-                Cell(line.line),
+                TableCell(line.transaction, "faint"),
+                TableCell(format_time(line.at)),
+                TableCell(line.origin.who),
+                TableCell(line.line),
             ]
             for line in lines
         )
     return 0
 
 
-def revert(options: Namespace, desk: Desk) -> int:
+def revert_memory(options: Namespace, desk: MemoryContext) -> int:
     change = desk.memory.transaction(cast("str", options.id))
     return desk.report(desk.memory.revert(change.id, "by hand"), f"change {change.id} is taken back")
 
 
-def undo(_options: Namespace, desk: Desk) -> int:
+def undo_transaction(_options: Namespace, desk: MemoryContext) -> int:
     return desk.report(desk.memory.undo(), "the last change is taken back")
 
 
-def restore(options: Namespace, desk: Desk) -> int:
+def restore_memory(options: Namespace, desk: MemoryContext) -> int:
     key = check_memory_key(f"{cast('str', options.memory).removesuffix('.md')}.md")
     return desk.report(desk.memory.restore(key, cast("str", options.id)), f"{key} is as it was")
 
 
-def purge(options: Namespace, desk: Desk) -> int:
+def purge_memory(options: Namespace, desk: MemoryContext) -> int:
     key = _key(cast("str | None", options.memory))
     source = _Source(cast("str | None", options.session), key, cast("str | None", options.who))
     found = [change for change in desk.memory.log(limit=None) if source.has(change)]
@@ -101,7 +101,7 @@ def purge(options: Namespace, desk: Desk) -> int:
         desk.screen.show_json(asdict(done))
         return 0
     desk.screen.show_line(
-        f"erased: {spell_count(done.versions, 'version')} of {', '.join(done.keys) or 'none'}"
+        f"erased: {format_count(done.versions, 'version')} of {', '.join(done.keys) or 'none'}"
     )
     for other in done.still_holding:
         told = f"{other} repeats words of it, now or in its history"
@@ -126,10 +126,10 @@ class _Source:
         return any(origin.who == self.who for origin in origins)
 
 
-def _ask(desk: Desk, found: list[Transaction], source: _Source) -> None:
+def _ask(desk: MemoryContext, found: list[Transaction], source: _Source) -> None:
     """What goes is said before it goes; without a person only --yes will do."""
     keys = sorted({one.key for change in found for one in change.changes if source.key in (None, one.key)})
-    said = f"{spell_count(len(found), 'change')} of {', '.join(keys)} would be erased, history included"
+    said = f"{format_count(len(found), 'change')} of {', '.join(keys)} would be erased, history included"
     if not desk.is_attended:
         raise InputError(f"{said}; add --yes if that is meant")
     desk.screen.show_line(f"{said}. This cannot be undone.", "warning")
@@ -143,14 +143,14 @@ def _key(name: str | None) -> str | None:
     return None if name is None else check_memory_key(f"{name.removesuffix('.md')}.md")
 
 
-def _row(change: Transaction) -> list[Cell]:
+def _row(change: Transaction) -> list[TableCell]:
     keys = ", ".join(one.key.removesuffix(".md") or "(erased)" for one in change.changes)
     return [
-        Cell(change.id, "strong"),
-        Cell(spell_time(change.at)),
-        Cell(change.origin.who),
-        Cell(change.kind),
-        Cell(cut(f"{keys}: {change.origin.why}" if keys else change.origin.why, 100)),
+        TableCell(change.id, "strong"),
+        TableCell(format_time(change.at)),
+        TableCell(change.origin.who),
+        TableCell(change.kind),
+        TableCell(shorten_text(f"{keys}: {change.origin.why}" if keys else change.origin.why, 100)),
     ]
 
 

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from difflib import unified_diff
 from typing import cast
 
-from sevenfold.cli.figures import spell_time
-from sevenfold.cli.memory_desk import Desk
-from sevenfold.cli.memory_past import show_diff
+from sevenfold.cli.figures import format_time
+from sevenfold.cli.memory_desk import MemoryContext
+from sevenfold.cli.memory_past import show_diff_text
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import INDEX
-from sevenfold.store.memory_changes import Waiting
+from sevenfold.core.memories import INDEX_FILE
+from sevenfold.store.memory_changes import PendingReview
 
 _KEYS = {"a": "accept", "r": "reject", "s": "skip", "": "skip", "q": "quit"}
 
 
-def review(options: Namespace, desk: Desk) -> int:
+def review_memories(options: Namespace, desk: MemoryContext) -> int:
     accepted, rejected = cast("list[str]", options.accept), cast("list[str]", options.reject)
     trusted = cast("list[str]", options.trust)
     if accepted or rejected or trusted:
@@ -43,7 +43,7 @@ def review(options: Namespace, desk: Desk) -> int:
     return 0
 
 
-def _walk(desk: Desk, waiting: Sequence[Waiting]) -> None:
+def _walk(desk: MemoryContext, waiting: Sequence[PendingReview]) -> None:
     for number, one in enumerate(waiting, 1):
         _show(desk, one, f"{number} of {len(waiting)}: ")
         answer = _ask(desk)
@@ -58,7 +58,7 @@ def _walk(desk: Desk, waiting: Sequence[Waiting]) -> None:
         )
 
 
-def _ask(desk: Desk) -> str:
+def _ask(desk: MemoryContext) -> str:
     while True:
         desk.screen.show_line("[a]ccept, [r]eject, [s]kip, [q]uit?", "strong")
         desk.screen.flush()
@@ -68,27 +68,27 @@ def _ask(desk: Desk) -> str:
             return answer
 
 
-def _list(desk: Desk, waiting: Sequence[Waiting]) -> None:
+def _list(desk: MemoryContext, waiting: Sequence[PendingReview]) -> None:
     for one in waiting:
         _show(desk, one)
     desk.screen.show_line("`sevenfold memory review --accept ID` or `--reject ID` settles one", "faint")
 
 
-def _show(desk: Desk, waiting: Waiting, number: str = "") -> None:
+def _show(desk: MemoryContext, waiting: PendingReview, number: str = "") -> None:
     origin = waiting.origin
-    desk.screen.show_line(f"{number}{waiting.id}, {spell_time(waiting.at)}, by {origin.who}", "strong")
+    desk.screen.show_line(f"{number}{waiting.id}, {format_time(waiting.at)}, by {origin.who}", "strong")
     through = f" It went through {', '.join(sorted(origin.taint))}." if origin.taint else ""
     desk.screen.show_line(f"{waiting.reason or origin.why}.{through}", "warning")
     if origin.session:
         desk.screen.show_line(f"from session {origin.session}", "faint")
     for proposed in waiting.changes:
-        show_diff(desk, _diff(desk, proposed.key, proposed.text))
+        show_diff_text(desk, _diff(desk, proposed.key, proposed.text))
 
 
-def _diff(desk: Desk, key: str, text: str | None) -> str:
+def _diff(desk: MemoryContext, key: str, text: str | None) -> str:
     """What would change, against what is shown now."""
     stored = desk.memory.find(key)
-    shown = desk.memory.index_text().text if key == INDEX else stored.memory.text if stored else ""
+    shown = desk.memory.index_text().text if key == INDEX_FILE else stored.memory.text if stored else ""
     before = shown.splitlines()
     after = (text or "").splitlines()
     return "\n".join(
@@ -96,7 +96,7 @@ def _diff(desk: Desk, key: str, text: str | None) -> str:
     )
 
 
-def _find(desk: Desk, start: str) -> Waiting:
+def _find(desk: MemoryContext, start: str) -> PendingReview:
     found = [one for one in desk.memory.waiting() if one.id.startswith(start)]
     if len(found) != 1:
         raise InputError(
@@ -105,7 +105,7 @@ def _find(desk: Desk, start: str) -> Waiting:
     return found[0]
 
 
-def _described(desk: Desk, waiting: Waiting) -> dict[str, object]:
+def _described(desk: MemoryContext, waiting: PendingReview) -> dict[str, object]:
     origin = waiting.origin
     return {
         "id": waiting.id,

@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterator
 from textwrap import wrap
 
-USUAL_COLUMNS = 80
+DEFAULT_COLUMNS = 80
 """What everything is laid out for; a wider terminal shows it as it is."""
-LEAST_COLUMNS = 20
+MIN_COLUMNS = 20
 
 _PAINT = re.compile(r"\x1b\[[\d;]*m")
 _BAR = re.compile(r"[█▉▊▋▌▍▎▏░#]{12,}")
 
 
-def fit_lines(text: str, columns: int) -> str:
+def wrap_lines(text: str, columns: int) -> str:
     """The same lines, broken between words and set in; bars are drawn shorter. Paint stays on what fits."""
-    if columns >= USUAL_COLUMNS:
+    if columns >= DEFAULT_COLUMNS:
         return text
-    room = max(columns, LEAST_COLUMNS)
+    room = max(columns, MIN_COLUMNS)
     return "\n".join(part for line in text.split("\n") for part in _fitting(line, room))
 
 
@@ -27,7 +27,7 @@ def _fitting(line: str, columns: int) -> Iterator[str]:
     if len(plain) <= columns:
         yield line
         return
-    share = columns / USUAL_COLUMNS
+    share = columns / DEFAULT_COLUMNS
     shorter = _BAR.sub(lambda bar: _sampled(bar.group(), share), plain)
     words = shorter.lstrip(" ")
     # What stands far to the right points at something above it, which is not there any more.

@@ -9,17 +9,17 @@ from datetime import timedelta
 
 from sevenfold.core.errors import InputError
 
-FIRST_WAIT = timedelta(seconds=3)
+FIRST_BYTE_TIMEOUT = timedelta(seconds=3)
 """For the first byte. Cron, CI and programs that start programs leave the pipe open and say nothing."""
 
-MAX_BYTES = 10_000_000
+MAX_PIPED_BYTES = 10_000_000
 """More than any window holds."""
 
-PART_BYTES = 65_536
+PIPE_CHUNK_BYTES = 65_536
 
 
-def read_piped(
-    descriptor: int, note: Callable[[str], None], *, is_needed: bool, wait: timedelta = FIRST_WAIT
+def read_piped_input(
+    descriptor: int, note: Callable[[str], None], *, is_needed: bool, wait: timedelta = FIRST_BYTE_TIMEOUT
 ) -> str:
     """All of it to its end; nothing from a terminal. A pipe that stays silent is told of, and waited for only
     where it `is_needed`."""
@@ -45,11 +45,11 @@ def _has_begun(descriptor: int, wait: timedelta) -> bool:
 
 def _read_all(descriptor: int) -> bytes:
     found = bytearray()
-    while part := os.read(descriptor, PART_BYTES):
+    while part := os.read(descriptor, PIPE_CHUNK_BYTES):
         found += part
-        if len(found) > MAX_BYTES:
+        if len(found) > MAX_PIPED_BYTES:
             raise InputError(
-                f"more than {MAX_BYTES:,} bytes were piped in, which is the most; "
+                f"more than {MAX_PIPED_BYTES:,} bytes were piped in, which is the most; "
                 "name the file in the PROMPT instead, so that the parts that matter are read"
             )
     return bytes(found)

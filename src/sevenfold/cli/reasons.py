@@ -7,10 +7,10 @@ import inspect
 from itertools import pairwise
 from textwrap import dedent
 
-from sevenfold.core.settings import Section
+from sevenfold.core.settings import SettingsSection
 
 
-def read_reasons(section: type[Section]) -> dict[str, str]:
+def read_setting_reasons(section: type[SettingsSection]) -> dict[str, str]:
     """The reason of each field, by name; a field without one is missing."""
     tree = ast.parse(dedent(inspect.getsource(section))).body[0]
     body = tree.body if isinstance(tree, ast.ClassDef) else []

@@ -9,20 +9,20 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.local_file import read_agreed
-from sevenfold.cli.memory_desk import Desk, open_desk
-from sevenfold.cli.render import Cell, Screen
+from sevenfold.agent.local_file import read_trusted_settings
+from sevenfold.cli.memory_desk import MemoryContext, open_memory_context
+from sevenfold.cli.render import Screen, TableCell
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.layers.recall import (
-    FLOOR,
-    Candidate,
+    MIN_CERTAINTY,
+    RecallCandidate,
     RecallFacts,
     RecallSettings,
-    certainty,
     choose_recalled,
+    estimate_certainty,
 )
-from sevenfold.request.finding import Finder, Library
+from sevenfold.request.finding import MemoryFinder, MemoryLibrary
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_checkout, find_user_home
 
@@ -30,17 +30,17 @@ _WORDS = 6
 """Shown of those that both hold."""
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_recall(options: Namespace, screen: Screen) -> int:
     start = cast("Path", options.project)
     if not cast("str", options.prompt).strip():
         raise InputError('there is nothing to look for; give a prompt, such as "how do we release?"')
-    settings = read_agreed(start, os.environ)
+    settings = read_trusted_settings(start, os.environ)
     rules = settings.of(RecallSettings)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
-    with open_desk(options, screen) as desk:
+    with open_memory_context(options, screen) as desk:
         root = find_checkout(start) or desk.project.root
-        library = Library(desk.project, desk.memory, home, root)
-        with closing(Finder(library, SystemClock(), desk.warn)) as finder:
+        library = MemoryLibrary(desk.project, desk.memory, home, root)
+        with closing(MemoryFinder(library, SystemClock(), desk.warn)) as finder:
             if rules.vectors and not options.words and finder.load_encoder():
                 _embed(finder, screen)
             found = finder.find(cast("str", options.prompt), cast("int", options.limit))
@@ -54,7 +54,7 @@ def run(options: Namespace, screen: Screen) -> int:
     return 0 if chosen else 1
 
 
-def _embed(finder: Finder, screen: Screen) -> None:
+def _embed(finder: MemoryFinder, screen: Screen) -> None:
     """Vectors that are missing are computed now: somebody waits for an answer by meaning."""
     most = left = finder.embed()
     while left:
@@ -63,47 +63,54 @@ def _embed(finder: Finder, screen: Screen) -> None:
     screen.clear_progress()
 
 
-def _show(found: Sequence[Candidate], chosen: Sequence[Candidate], desk: Desk) -> None:
+def _show(found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext) -> None:
     if not chosen:
         more = "; --explain shows what comes nearest" if found else ""
         desk.screen.show_line(f"nothing is certain enough to be recalled{more}", "faint")
         return
     desk.screen.show_table(
-        [Cell(one.key, "strong"), Cell(f"{certainty(one):.0%}"), Cell(one.description)] for one in chosen
+        [
+            TableCell(one.key, "strong"),
+            TableCell(f"{estimate_certainty(one):.0%}"),
+            TableCell(one.description),
+        ]
+        for one in chosen
     )
 
 
-def _explain(found: Sequence[Candidate], chosen: Sequence[Candidate], desk: Desk) -> None:
+def _explain(
+    found: Sequence[RecallCandidate], chosen: Sequence[RecallCandidate], desk: MemoryContext
+) -> None:
     if not found:
         desk.screen.show_line("no memory has anything in common with it", "faint")
         return
     heads = ("memory", "", "certainty", "of the words", "meaning", "words in common")
-    rows = [[Cell(head, "strong") for head in heads]]
+    rows = [[TableCell(head, "strong") for head in heads]]
     for one in found:
         is_chosen = one in chosen
         meaning = "–" if one.meaning is None else f"{one.meaning:.2f}"
         words = ", ".join(one.words[:_WORDS]) + (", …" if len(one.words) > _WORDS else "")
         rows.append(
             [
-                Cell(one.key, "plain" if is_chosen else "faint"),
-                Cell("recalled" if is_chosen else ""),
-                Cell(f"{certainty(one):.0%}"),
-                Cell(f"{one.share:.0%}"),
-                Cell(meaning),
-                Cell(words),
+                TableCell(one.key, "plain" if is_chosen else "faint"),
+                TableCell("recalled" if is_chosen else ""),
+                TableCell(f"{estimate_certainty(one):.0%}"),
+                TableCell(f"{one.share:.0%}"),
+                TableCell(meaning),
+                TableCell(words),
             ]
         )
     desk.screen.show_table(rows)
-    desk.screen.show_line(f"Recalled from a certainty of {FLOOR:.0%} on, if there is room.", "faint")
+    desk.screen.show_line(f"Recalled from a certainty of {MIN_CERTAINTY:.0%} on, if there is room.", "faint")
 
 
-def _described(one: Candidate, *, is_recalled: bool) -> dict[str, object]:
+def _described(one: RecallCandidate, *, is_recalled: bool) -> dict[str, object]:
     return {
         "key": one.key,
         "description": one.description,
         "kind": one.kind,
         "is_recalled": is_recalled,
-        "certainty": round(certainty(one), 4),
+        "certainty": round(estimate_certainty(one), 4),
         "share": round(one.share, 4),
         "rare_words": round(one.rare_words, 4),
         "meaning": None if one.meaning is None else round(one.meaning, 4),

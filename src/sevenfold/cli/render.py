@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TextIO, TypeAlias
 
-from sevenfold.cli.narrow import fit_lines
-from sevenfold.core.text import show_controls
+from sevenfold.cli.narrow import wrap_lines
+from sevenfold.core.text import escape_controls
 
 Tone: TypeAlias = Literal["plain", "strong", "faint", "warning", "error"]
 
@@ -20,7 +20,7 @@ _CODES: dict[Tone, str] = {"plain": "", "strong": "1", "faint": "2", "warning": 
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     text: str
     tone: Tone = "plain"
 
@@ -28,25 +28,25 @@ class Cell:
 class Screen:
     """Standard output and error, looked up at each use: whoever replaces them is respected."""
 
-    def show_table(self, rows: Iterable[Sequence[Cell]]) -> None:
+    def show_table(self, rows: Iterable[Sequence[TableCell]]) -> None:
         """Rows in columns as wide as they need; the last one runs free."""
         table = [list(row) for row in rows]
         widths = [
-            max(len(show_controls(cell.text)) for cell in column) for column in zip(*table, strict=True)
+            max(len(escape_controls(cell.text)) for cell in column) for column in zip(*table, strict=True)
         ]
         for row in table:
             padded = [
-                Cell(show_controls(cell.text).ljust(width), cell.tone)
+                TableCell(escape_controls(cell.text).ljust(width), cell.tone)
                 for cell, width in zip(row[:-1], widths, strict=False)
             ]
             self.show("  ".join(self._painted(cell, sys.stdout) for cell in (*padded, row[-1])).rstrip())
 
-    def show_cells(self, cells: Iterable[Cell]) -> None:
+    def show_cells(self, cells: Iterable[TableCell]) -> None:
         """One line, cell after cell with nothing between."""
         self.show("".join(self._painted(cell, sys.stdout) for cell in cells).rstrip())
 
     def show_line(self, text: str, tone: Tone = "plain") -> None:
-        self.show(self._painted(Cell(text, tone), sys.stdout))
+        self.show(self._painted(TableCell(text, tone), sys.stdout))
 
     def show_json(self, value: object) -> None:
         """As it is: whoever reads it may be a program."""
@@ -58,11 +58,11 @@ class Screen:
 
     def note(self, text: str) -> None:
         """To standard error: worth knowing, and no part of the output that a program may be reading."""
-        _write(sys.stderr, show_controls(text))
+        _write(sys.stderr, escape_controls(text))
 
     def show(self, text: str) -> None:
         if sys.stdout.isatty():
-            text = fit_lines(text, shutil.get_terminal_size().columns)
+            text = wrap_lines(text, shutil.get_terminal_size().columns)
         _write(sys.stdout, text)
 
     @property
@@ -82,7 +82,7 @@ class Screen:
     def show_progress(self, label: str, share: float) -> None:
         """How far something is, on one line of a terminal that is written over; elsewhere nothing."""
         if sys.stderr.isatty():
-            told = show_controls(label)
+            told = escape_controls(label)
             # A line that wraps could not be written over.
             room = shutil.get_terminal_size().columns - len(told) - len(" [] 100% ")
             chars = max(1, min(_PROGRESS_CHARS, room))
@@ -97,8 +97,8 @@ class Screen:
 
     def fail(self, message: str) -> None:
         """One error, in a form that a script can look for."""
-        label = self._painted(Cell("error:", "error"), sys.stderr)
-        _write(sys.stderr, f"{label} {show_controls(message)}")
+        label = self._painted(TableCell("error:", "error"), sys.stderr)
+        _write(sys.stderr, f"{label} {escape_controls(message)}")
 
     def confess(self, bug: BaseException) -> None:
         """A failure that nobody foresaw: one line, and where it happened only for those who ask."""
@@ -116,12 +116,12 @@ class Screen:
         """Nobody reads any more; what is still in the buffer must not fail again when Python exits."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-    def _painted(self, cell: Cell, stream: TextIO) -> str:
-        text, code = show_controls(cell.text), _CODES[cell.tone]
+    def _painted(self, cell: TableCell, stream: TextIO) -> str:
+        text, code = escape_controls(cell.text), _CODES[cell.tone]
         return f"\x1b[{code}m{text}\x1b[0m" if code and _has_colour(stream) else text
 
 
-class Page(Screen):
+class CapturedScreen(Screen):
     """A screen for a program of ours: lines without colours, and nobody to ask."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class Page(Screen):
         self.show(_as_json(value))
 
     def note(self, text: str) -> None:
-        self.show(show_controls(text))
+        self.show(escape_controls(text))
 
     def flush(self) -> None:
         """There is nothing behind it."""
@@ -143,11 +143,11 @@ class Page(Screen):
     def is_watched(self) -> bool:
         return False
 
-    def _painted(self, cell: Cell, stream: TextIO) -> str:  # noqa: ARG002 - paint has no colour here
-        return show_controls(cell.text)
+    def _painted(self, cell: TableCell, stream: TextIO) -> str:  # noqa: ARG002 - paint has no colour here
+        return escape_controls(cell.text)
 
 
-SCREEN = Screen()
+STDIO_SCREEN = Screen()
 
 
 def _as_json(value: object) -> str:

@@ -11,56 +11,56 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.replay_places import Place, find_places, tell_nothing
-from sevenfold.cli.replay_view import show_head, show_report
-from sevenfold.core.catalog import Catalog, ModelSettings, open_catalog
+from sevenfold.cli.replay_places import TranscriptSource, explain_no_transcripts, find_transcript_sources
+from sevenfold.cli.replay_view import show_replay_header, show_replay_report
+from sevenfold.core.catalog import Catalog, ModelSettings, build_catalog
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import Model
-from sevenfold.replay.account import Terms
+from sevenfold.replay.account import ReplayTerms
 from sevenfold.replay.page.build import build_page
-from sevenfold.replay.page.write import check_target, write_page
-from sevenfold.replay.parallel import Progress, read_all
-from sevenfold.replay.report import Report, sum_up
-from sevenfold.replay.report_json import describe_report
+from sevenfold.replay.page.write import resolve_page_path, write_page
+from sevenfold.replay.parallel import ReadProgress, read_accounts
+from sevenfold.replay.report import ReplayReport, build_replay_report
+from sevenfold.replay.report_json import describe_replay_report
 from sevenfold.store.settings_files import find_checkout, read_settings
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplayOptions:
     """What the user asked for."""
 
     paths: tuple[Path, ...]
-    terms: Terms
+    terms: ReplayTerms
     limit: int | None
     jobs: int | None
     repriced: str | None
     html: Path | None = None
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_replay(options: Namespace, screen: Screen) -> int:
     wanted = _wanted(options)
     if options.policy:
         return _run_policy(options, wanted, screen)
-    report = read_report(wanted, screen)
+    report = read_replay_report(wanted, screen)
     if options.json:
-        screen.show_json(describe_report(report))
+        screen.show_json(describe_replay_report(report))
     elif report.files and wanted.html:
-        show_head(report, screen)
+        show_replay_header(report, screen)
     elif report.files:
-        show_report(report, screen, _remarks(report, wanted.terms))
+        show_replay_report(report, screen, _remarks(report, wanted.terms))
     if report.files and wanted.html:
         # Beside JSON it would be in a program's way.
         tell = screen.note if options.json else screen.show_line
-        tell(write_html(report, wanted.html, wanted.terms))
+        tell(write_report_page(report, wanted.html, wanted.terms))
     if not report.files:
         _fail_empty(report, wanted.terms, screen)
     return 0 if report.files else 1
 
 
-def read_report(wanted: Wanted, screen: Screen) -> Report:
+def read_replay_report(wanted: ReplayOptions, screen: Screen) -> ReplayReport:
     """Read what is named; without a name, the user's own sessions; without those, the sample."""
-    places = find_places(wanted.paths, wanted.terms.since, wanted.limit)
+    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit)
     report = _read(next(places), wanted, screen)
     for place in places:
         if report.sessions:
@@ -69,7 +69,7 @@ def read_report(wanted: Wanted, screen: Screen) -> Report:
     return report
 
 
-def write_html(report: Report, path: Path, terms: Terms) -> str:
+def write_report_page(report: ReplayReport, path: Path, terms: ReplayTerms) -> str:
     """Write the page; what to tell of it."""
     remark = " ".join(_remarks(report, terms))
     page = build_page(report, made_at=SystemClock().now(), remarks=[remark] if remark else [])
@@ -77,29 +77,31 @@ def write_html(report: Report, path: Path, terms: Terms) -> str:
     return f"the page is in {target} ({len(page) / 1e6:.1f} MB): open it in a browser"
 
 
-def _run_policy(options: Namespace, wanted: Wanted, screen: Screen) -> int:
+def _run_policy(options: Namespace, wanted: ReplayOptions, screen: Screen) -> int:
     # Loaded only for this: it brings the whole request path.
-    from sevenfold.cli.replay_policy import read_question, run_policy
+    from sevenfold.cli.replay_policy import parse_policy_question, show_policy_costs
 
-    question = read_question(options, wanted.terms)
-    places = find_places(wanted.paths, wanted.terms.since, wanted.limit)
-    return run_policy(question, places, screen, jobs=wanted.jobs, is_json=bool(options.json))
+    question = parse_policy_question(options, wanted.terms)
+    places = find_transcript_sources(wanted.paths, wanted.terms.since, wanted.limit)
+    return show_policy_costs(question, places, screen, jobs=wanted.jobs, is_json=bool(options.json))
 
 
-def _read(place: Place, wanted: Wanted, screen: Screen) -> Report:
-    def tell(progress: Progress) -> None:
+def _read(place: TranscriptSource, wanted: ReplayOptions, screen: Screen) -> ReplayReport:
+    def tell(progress: ReadProgress) -> None:
         share = progress.done_bytes / progress.total_bytes if progress.total_bytes else 1.0
         screen.show_progress(f"{progress.phase} {progress.total_bytes / 1e6:,.0f} MB", share)
 
     try:
-        outcome = read_all(place.found, wanted.terms, jobs=wanted.jobs, on_progress=tell)
+        outcome = read_accounts(place.found, wanted.terms, jobs=wanted.jobs, on_progress=tell)
     finally:
         screen.clear_progress()
     unreadable = (*place.unreadable, *outcome.unreadable)
-    return sum_up(outcome.files, origin=place.origin, unreadable=unreadable, repriced=wanted.repriced)
+    return build_replay_report(
+        outcome.files, origin=place.origin, unreadable=unreadable, repriced=wanted.repriced
+    )
 
 
-def _remarks(report: Report, terms: Terms) -> Iterator[str]:
+def _remarks(report: ReplayReport, terms: ReplayTerms) -> Iterator[str]:
     if terms.reprice is None:
         return
     own = {terms.catalog.find(bill.model).tokenizer for bill in report.bills}
@@ -108,14 +110,14 @@ def _remarks(report: Report, terms: Terms) -> Iterator[str]:
         yield "about 30% more for the same text, so a change of model changes them too"
 
 
-def _fail_empty(report: Report, terms: Terms, screen: Screen) -> None:
+def _fail_empty(report: ReplayReport, terms: ReplayTerms, screen: Screen) -> None:
     for item in report.unreadable:
         screen.fail(f"{item.path}: {item.reason}")
     if not report.unreadable:
-        screen.fail(tell_nothing(terms.since))
+        screen.fail(explain_no_transcripts(terms.since))
 
 
-def _wanted(options: Namespace) -> Wanted:
+def _wanted(options: Namespace) -> ReplayOptions:
     limit, jobs = cast("int | None", options.limit), cast("int | None", options.jobs)
     for name, value in (("--limit", limit), ("--jobs", jobs)):
         if value is not None and value < 1:
@@ -124,12 +126,12 @@ def _wanted(options: Namespace) -> Wanted:
     catalog = _read_catalog()
     reprice = cast("str | None", options.reprice)
     model = _priced_model(catalog, reprice) if reprice else None
-    terms = Terms(catalog, model, _read_date(cast("str | None", options.since)))
+    terms = ReplayTerms(catalog, model, _read_date(cast("str | None", options.since)))
     paths = tuple(Path(path).expanduser() for path in cast("Sequence[str]", options.paths))
     html = cast("str | None", options.html)
     # Asked before anything is read: that may take a minute.
-    target = None if html is None else check_target(Path(html))
-    return Wanted(paths, terms, limit, jobs, model.name if model else None, target)
+    target = None if html is None else resolve_page_path(Path(html))
+    return ReplayOptions(paths, terms, limit, jobs, model.name if model else None, target)
 
 
 def _check_policy(options: Namespace) -> None:
@@ -144,7 +146,7 @@ def _check_policy(options: Namespace) -> None:
 def _read_catalog() -> Catalog:
     """The table with the user's own models and prices over it."""
     settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ)
-    return open_catalog(settings)
+    return build_catalog(settings)
 
 
 def _priced_model(catalog: Catalog, name: str) -> Model:

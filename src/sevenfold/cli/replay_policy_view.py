@@ -8,45 +8,58 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from statistics import median
 
-from sevenfold.cli.figures import ELLIPSIS, cut, spell_count, spell_share, spell_tokens, spell_usd
-from sevenfold.cli.render import Cell, Screen
-from sevenfold.replay.report import Origin
-from sevenfold.replay.trial import Figures, Question, Trial
-from sevenfold.store.foreign.find import Unreadable
+from sevenfold.cli.figures import (
+    ELLIPSIS,
+    format_count,
+    format_share,
+    format_tokens,
+    format_usd,
+    shorten_text,
+)
+from sevenfold.cli.render import Screen, TableCell
+from sevenfold.replay.report import ReportOrigin
+from sevenfold.replay.trial import PolicyFigures, PolicyQuestion, PolicyTrial
+from sevenfold.store.foreign.find import UnreadableFile
 
-FORMAT = 1
-MOST_ROWS = 10
+_FORMAT = 1
+_MOST_ROWS = 10
 NAME_CHARS = 20
-LIVES = {"5m": "5 minutes", "1h": "1 hour"}
+LIFETIME_LABELS = {"5m": "5 minutes", "1h": "1 hour"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    question: Question
-    origin: Origin
-    trials: tuple[Trial, ...]
+class PolicyReport:
+    question: PolicyQuestion
+    origin: ReportOrigin
+    trials: tuple[PolicyTrial, ...]
     """Dearest first."""
-    total: Figures
-    skipped: tuple[Unreadable, ...]
+    total: PolicyFigures
+    skipped: tuple[UnreadableFile, ...]
 
-    def usd(self, cost_of: Callable[[Figures], float]) -> Decimal | None:
+    def usd(self, cost_of: Callable[[PolicyFigures], float]) -> Decimal | None:
         """Of the sessions whose model has a price; None: of none."""
         known = [usd for trial in self.trials if (usd := trial.usd(cost_of(trial.figures))) is not None]
         return sum(known, Decimal(0)) if known else None
 
 
-def show_answer(answer: Answer, screen: Screen) -> None:
+def show_policy_report(answer: PolicyReport, screen: Screen) -> None:
     total, question = answer.total, answer.question
-    counts = f"{spell_count(len(answer.trials), 'session')}, {spell_count(total.calls, 'call')}"
+    counts = f"{format_count(len(answer.trials), 'session')}, {format_count(total.calls, 'call')}"
     screen.show_line(f"Under {question.policy}: {counts}", "strong")
-    screen.show_line(f"A cache that lives {LIVES[question.lifetime]}; prompts only, without output.", "faint")
+    screen.show_line(
+        f"A cache that lives {LIFETIME_LABELS[question.lifetime]}; prompts only, without output.", "faint"
+    )
     if answer.origin == "sample":
         screen.show_line(
             "No session of yours was found, so this is the sample that comes with Sevenfold.", "warning"
         )
     screen.show("")
     screen.show_table(
-        [Cell(f"  {line.label}", "faint"), Cell(f"{line.value:>9}", "strong"), Cell(line.remark, "faint")]
+        [
+            TableCell(f"  {line.label}", "faint"),
+            TableCell(f"{line.value:>9}", "strong"),
+            TableCell(line.remark, "faint"),
+        ]
         for line in _headlines(answer)
     )
     _show_path(answer, screen)
@@ -54,12 +67,12 @@ def show_answer(answer: Answer, screen: Screen) -> None:
     _show_remarks(answer, screen)
 
 
-def describe_answer(answer: Answer) -> dict[str, object]:
+def describe_policy_report(answer: PolicyReport) -> dict[str, object]:
     """For programs; `docs/replay.md` describes it."""
     question = answer.question
     reprice = question.terms.reprice
     return {
-        "format": FORMAT,
+        "format": _FORMAT,
         "origin": answer.origin,
         "policy": question.policy,
         "ttl": question.lifetime,
@@ -94,17 +107,17 @@ class _Line:
     remark: str
 
 
-def _headlines(answer: Answer) -> Iterator[_Line]:
+def _headlines(answer: PolicyReport) -> Iterator[_Line]:
     total = answer.total
     keep_usd, usd = answer.usd(_keep_cost), answer.usd(_cost)
     priced = sum(trial.rated.fresh_usd is not None for trial in answer.trials)
     of_all = f" for {priced:,} of {len(answer.trials):,} sessions" if priced < len(answer.trials) else ""
     yield _Line("keeping everything", _tokens(total.keep_cost), _dollars(keep_usd, of_all))
     yield _Line("under the policy", _tokens(total.cost), _dollars(usd, of_all))
-    yield _Line("against keeping", f"{total.ratio:.3f}", f"{spell_count(total.cuts, 'cut')}")
+    yield _Line("against keeping", f"{total.ratio:.3f}", f"{format_count(total.cuts, 'cut')}")
     yield _Line("unannounced breaks", str(total.unannounced), "of the cache; must be 0")
-    yield _Line("largest prompt", spell_tokens(total.peak_tokens), _kept(total))
-    again = f"of it, for {spell_count(total.rereads, 'result')} read again"
+    yield _Line("largest prompt", format_tokens(total.peak_tokens), _kept(total))
+    again = f"of it, for {format_count(total.rereads, 'result')} read again"
     yield _Line("re-read tax", _percent(total.tax_share), again)
     yield _Line("still in view", _percent(total.view_share), f"of {total.wanted:,} later uses of a result")
     yield _Line(
@@ -115,7 +128,7 @@ def _headlines(answer: Answer) -> Iterator[_Line]:
     yield _Line("cost / optimum", f"{total.optimum_ratio:.3f}", f"{spread}by figures")
 
 
-def _show_path(answer: Answer, screen: Screen) -> None:
+def _show_path(answer: PolicyReport, screen: Screen) -> None:
     """What the request path says, a session a row."""
     if len(answer.trials) < 2:
         return
@@ -123,7 +136,7 @@ def _show_path(answer: Answer, screen: Screen) -> None:
     _show_rows("Through the request path", words, answer.trials, _path_cells, screen)
 
 
-def _show_figures(answer: Answer, screen: Screen) -> None:
+def _show_figures(answer: PolicyReport, screen: Screen) -> None:
     """What the figures say, a session a row."""
     if len(answer.trials) < 2:
         return
@@ -134,23 +147,23 @@ def _show_figures(answer: Answer, screen: Screen) -> None:
 def _show_rows(
     title: str,
     words: Sequence[str],
-    trials: Sequence[Trial],
-    cells_of: Callable[[Figures], list[str]],
+    trials: Sequence[PolicyTrial],
+    cells_of: Callable[[PolicyFigures], list[str]],
     screen: Screen,
 ) -> None:
     screen.show("")
     screen.show_line(title, "strong")
-    head = [Cell(f"  {'session':{NAME_CHARS}}", "faint"), *(Cell(word, "faint") for word in words)]
+    head = [TableCell(f"  {'session':{NAME_CHARS}}", "faint"), *(TableCell(word, "faint") for word in words)]
     rows = [
-        [Cell(f"  {_short(trial.path.stem):{NAME_CHARS}}"), *map(Cell, cells_of(trial.figures))]
-        for trial in trials[:MOST_ROWS]
+        [TableCell(f"  {_short(trial.path.stem):{NAME_CHARS}}"), *map(TableCell, cells_of(trial.figures))]
+        for trial in trials[:_MOST_ROWS]
     ]
     screen.show_table([head, *rows])
-    if len(trials) > MOST_ROWS:
-        screen.show_line(f"  and {len(trials) - MOST_ROWS:,} more; --json lists them all", "faint")
+    if len(trials) > _MOST_ROWS:
+        screen.show_line(f"  and {len(trials) - _MOST_ROWS:,} more; --json lists them all", "faint")
 
 
-def _path_cells(figures: Figures) -> list[str]:
+def _path_cells(figures: PolicyFigures) -> list[str]:
     return [
         f"{figures.calls:>5,}",
         f"{_tokens(figures.keep_cost):>7}",
@@ -158,11 +171,11 @@ def _path_cells(figures: Figures) -> list[str]:
         f"{figures.ratio:>6.3f}",
         f"{_percent(figures.tax_share):>7}",
         f"{figures.cuts:>4}",
-        f"{spell_tokens(figures.peak_tokens):>7}",
+        f"{format_tokens(figures.peak_tokens):>7}",
     ]
 
 
-def _figure_cells(figures: Figures) -> list[str]:
+def _figure_cells(figures: PolicyFigures) -> list[str]:
     return [
         f"{_tokens(figures.played_cost):>7}",
         f"{_tokens(figures.optimum_cost):>7}",
@@ -172,28 +185,28 @@ def _figure_cells(figures: Figures) -> list[str]:
     ]
 
 
-def _show_remarks(answer: Answer, screen: Screen) -> None:
+def _show_remarks(answer: PolicyReport, screen: Screen) -> None:
     lines = ["Costs are in tokens at the price of fresh input."]
     assumed = sum(trial.rated.source == "assumed" for trial in answer.trials)
     if assumed:
-        lines.append(f"{spell_count(assumed, 'session')} of a model without a price: cache reads at 0.1.")
+        lines.append(f"{format_count(assumed, 'session')} of a model without a price: cache reads at 0.1.")
     unbilled = sum(not trial.is_billed for trial in answer.trials)
     if unbilled:
-        lines.append(f"{spell_count(unbilled, 'session')} without a bill: their sizes are estimates.")
+        lines.append(f"{format_count(unbilled, 'session')} without a bill: their sizes are estimates.")
     signed = sum(trial.rated.is_signed for trial in answer.trials)
     if signed:
         lines.append(
-            f"{spell_count(signed, 'session')} of a model that signs its thinking: there the provider"
+            f"{format_count(signed, 'session')} of a model that signs its thinking: there the provider"
         )
         lines.append("clears, not the client; the cuts shown are those of a model that does not.")
     screen.show("")
     for line in lines:
         screen.show_line(line, "faint")
     for reason, count in Counter(item.reason for item in answer.skipped).most_common():
-        screen.show_line(cut(f"{spell_count(count, 'file')} skipped: {reason}", 80), "warning")
+        screen.show_line(shorten_text(f"{format_count(count, 'file')} skipped: {reason}", 80), "warning")
 
 
-def _described(figures: Figures) -> dict[str, object]:
+def _described(figures: PolicyFigures) -> dict[str, object]:
     return {
         **asdict(figures),
         "ratio": figures.ratio,
@@ -211,28 +224,28 @@ def _short(name: str) -> str:
     )
 
 
-def _keep_cost(figures: Figures) -> float:
+def _keep_cost(figures: PolicyFigures) -> float:
     return figures.keep_cost
 
 
-def _cost(figures: Figures) -> float:
+def _cost(figures: PolicyFigures) -> float:
     return figures.cost
 
 
 def _tokens(cost: float) -> str:
-    return spell_tokens(round(cost))
+    return format_tokens(round(cost))
 
 
-def _kept(total: Figures) -> str:
-    return f"tokens; {spell_tokens(total.keep_peak_tokens)} with everything kept"
+def _kept(total: PolicyFigures) -> str:
+    return f"tokens; {format_tokens(total.keep_peak_tokens)} with everything kept"
 
 
 def _dollars(usd: Decimal | None, remark: str) -> str:
-    return "tokens" if usd is None else f"tokens, {spell_usd(usd)}{remark}"
+    return "tokens" if usd is None else f"tokens, {format_usd(usd)}{remark}"
 
 
 def _percent(share: float | None) -> str:
-    return "-" if share is None else spell_share(share, 1)
+    return "-" if share is None else format_share(share, 1)
 
 
 def _number(usd: Decimal | None) -> float | None:

@@ -7,27 +7,32 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from sevenfold.cli.figures import (
-    bar,
-    cut,
-    spell_count,
-    spell_share,
-    spell_span,
-    spell_time,
-    spell_tokens,
-    spell_usd,
+    format_count,
+    format_duration,
+    format_share,
+    format_time,
+    format_tokens,
+    format_usd,
+    render_bar,
+    shorten_text,
 )
-from sevenfold.cli.render import Cell, Screen, Tone
-from sevenfold.cli.replay_contents import show_chart, show_fill, show_results, show_sessions
+from sevenfold.cli.render import Screen, TableCell, Tone
+from sevenfold.cli.replay_contents import (
+    show_context_chart,
+    show_context_fill,
+    show_costly_results,
+    show_sessions,
+)
 from sevenfold.core.events import ModelUnknown
-from sevenfold.replay.bills import Bill, Totals
-from sevenfold.replay.breaks import Break, group_breaks
-from sevenfold.replay.pricing import UNNAMED
-from sevenfold.replay.report import Report, SessionReport
+from sevenfold.replay.bills import BillTotals, ModelBill
+from sevenfold.replay.breaks import CacheBreak, group_breaks
+from sevenfold.replay.pricing import UNNAMED_MODEL
+from sevenfold.replay.report import ReplayReport, SessionReport
 
-BAR_CHARS = 20
-MOST_BREAKS = 8
+_BAR_CHARS = 20
+MAX_BREAK_ROWS = 8
 
-CAUSES = {
+CAUSE_LABELS = {
     "idle": "idle longer than the cache lives",
     "compaction": "compaction",
     "clearing": "old tool results cleared",
@@ -44,25 +49,25 @@ class _Kind:
     mark: str = ""
 
 
-def show_report(report: Report, screen: Screen, remarks: Iterable[str] = ()) -> None:
+def show_replay_report(report: ReplayReport, screen: Screen, remarks: Iterable[str] = ()) -> None:
     """All of it, and what the caller has to remark."""
-    show_head(report, screen)
+    show_replay_header(report, screen)
     if report.totals.calls:
-        show_kinds(report.totals, screen)
-        show_models(report, screen)
+        show_token_kinds(report.totals, screen)
+        show_model_bills(report, screen)
         show_breaks(report.sessions, screen)
-        show_fill(report, screen)
-        show_results(report, screen)
-        show_chart(report.sessions, screen)
+        show_context_fill(report, screen)
+        show_costly_results(report, screen)
+        show_context_chart(report.sessions, screen)
         show_sessions(report.sessions, screen)
-    show_remarks(report, remarks, screen)
+    show_replay_remarks(report, remarks, screen)
 
 
-def show_head(report: Report, screen: Screen) -> None:
+def show_replay_header(report: ReplayReport, screen: Screen) -> None:
     subs = sum(1 for session in report.sessions if session.sub_agent)
-    counts = [spell_count(len(report.sessions) - subs, "session")]
-    counts += [spell_count(subs, "sub-agent")] if subs else []
-    counts += [spell_count(report.totals.calls, "call")]
+    counts = [format_count(len(report.sessions) - subs, "session")]
+    counts += [format_count(subs, "sub-agent")] if subs else []
+    counts += [format_count(report.totals.calls, "call")]
     screen.show_line(", ".join(counts) + _period(report.sessions), "strong")
     if report.origin == "sample":
         screen.show_line(
@@ -72,12 +77,16 @@ def show_head(report: Report, screen: Screen) -> None:
         screen.show_line(f"Every call at the prices that {report.repriced} has today.", "warning")
     screen.show("")
     screen.show_table(
-        [Cell(f"  {line.label}", "faint"), Cell(f"{line.value:>11}", "strong"), Cell(line.remark, "faint")]
+        [
+            TableCell(f"  {line.label}", "faint"),
+            TableCell(f"{line.value:>11}", "strong"),
+            TableCell(line.remark, "faint"),
+        ]
         for line in _headlines(report)
     )
 
 
-def show_kinds(totals: Totals, screen: Screen) -> None:
+def show_token_kinds(totals: BillTotals, screen: Screen) -> None:
     """Tokens and dollars by what became of them."""
     tokens, cost = totals.tokens, totals.cost
     approx = "~" if totals.estimated_output_tokens else ""
@@ -93,11 +102,11 @@ def show_kinds(totals: Totals, screen: Screen) -> None:
     _title("Where it went", screen)
     screen.show_table(
         [
-            Cell(f"  {row.label}"),
-            Cell(f"{row.mark + spell_tokens(row.tokens):>8}"),
-            Cell(f"{row.mark + spell_usd(row.usd) if is_priced else 'unpriced':>11}"),
-            Cell(f"{spell_share(part, whole):>6}"),
-            Cell(bar(part / whole if whole else 0.0, BAR_CHARS, has_unicode=screen.has_unicode)),
+            TableCell(f"  {row.label}"),
+            TableCell(f"{row.mark + format_tokens(row.tokens):>8}"),
+            TableCell(f"{row.mark + format_usd(row.usd) if is_priced else 'unpriced':>11}"),
+            TableCell(f"{format_share(part, whole):>6}"),
+            TableCell(render_bar(part / whole if whole else 0.0, _BAR_CHARS, has_unicode=screen.has_unicode)),
         ]
         for row in rows
         if row.tokens
@@ -107,7 +116,7 @@ def show_kinds(totals: Totals, screen: Screen) -> None:
         screen.show_line("  Tokens are those of all calls, dollars those of calls with a price.", "faint")
 
 
-def show_models(report: Report, screen: Screen) -> None:
+def show_model_bills(report: ReplayReport, screen: Screen) -> None:
     """By model; then which of them have no price, why not, and what to do about it."""
     _title("By model", screen)
     heading = _faint("  model", "  calls", " prompt", "   hit", " output", "     dollars")
@@ -118,7 +127,7 @@ def show_models(report: Report, screen: Screen) -> None:
         screen.show_line(f"  {_spell_gap(bill, is_known=bill.model not in unknown)}", "faint")
     nameable = [bill.model for bill in unpriced if bill.gap == "model"]
     if nameable:
-        name = cut(nameable[0], 25)
+        name = shorten_text(nameable[0], 25)
         screen.show_line(f'  Set one in ~/.sevenfold/settings.toml, [models."{name}"]:', "faint")
         screen.show_line("  input_usd_per_mtok and output_usd_per_mtok.", "faint")
 
@@ -132,16 +141,16 @@ def show_breaks(sessions: Iterable[SessionReport], screen: Screen) -> None:
         return
     screen.show_table(
         [
-            Cell(f"  {CAUSES[group.cause]}"),
-            Cell(f"{group.count:>5,}"),
-            Cell(f"{spell_tokens(group.lost_tokens):>8}"),
-            Cell(f"{spell_usd(group.lost_usd):>10}", _cause_tone(group.cause)),
+            TableCell(f"  {CAUSE_LABELS[group.cause]}"),
+            TableCell(f"{group.count:>5,}"),
+            TableCell(f"{format_tokens(group.lost_tokens):>8}"),
+            TableCell(f"{format_usd(group.lost_usd):>10}", _cause_tone(group.cause)),
         ]
         for group in group_breaks(item for item, _ in found)
     )
     unpriced = sum(1 for item, _ in found if item.lost_usd is None)
     if 0 < unpriced < len(found):
-        screen.show_line(f"  {spell_count(unpriced, 'break')} of these are in no dollar figure.", "faint")
+        screen.show_line(f"  {format_count(unpriced, 'break')} of these are in no dollar figure.", "faint")
     worst = sorted(
         found, key=lambda pair: (pair[0].lost_usd or Decimal(0), pair[0].lost_tokens), reverse=True
     )
@@ -152,34 +161,34 @@ def show_breaks(sessions: Iterable[SessionReport], screen: Screen) -> None:
             heading,
             *(
                 [
-                    Cell(f"  {spell_time(item.at)}"),
-                    Cell(session.id[:8], "faint"),
-                    Cell(item.cause, _cause_tone(item.cause)),
-                    Cell(f"{spell_span(item.gap):>10}"),
-                    Cell(f"{spell_tokens(item.lost_tokens):>8}"),
-                    Cell(f"{spell_usd(item.lost_usd):>10}"),
+                    TableCell(f"  {format_time(item.at)}"),
+                    TableCell(session.id[:8], "faint"),
+                    TableCell(item.cause, _cause_tone(item.cause)),
+                    TableCell(f"{format_duration(item.gap):>10}"),
+                    TableCell(f"{format_tokens(item.lost_tokens):>8}"),
+                    TableCell(f"{format_usd(item.lost_usd):>10}"),
                 ]
-                for item, session in worst[:MOST_BREAKS]
+                for item, session in worst[:MAX_BREAK_ROWS]
             ),
         ]
     )
-    if len(worst) > MOST_BREAKS:
-        screen.show_line(f"  and {len(worst) - MOST_BREAKS:,} more; --json lists them all", "faint")
+    if len(worst) > MAX_BREAK_ROWS:
+        screen.show_line(f"  and {len(worst) - MAX_BREAK_ROWS:,} more; --json lists them all", "faint")
 
 
-def show_remarks(report: Report, remarks: Iterable[str], screen: Screen) -> None:
+def show_replay_remarks(report: ReplayReport, remarks: Iterable[str], screen: Screen) -> None:
     """What stands between this report and the truth."""
     lines = [*remarks, *_remarks(report)]
     if lines:
         _title("Remarks", screen)
     for line in lines:
         screen.show_line(f"  {line}", "faint")
-    for item in report.unreadable[:MOST_BREAKS]:
-        screen.show_line(f"  not read: {cut(str(item.path), 66, is_path=True)}", "warning")
+    for item in report.unreadable[:MAX_BREAK_ROWS]:
+        screen.show_line(f"  not read: {shorten_text(str(item.path), 66, is_path=True)}", "warning")
         screen.show_line(f"    {item.reason}", "faint")
-    if len(report.unreadable) > MOST_BREAKS:
+    if len(report.unreadable) > MAX_BREAK_ROWS:
         screen.show_line(
-            f"  and {len(report.unreadable) - MOST_BREAKS:,} more files; --json lists them", "warning"
+            f"  and {len(report.unreadable) - MAX_BREAK_ROWS:,} more files; --json lists them", "warning"
         )
 
 
@@ -190,74 +199,74 @@ class _Headline:
     remark: str = ""
 
 
-def _headlines(report: Report) -> Iterable[_Headline]:
+def _headlines(report: ReplayReport) -> Iterable[_Headline]:
     totals = report.totals
     cost, approx = totals.cost.total, "~" if totals.estimated_usd else ""
-    remark = f"{spell_usd(totals.estimated_usd)} of it is output that no log counts" if approx else ""
+    remark = f"{format_usd(totals.estimated_usd)} of it is output that no log counts" if approx else ""
     if totals.calls > totals.unpriced_calls:
-        yield _Headline("spent", f"{approx}{spell_usd(cost)}", remark)
+        yield _Headline("spent", f"{approx}{format_usd(cost)}", remark)
     if totals.unpriced_calls:
-        calls = spell_count(totals.unpriced_calls, "call")
-        yield _Headline("not priced", spell_tokens(totals.unpriced_tokens), f"tokens in {calls}")
+        calls = format_count(totals.unpriced_calls, "call")
+        yield _Headline("not priced", format_tokens(totals.unpriced_tokens), f"tokens in {calls}")
     if totals.hit_rate is not None:
         yield _Headline("cache hit rate", f"{totals.hit_rate:.1%}", "of prompt tokens came from the cache")
     if totals.uncached_usd:
-        saved = spell_share(float(totals.saved_usd), float(totals.uncached_usd))
-        uncached = f"{approx}{spell_usd(totals.uncached_usd)}"
+        saved = format_share(float(totals.saved_usd), float(totals.uncached_usd))
+        uncached = f"{approx}{format_usd(totals.uncached_usd)}"
         yield _Headline("without a cache", uncached, f"so the cache saved {saved}")
     if report.breaks:
         yield _lost_headline(report.breaks, cost)
 
 
-def _lost_headline(breaks: Sequence[Break], spent: Decimal) -> _Headline:
+def _lost_headline(breaks: Sequence[CacheBreak], spent: Decimal) -> _Headline:
     prices = [item.lost_usd for item in breaks if item.lost_usd is not None]
-    lost, count = sum(prices, Decimal(0)), spell_count(len(prices), "break")
+    lost, count = sum(prices, Decimal(0)), format_count(len(prices), "break")
     if not lost:
-        tokens = spell_tokens(sum(item.lost_tokens for item in breaks))
+        tokens = format_tokens(sum(item.lost_tokens for item in breaks))
         return _Headline(
-            "lost to breaks", tokens, f"tokens not read again, in {spell_count(len(breaks), 'break')}"
+            "lost to breaks", tokens, f"tokens not read again, in {format_count(len(breaks), 'break')}"
         )
-    share = spell_share(float(lost), float(spent))
+    share = format_share(float(lost), float(spent))
     if len(prices) == len(breaks):
-        return _Headline("lost to breaks", spell_usd(lost), f"{share} of what was spent, in {count}")
-    rest = spell_count(len(breaks) - len(prices), "unpriced break")
-    return _Headline("lost to breaks", spell_usd(lost), f"{share} of what was spent; {rest}")
+        return _Headline("lost to breaks", format_usd(lost), f"{share} of what was spent, in {count}")
+    rest = format_count(len(breaks) - len(prices), "unpriced break")
+    return _Headline("lost to breaks", format_usd(lost), f"{share} of what was spent; {rest}")
 
 
-def _model_row(bill: Bill) -> list[Cell]:
+def _model_row(bill: ModelBill) -> list[TableCell]:
     approx = "~" if bill.estimated_calls else ""
-    usd = f"{approx}{spell_usd(bill.cost.total)}" if bill.cost else "unpriced"
+    usd = f"{approx}{format_usd(bill.cost.total)}" if bill.cost else "unpriced"
     return [
-        Cell(f"  {cut(bill.model, 25)}"),
-        Cell(f"{bill.calls:>7,}"),
-        Cell(f"{spell_tokens(bill.tokens.prompt):>7}"),
-        Cell(f"{spell_share(bill.tokens.read, bill.tokens.prompt):>6}"),
-        Cell(f"{approx + spell_tokens(bill.tokens.output):>7}"),
-        Cell(f"{usd:>12}", "strong" if bill.cost else "warning"),
+        TableCell(f"  {shorten_text(bill.model, 25)}"),
+        TableCell(f"{bill.calls:>7,}"),
+        TableCell(f"{format_tokens(bill.tokens.prompt):>7}"),
+        TableCell(f"{format_share(bill.tokens.read, bill.tokens.prompt):>6}"),
+        TableCell(f"{approx + format_tokens(bill.tokens.output):>7}"),
+        TableCell(f"{usd:>12}", "strong" if bill.cost else "warning"),
     ]
 
 
-def _spell_gap(bill: Bill, *, is_known: bool) -> str:
+def _spell_gap(bill: ModelBill, *, is_known: bool) -> str:
     if bill.gap == "speed":
-        return f"{cut(bill.model, 45)}: that speed has no known price."
+        return f"{shorten_text(bill.model, 45)}: that speed has no known price."
     if bill.gap == "runs":
-        return f"{cut(bill.model, 45)}: not all runs have a price."
-    if bill.model == UNNAMED:
+        return f"{shorten_text(bill.model, 45)}: not all runs have a price."
+    if bill.model == UNNAMED_MODEL:
         return "The log names no model for these calls, so they have no price."
-    model = cut(bill.model, 38)
+    model = shorten_text(bill.model, 38)
     return f"Settings give {model} no price." if is_known else f"No table knows {model}, so it has no price."
 
 
-def _remarks(report: Report) -> Iterable[str]:
+def _remarks(report: ReplayReport) -> Iterable[str]:
     lines = report.lines
     size = f"{lines.length_bytes / 1e6:,.1f} MB"
-    yield f"read {spell_count(report.files, 'file')}, {size}, {spell_count(lines.lines, 'line')}"
+    yield f"read {format_count(report.files, 'file')}, {size}, {format_count(lines.lines, 'line')}"
     unbilled = sum(session.unbilled_calls for session in report.sessions)
     if unbilled:
-        yield f"{spell_count(unbilled, 'call')} without usage in the log: in no figure"
+        yield f"{format_count(unbilled, 'call')} without usage in the log: in no figure"
     uncounted = sum(session.uncounted_calls for session in report.sessions)
     if uncounted:
-        yield f"{spell_count(uncounted, 'call')} not counted here: repeated by another file, or too early"
+        yield f"{format_count(uncounted, 'call')} not counted here: repeated by another file, or too early"
     if lines.unknown:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in list(lines.unknown.items())[:6])
         yield f"lines of a type not known here: {kinds}"
@@ -280,8 +289,8 @@ def _title(text: str, screen: Screen) -> None:
     screen.show_line(text, "strong")
 
 
-def _faint(*words: str) -> list[Cell]:
-    return [Cell(word, "faint") for word in words]
+def _faint(*words: str) -> list[TableCell]:
+    return [TableCell(word, "faint") for word in words]
 
 
 def _cause_tone(cause: str) -> Tone:

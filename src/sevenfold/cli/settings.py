@@ -9,16 +9,16 @@ from decimal import Decimal
 from pathlib import Path, PurePath
 from typing import cast
 
-from sevenfold.cli.reasons import read_reasons
-from sevenfold.cli.render import Cell, Screen
-from sevenfold.cli.sections import SECTIONS
-from sevenfold.core.catalog import open_catalog
+from sevenfold.cli.reasons import read_setting_reasons
+from sevenfold.cli.render import Screen, TableCell
+from sevenfold.cli.sections import SETTINGS_SECTIONS
+from sevenfold.core.catalog import build_catalog
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SettingRefused
 from sevenfold.core.json import JsonObject
 from sevenfold.core.setting_claims import did_you_mean
-from sevenfold.core.setting_kinds import Value
-from sevenfold.core.settings import Chosen, Settings, Source
+from sevenfold.core.setting_kinds import SettingValue
+from sevenfold.core.settings import ResolvedSetting, Settings, SettingSource
 from sevenfold.store.settings_files import (
     find_checkout,
     find_user_home,
@@ -28,32 +28,32 @@ from sevenfold.store.settings_files import (
 )
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_settings(options: Namespace, screen: Screen) -> int:
     project, keys = cast("Path", options.project), cast("list[str]", options.keys)
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
     root = find_checkout(project)
-    settings = read_settings(SECTIONS, root=root, environ=os.environ)
+    settings = read_settings(SETTINGS_SECTIONS, root=root, environ=os.environ)
     if options.trust or options.refuse:
         if keys:
             raise InputError("--trust and --refuse answer for the whole file; leave the keys out")
         return answer(root, settings, screen, is_agreed=cast("bool", options.trust), as_json=options.json)
-    open_catalog(settings)  # a model that cannot be used is said here, not later
-    chosen = choose(settings, keys)
+    build_catalog(settings)  # a model that cannot be used is said here, not later
+    chosen = select_settings(settings, keys)
     if options.json:
-        screen.show_json(describe(chosen, settings.refused))
+        screen.show_json(describe_settings(chosen, settings.refused))
         return 0
     if keys:
-        show_details(chosen, screen)
+        show_setting_details(chosen, screen)
     else:
         screen.show_table(_row(item) for item in chosen)
-    show_refused(settings.refused, screen)
+    show_refused_settings(settings.refused, screen)
     return 0
 
 
 def answer(root: Path, settings: Settings, screen: Screen, *, is_agreed: bool, as_json: bool) -> int:
     """Agree to the settings files that came with the repository, or refuse them, as they are now."""
-    found = read_proposals(SECTIONS, root=root, environ=os.environ)
+    found = read_proposals(SETTINGS_SECTIONS, root=root, environ=os.environ)
     waiting = [proposal for proposal in found if proposal.waiting]
     for proposal in waiting:
         user_home = find_user_home(os.environ)
@@ -70,7 +70,7 @@ def answer(root: Path, settings: Settings, screen: Screen, *, is_agreed: bool, a
     return 0
 
 
-def choose(settings: Settings, keys: list[str]) -> list[Chosen]:
+def select_settings(settings: Settings, keys: list[str]) -> list[ResolvedSetting]:
     """The settings that these keys name: a section, a setting, or part of a table; all without a key."""
     if not keys:
         return list(settings.chosen)
@@ -79,7 +79,9 @@ def choose(settings: Settings, keys: list[str]) -> list[Chosen]:
     return [item for item in settings.chosen if any(_is_under(item.key, key) for key in keys)]
 
 
-def describe(chosen: list[Chosen], refused: tuple[SettingRefused, ...]) -> dict[str, object]:
+def describe_settings(
+    chosen: list[ResolvedSetting], refused: tuple[SettingRefused, ...]
+) -> dict[str, object]:
     """The same as plain data."""
     return {
         "settings": [
@@ -99,24 +101,26 @@ def describe(chosen: list[Chosen], refused: tuple[SettingRefused, ...]) -> dict[
     }
 
 
-def show_details(chosen: list[Chosen], screen: Screen) -> None:
+def show_setting_details(chosen: list[ResolvedSetting], screen: Screen) -> None:
     if not chosen:
         screen.show_line("nothing is set there", "faint")
     for item in chosen:
-        screen.show_line(f"{item.key} = {spell_value(item.value)}", "strong")
+        screen.show_line(f"{item.key} = {format_value(item.value)}", "strong")
         screen.show_table(
-            [Cell(f"  {label}", "faint"), Cell(text)] for label, text in _details(item).items() if text
+            [TableCell(f"  {label}", "faint"), TableCell(text)]
+            for label, text in _details(item).items()
+            if text
         )
 
 
-def show_refused(refused: tuple[SettingRefused, ...], screen: Screen) -> None:
+def show_refused_settings(refused: tuple[SettingRefused, ...], screen: Screen) -> None:
     if refused:
         screen.show_line("refused:", "warning")
     for item in refused:
         screen.show_line(f"  {item.source}: {item.key}: {item.reason}")
 
 
-def spell_value(value: Value | None) -> str:
+def format_value(value: SettingValue | None) -> str:
     """A value as one would write it in a settings file."""
     match value:
         case None:
@@ -138,28 +142,28 @@ def spell_value(value: Value | None) -> str:
             return "{" + ", ".join(f"{name} = {size:_}" for name, size in value.items()) + "}"
 
 
-def _row(item: Chosen) -> list[Cell]:
-    is_default = item.origin.source is Source.DEFAULT
+def _row(item: ResolvedSetting) -> list[TableCell]:
+    is_default = item.origin.source is SettingSource.DEFAULT
     return [
-        Cell(item.key),
-        Cell(spell_value(item.value), "plain" if is_default else "strong"),
-        Cell(str(item.origin), "faint" if is_default else "plain"),
+        TableCell(item.key),
+        TableCell(format_value(item.value), "plain" if is_default else "strong"),
+        TableCell(str(item.origin), "faint" if is_default else "plain"),
     ]
 
 
-def _details(item: Chosen) -> dict[str, str]:
+def _details(item: ResolvedSetting) -> dict[str, str]:
     spec = item.spec
     others = [f"also {spec.alias}" if spec.alias else "", f"off by {spec.off_by}=1" if spec.off_by else ""]
     return {
         "from": str(item.origin),
-        "default": spell_value(spec.default),
+        "default": format_value(spec.default),
         "allowed": spec.kind.allowed,
         "environment": ", ".join(filter(None, [spec.variable, *others])),
-        "reason": read_reasons(spec.section).get(spec.name, ""),
+        "reason": read_setting_reasons(spec.section).get(spec.name, ""),
     }
 
 
-def _plain(value: Value | None) -> object:
+def _plain(value: SettingValue | None) -> object:
     match value:
         case Decimal():
             return float(value)
@@ -185,7 +189,7 @@ def _check_key(key: str, settings: Settings) -> None:
 
 
 def _known_keys(settings: Settings) -> Iterator[str]:
-    for section in SECTIONS:
+    for section in SETTINGS_SECTIONS:
         yield section.SECTION
     for item in settings.chosen:
         yield item.spec.key

@@ -14,30 +14,30 @@ from decimal import Decimal
 from pathlib import Path
 
 from sevenfold.cli.render import Screen, Tone
-from sevenfold.core.catalog import Catalog, ModelSettings, open_catalog
+from sevenfold.core.catalog import Catalog, ModelSettings, build_catalog
 from sevenfold.core.clock import SystemClock
-from sevenfold.core.events import Emit, Event, PriceUnknown, SettingRefused, describe
-from sevenfold.core.prices import Cost, add_costs
-from sevenfold.core.usage import add_up
+from sevenfold.core.events import Emit, Event, PriceUnknown, SettingRefused, describe_event
+from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.core.usage import sum_usage
 from sevenfold.simulator.brains.load import load_brain
 from sevenfold.simulator.choices import PREFIX_CHECK_SINCE, Choices
 from sevenfold.simulator.clock import VirtualClock
-from sevenfold.simulator.ledger import Entry, Ledger, LedgerFile
-from sevenfold.simulator.server import Host
-from sevenfold.simulator.world import World
+from sevenfold.simulator.ledger import BillingLedger, Entry, LedgerFile
+from sevenfold.simulator.server import SimulatorServer
+from sevenfold.simulator.world import SimulatorState
 from sevenfold.store.settings_files import find_checkout, read_settings
 
-ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
+STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM})
 """Ctrl-C, and what a supervisor sends."""
 
-LONG_AGO = date.min
+OLD_ACCOUNT_DATE = date.min
 """When an account of `--account-age old` was made: any day before the check was."""
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_simulate(options: Namespace, screen: Screen) -> int:
     choices = Choices(
         strict=options.strict,
-        account_created=PREFIX_CHECK_SINCE if options.account_age == "new" else LONG_AGO,
+        account_created=PREFIX_CHECK_SINCE if options.account_age == "new" else OLD_ACCOUNT_DATE,
         cache_edits=options.cache_edits,
         foreign_signatures="keep" if options.keep_signatures else "refuse",
     )
@@ -45,21 +45,21 @@ def run(options: Namespace, screen: Screen) -> int:
     catalog = _read_catalog(told.append)
     file = LedgerFile(Path(options.ledger)) if options.ledger else None
     watch = None if options.quiet else _Watch(screen).show
-    world = World(
+    world = SimulatorState(
         brain,
         choices,
         VirtualClock(SystemClock()),
         catalog=catalog,
-        ledger=Ledger(file, watch=watch),
+        ledger=BillingLedger(file, watch=watch),
         salt=secrets.token_hex(3),
     )
-    host = Host(lambda: world, port=options.port)
+    host = SimulatorServer(lambda: world, port=options.port)
     try:
         # From here on a signal waits its turn: one that answers our very first line ends us as any other.
         with _signals_held():
             host.start()
             _introduce(screen, host.url, told)
-            signal.sigwait(ENDING)
+            signal.sigwait(STOP_SIGNALS)
     finally:
         host.stop()
         if file is not None:
@@ -74,7 +74,7 @@ def run(options: Namespace, screen: Screen) -> int:
 def _read_catalog(emit: Emit) -> Catalog:
     """The table with the user's own models over it; those without a price are told at once."""
     settings = read_settings([ModelSettings], root=find_checkout(Path()), environ=os.environ, emit=emit)
-    catalog = open_catalog(settings)
+    catalog = build_catalog(settings)
     for name in settings.each(ModelSettings):
         catalog.find(name, emit)
     return catalog
@@ -96,13 +96,13 @@ def _described(event: Event) -> str:
         case SettingRefused():
             return f"{event.key} of {event.source} is not used: {event.reason}"
         case _:
-            return ", ".join(f"{name} {value}" for name, value in describe(event).items())
+            return ", ".join(f"{name} {value}" for name, value in describe_event(event).items())
 
 
 @contextmanager
 def _signals_held() -> Generator[None]:
     """Keep the signals that end us from interrupting anything; the threads started inside keep them too."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield
     finally:
@@ -142,11 +142,11 @@ def _remark(entry: Entry) -> str:
     return "; ".join(told)
 
 
-def _sum_up(screen: Screen, ledger: Ledger) -> None:
+def _sum_up(screen: Screen, ledger: BillingLedger) -> None:
     billed = ledger.billed
-    usage = add_up(entry.usage for entry in billed)
+    usage = sum_usage(entry.usage for entry in billed)
     refused = sum(entry.status != 200 for entry in ledger.entries)
-    plain = add_costs(entry.cost_without_caching for entry in billed)
+    plain = sum_costs(entry.cost_without_caching for entry in billed)
     screen.show_line("")
     screen.show_line(
         f"{len(ledger.entries)} requests, {refused} refused; read {usage.read:,}, written {usage.written:,}, "

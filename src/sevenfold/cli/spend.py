@@ -10,38 +10,46 @@ from decimal import Decimal
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.local_file import read_agreed
-from sevenfold.cli.figures import spell_count, spell_share, spell_time, spell_tokens, spell_usd
-from sevenfold.cli.render import Cell, Screen
+from sevenfold.agent.local_file import read_trusted_settings
+from sevenfold.cli.figures import format_count, format_share, format_time, format_tokens, format_usd
+from sevenfold.cli.render import Screen, TableCell
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event, SpendStateLost
 from sevenfold.run.governor import Governor
-from sevenfold.run.spend import CENT, DAY, HOUR, MICRO, Expense, SpendSettings, SpendState
+from sevenfold.run.spend import (
+    MICROS_PER_CENT,
+    MICROS_PER_USD,
+    SPEND_DAY,
+    SPEND_HOUR,
+    Expense,
+    SpendSettings,
+    SpendState,
+)
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_user_home
-from sevenfold.store.spend_book import Charge, SpendBook
+from sevenfold.store.spend_book import SpendCharge, SpendStore
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_spend(options: Namespace, screen: Screen) -> int:
     action, kind = cast("str", options.action), cast("str | None", options.kind)
     if (action == "forgive") != (kind is not None):
         raise InputError(
             "`sevenfold spend forgive KIND` names a kind of work, such as notes; no other action does"
         )
-    settings = read_agreed(Path(), os.environ)
+    settings = read_trusted_settings(Path(), os.environ)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     rules = settings.of(SpendSettings)
-    book = SpendBook.open(home, emit=lambda event: _warn(event, screen))
+    book = SpendStore.open(home, emit=lambda event: _warn(event, screen))
     governor = Governor(book, rules, emit=lambda event: _warn(event, screen))
     now = SystemClock().now()
     try:
         _act(governor, action, kind, now)
         state = governor.state()
-        charges = tuple(book.charges((now - DAY).date(), now.date()))
+        charges = tuple(book.charges((now - SPEND_DAY).date(), now.date()))
     finally:
         book.close()
-    recent = [charge for charge in charges if charge.at > now - DAY]
+    recent = [charge for charge in charges if charge.at > now - SPEND_DAY]
     if options.json:
         screen.show_json(_described(state, recent, rules, now))
     else:
@@ -51,7 +59,7 @@ def run(options: Namespace, screen: Screen) -> int:
 
 def _act(governor: Governor, action: str, kind: str | None, now: datetime) -> None:
     if action == "stop":
-        governor.stop(f"by hand on {spell_time(now)}")
+        governor.stop(f"by hand on {format_time(now)}")
     elif action == "resume":
         governor.resume()
     elif kind is not None:
@@ -62,7 +70,7 @@ def _act(governor: Governor, action: str, kind: str | None, now: datetime) -> No
 
 
 def _show(
-    state: SpendState, recent: list[Charge], rules: SpendSettings, now: datetime, screen: Screen
+    state: SpendState, recent: list[SpendCharge], rules: SpendSettings, now: datetime, screen: Screen
 ) -> None:
     if not rules.background:
         screen.show_line("Background work is switched off by spend.background.", "warning")
@@ -73,74 +81,82 @@ def _show(
     screen.show_table(
         [
             [
-                Cell("background work", "strong"),
-                Cell("spent", "strong"),
-                Cell("cap", "strong"),
-                Cell("tokens", "strong"),
+                TableCell("background work", "strong"),
+                TableCell("spent", "strong"),
+                TableCell("cap", "strong"),
+                TableCell("tokens", "strong"),
             ],
-            _cap_row("the last hour", state.used(now, HOUR), rules.cents_per_hour, rules.tokens_per_hour),
-            _cap_row("the last day", state.used(now, DAY), rules.cents_per_day, rules.tokens_per_day),
+            _cap_row(
+                "the last hour", state.used(now, SPEND_HOUR), rules.cents_per_hour, rules.tokens_per_hour
+            ),
+            _cap_row("the last day", state.used(now, SPEND_DAY), rules.cents_per_day, rules.tokens_per_day),
         ]
     )
     if recent:
         screen.show_line("")
         screen.show_table(
-            [[Cell(name, "strong") for name in ("the last day by kind", "calls", "spent", "cached")]]
+            [[TableCell(name, "strong") for name in ("the last day by kind", "calls", "spent", "cached")]]
             + [
-                [Cell(name), Cell(f"{len(calls):,}"), Cell(_usd(calls)), Cell(_cached(calls))]
+                [
+                    TableCell(name),
+                    TableCell(f"{len(calls):,}"),
+                    TableCell(_usd(calls)),
+                    TableCell(_cached(calls)),
+                ]
                 for name, calls in _by_kind(recent).items()
             ]
         )
     for kind, strikes in sorted(state.strikes.items()):
-        rests = f"rests until {spell_time(strikes.until)}" if strikes.until > now else "still tried"
+        rests = f"rests until {format_time(strikes.until)}" if strikes.until > now else "still tried"
         screen.show_line(
-            f"{kind}: {spell_count(strikes.count, 'failure')} in a row, {rests} ({strikes.reason})", "warning"
+            f"{kind}: {format_count(strikes.count, 'failure')} in a row, {rests} ({strikes.reason})",
+            "warning",
         )
 
 
-def _cap_row(name: str, used: Expense, cents: int, tokens: int) -> list[Cell]:
-    over = used.micro_usd >= cents * CENT or used.tokens >= tokens
-    share = spell_share(used.micro_usd, cents * CENT)
+def _cap_row(name: str, used: Expense, cents: int, tokens: int) -> list[TableCell]:
+    over = used.micro_usd >= cents * MICROS_PER_CENT or used.tokens >= tokens
+    share = format_share(used.micro_usd, cents * MICROS_PER_CENT)
     return [
-        Cell(name),
-        Cell(spell_usd(Decimal(used.micro_usd) / MICRO), "warning" if over else "plain"),
-        Cell(f"{spell_usd(Decimal(cents) / 100)} ({share} used)"),
-        Cell(f"{spell_tokens(used.tokens)} of {spell_tokens(tokens)}"),
+        TableCell(name),
+        TableCell(format_usd(Decimal(used.micro_usd) / MICROS_PER_USD), "warning" if over else "plain"),
+        TableCell(f"{format_usd(Decimal(cents) / 100)} ({share} used)"),
+        TableCell(f"{format_tokens(used.tokens)} of {format_tokens(tokens)}"),
     ]
 
 
-def _by_kind(charges: Iterable[Charge]) -> dict[str, list[Charge]]:
-    kinds: dict[str, list[Charge]] = {}
+def _by_kind(charges: Iterable[SpendCharge]) -> dict[str, list[SpendCharge]]:
+    kinds: dict[str, list[SpendCharge]] = {}
     for charge in charges:
         kinds.setdefault(charge.kind, []).append(charge)
     return kinds
 
 
-def _usd(charges: list[Charge]) -> str:
+def _usd(charges: list[SpendCharge]) -> str:
     known = [charge.micro_usd for charge in charges if charge.micro_usd is not None]
     if not known:
-        return spell_usd(None)
-    text = spell_usd(Decimal(sum(known)) / MICRO)
+        return format_usd(None)
+    text = format_usd(Decimal(sum(known)) / MICROS_PER_USD)
     return text if len(known) == len(charges) else f"{text} and {len(charges) - len(known)} unpriced"
 
 
-def _cached(charges: list[Charge]) -> str:
-    return spell_share(sum(charge.read for charge in charges), sum(charge.tokens for charge in charges))
+def _cached(charges: list[SpendCharge]) -> str:
+    return format_share(sum(charge.read for charge in charges), sum(charge.tokens for charge in charges))
 
 
 def _described(
-    state: SpendState, recent: list[Charge], rules: SpendSettings, now: datetime
+    state: SpendState, recent: list[SpendCharge], rules: SpendSettings, now: datetime
 ) -> dict[str, object]:
     def cap(span: timedelta, cents: int, tokens: int) -> dict[str, object]:
         used = state.used(now, span)
-        caps = {"cap_micro_usd": cents * CENT, "cap_tokens": tokens}
+        caps = {"cap_micro_usd": cents * MICROS_PER_CENT, "cap_tokens": tokens}
         return {"micro_usd": used.micro_usd, "tokens": used.tokens, **caps}
 
     return {
         "background": rules.background and not state.stopped,
         "stopped": state.stopped,
-        "hour": cap(HOUR, rules.cents_per_hour, rules.tokens_per_hour),
-        "day": cap(DAY, rules.cents_per_day, rules.tokens_per_day),
+        "hour": cap(SPEND_HOUR, rules.cents_per_hour, rules.tokens_per_hour),
+        "day": cap(SPEND_DAY, rules.cents_per_day, rules.tokens_per_day),
         "kinds": {
             kind: {
                 "calls": len(calls),

@@ -8,26 +8,26 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.local_file import read_agreed
+from sevenfold.agent.local_file import read_trusted_settings
 from sevenfold.cli.render import Screen
-from sevenfold.cli.stats_facts import read_project
+from sevenfold.cli.stats_facts import read_project_facts
 from sevenfold.cli.stats_view import describe_stats, show_stats
 from sevenfold.core.clock import SystemClock
 from sevenfold.core.errors import InputError
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_user_home
 
-LOOK_BACK = timedelta(days=30)
+DEFAULT_STATS_PERIOD = timedelta(days=30)
 
 
-def run(options: Namespace, screen: Screen) -> int:
+def run_stats(options: Namespace, screen: Screen) -> int:
     project, since = cast("Path", options.project), _read_since(cast("str | None", options.since))
     if not project.is_dir():
         raise InputError(f"--project {str(project)!r} is no folder; name the project's folder, or one in it")
-    settings = read_agreed(project, os.environ)
+    settings = read_trusted_settings(project, os.environ)
     home = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     try:
-        facts = read_project(
+        facts = read_project_facts(
             project,
             settings,
             home,
@@ -46,7 +46,7 @@ def run(options: Namespace, screen: Screen) -> int:
 
 def _read_since(text: str | None) -> date:
     if text is None:
-        return (SystemClock().now() - LOOK_BACK).date()
+        return (SystemClock().now() - DEFAULT_STATS_PERIOD).date()
     try:
         return date.fromisoformat(text)
     except ValueError as error:

@@ -8,28 +8,28 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
 
-from sevenfold.core.catalog import Catalog, open_catalog
+from sevenfold.core.catalog import Catalog, build_catalog
 from sevenfold.core.errors import FileMissing, WireError
 from sevenfold.core.events import RuleAnswered, RuleShown
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.settings import Settings
-from sevenfold.core.usage import read_billed
-from sevenfold.replay.cut_fidelity import CutFidelity, measure_cuts
-from sevenfold.request.bill_book import BillBook, Spent
-from sevenfold.store.event_log import Told, read_events
+from sevenfold.core.usage import read_stored_usage
+from sevenfold.replay.cut_fidelity import CutFidelity, measure_cut_fidelity
+from sevenfold.request.bill_book import SpendSummary, UsageLedger
+from sevenfold.store.event_log import LoggedEvent, read_events
 from sevenfold.store.folder import Folder
-from sevenfold.store.git_root import find_root
-from sevenfold.store.identity import identify
+from sevenfold.store.git_root import find_project_root
+from sevenfold.store.identity import make_project_id
 from sevenfold.store.records import BoundaryRecord, CutRecord, Record, RecordId, UsageRecord
 from sevenfold.store.sessions import SessionEntry, SessionId, is_agent_session, list_sessions
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
-FIGURES = ("usage", "cut", "boundary")
+FIGURE_RECORDS = ("usage", "cut", "boundary")
 """Kinds of records that hold figures: all others can be passed over unread."""
 
 MAIN, AGENT = "main", "agent"
-OnProgress = Callable[[float], None]
+OnStatsProgress = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class SessionFacts:
     compactions: int
     cuts: dict[int, int]
     """Of the other layers, by layer."""
-    spent: tuple[Spent, ...]
+    spent: tuple[SpendSummary, ...]
     events: dict[str, int]
     rules: dict[str, int]
     """How often one was put before an action, and what became of that."""
@@ -60,7 +60,7 @@ class ProjectFacts:
 class _Tally:
     """One session's figures as its lines go by."""
 
-    book: BillBook
+    book: UsageLedger
     lane: str = MAIN
     """Whose rounds its own are in the sums: an agent's session is no conversation with a person."""
     started: datetime | None = None
@@ -88,30 +88,32 @@ class _Tally:
 
     def _bill(self, bill: UsageRecord, at: datetime) -> None:
         try:
-            usage = read_billed(bill.wire, bill.dialect)
+            usage = read_stored_usage(bill.wire, bill.dialect)
         except WireError:
             self.unread += 1
             return
         self.rounds += bill.who == MAIN
-        reply = Reply(Message("assistant", ""), usage, bill.wire, model=bill.model, dialect=bill.dialect)
+        reply = ModelResponse(
+            Message("assistant", ""), usage, bill.wire, model=bill.model, dialect=bill.dialect
+        )
         self.book.add(self.lane if bill.who == MAIN else bill.who, bill.model, reply, at.date())
 
 
-def read_project(
+def read_project_facts(
     project: Path,
     settings: Settings,
     home: Path,
     since: date,
     *,
     with_fidelity: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnStatsProgress | None = None,
 ) -> ProjectFacts:
     """All sessions written to since a day. A project that nothing was kept for has none."""
-    root = find_root(project)
-    place = home / "projects" / identify(root)
+    root = find_project_root(project)
+    place = home / "projects" / make_project_id(root)
     if not place.is_dir():
         return ProjectFacts(str(root), ())
-    catalog = open_catalog(settings)
+    catalog = build_catalog(settings)
     with Folder.open(place) as folder, folder.subfolder("sessions", create=False) as sessions:
         listed = [entry for entry in list_sessions(sessions) if entry.modified.date() >= since]
         found = tuple(_read_all(sessions, listed, catalog, with_fidelity, on_progress))
@@ -123,7 +125,7 @@ def _read_all(
     listed: Sequence[SessionEntry],
     catalog: Catalog,
     with_fidelity: bool,
-    on_progress: OnProgress | None,
+    on_progress: OnStatsProgress | None,
 ) -> Iterator[SessionFacts]:
     total, done = sum(entry.size_bytes for entry in listed) or 1, 0
     for entry in listed:
@@ -138,9 +140,9 @@ def _read_all(
 def _read_session(
     sessions: Folder, entry: SessionEntry, catalog: Catalog, with_fidelity: bool
 ) -> SessionFacts | None:
-    tally = _Tally(BillBook(catalog), AGENT if is_agent_session(entry.id) else MAIN)
-    for line in scan(sessions, entry.id, kinds=FIGURES):
-        if isinstance(line, Stored):
+    tally = _Tally(UsageLedger(catalog), AGENT if is_agent_session(entry.id) else MAIN)
+    for line in scan_transcript(sessions, entry.id, kinds=FIGURE_RECORDS):
+        if isinstance(line, StoredRecord):
             tally.take(line.record)
     if tally.started is None:
         return None  # no model was ever asked
@@ -156,11 +158,11 @@ def _read_session(
         dict(Counter(one.name for one in told)),
         dict(Counter(filter(None, map(_rule_outcome, told)))),
         tally.unread,
-        measure_cuts(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
+        measure_cut_fidelity(_each_once(sessions, entry.id)) if with_fidelity and has_cuts else (),
     )
 
 
-def _read_told(sessions: Folder, session: SessionId) -> tuple[Told, ...]:
+def _read_told(sessions: Folder, session: SessionId) -> tuple[LoggedEvent, ...]:
     try:
         with sessions.subfolder(session, create=False) as folder:
             return tuple(read_events(folder))
@@ -168,7 +170,7 @@ def _read_told(sessions: Folder, session: SessionId) -> tuple[Told, ...]:
         return ()  # a session without a folder has told nothing
 
 
-def _rule_outcome(told: Told) -> str:
+def _rule_outcome(told: LoggedEvent) -> str:
     if told.name == RuleShown.__name__:
         return "shown"
     return str(told.fields.get("outcome", "")) if told.name == RuleAnswered.__name__ else ""
@@ -176,7 +178,7 @@ def _rule_outcome(told: Told) -> str:
 
 def _each_once(sessions: Folder, session: SessionId) -> Iterator[Record]:
     seen: set[RecordId] = set()
-    for line in scan(sessions, session):
-        if isinstance(line, Stored) and line.record.id not in seen:
+    for line in scan_transcript(sessions, session):
+        if isinstance(line, StoredRecord) and line.record.id not in seen:
             seen.add(line.record.id)
             yield line.record

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from sevenfold.cli.figures import spell_count, spell_share, spell_time, spell_tokens, spell_usd
-from sevenfold.cli.render import Cell, Screen
+from sevenfold.cli.figures import format_count, format_share, format_time, format_tokens, format_usd
+from sevenfold.cli.render import Screen, TableCell
 from sevenfold.cli.stats_facts import MAIN, ProjectFacts, SessionFacts
-from sevenfold.core.prices import add_costs
+from sevenfold.core.prices import sum_costs
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.layers import LAYERS
-from sevenfold.request.bill_book import Spent
+from sevenfold.request.bill_book import SpendSummary
 
-TROUBLES = (
+_TROUBLES = (
     "PrefixBroken",
     "CacheMissed",
     "BreakerOpened",
@@ -29,20 +29,20 @@ TROUBLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class SessionTotals:
     """Sessions added up."""
 
     sessions: int
     rounds: int
     compactions: int
     cuts: dict[int, int]
-    lanes: tuple[Spent, ...]
+    lanes: tuple[SpendSummary, ...]
     events: dict[str, int]
     rules: dict[str, int]
     unread: int
 
     @property
-    def all(self) -> Spent:
+    def all(self) -> SpendSummary:
         return _added("all", self.lanes)
 
     @property
@@ -51,8 +51,8 @@ class Sum:
         return 100 * self.compactions / self.rounds if self.rounds else None
 
 
-def add_up(sessions: Sequence[SessionFacts]) -> Sum:
-    lanes: dict[str, list[Spent]] = {}
+def sum_session_facts(sessions: Sequence[SessionFacts]) -> SessionTotals:
+    lanes: dict[str, list[SpendSummary]] = {}
     cuts: Counter[int] = Counter()
     events: Counter[str] = Counter()
     rules: Counter[str] = Counter()
@@ -62,7 +62,7 @@ def add_up(sessions: Sequence[SessionFacts]) -> Sum:
         events.update(session.events)
         for lane in session.spent:
             lanes.setdefault(lane.who, []).append(lane)
-    return Sum(
+    return SessionTotals(
         len(sessions),
         sum(session.rounds for session in sessions),
         sum(session.compactions for session in sessions),
@@ -83,13 +83,15 @@ def show_stats(facts: ProjectFacts, since: date, screen: Screen, *, by_session: 
         return
     names = ("session", "began") if by_session else ("day", "sessions")
     titles = (*names, "rounds", "tokens", "cached", "cost", "uncached", "compactions", "cleared")
-    rows = [[Cell(title, "strong") for title in titles]]
+    rows = [[TableCell(title, "strong") for title in titles]]
     if by_session:
-        rows += [_row(each.id[:8], spell_time(each.started), add_up([each])) for each in facts.sessions]
+        rows += [
+            _row(each.id[:8], format_time(each.started), sum_session_facts([each])) for each in facts.sessions
+        ]
     else:
         days = _by_day(facts.sessions)
-        rows += [_row(str(day), f"{len(found):,}", add_up(found)) for day, found in days.items()]
-    total = add_up(facts.sessions)
+        rows += [_row(str(day), f"{len(found):,}", sum_session_facts(found)) for day, found in days.items()]
+    total = sum_session_facts(facts.sessions)
     rows.append(_row("all", f"{total.sessions:,}", total))
     screen.show_table(rows)
     _show_sums(total, screen)
@@ -97,30 +99,30 @@ def show_stats(facts: ProjectFacts, since: date, screen: Screen, *, by_session: 
         _show_fidelity(facts.sessions, screen)
 
 
-def _row(name: str, second: str, total: Sum) -> list[Cell]:
+def _row(name: str, second: str, total: SessionTotals) -> list[TableCell]:
     spent = total.all
     return [
-        Cell(name),
-        Cell(second),
-        Cell(f"{total.rounds:,}"),
-        Cell(spell_tokens(spent.usage.prompt + spent.usage.output)),
-        Cell(spell_share(spent.usage.read, spent.usage.prompt)),
-        Cell(_usd(spent)),
-        Cell(spell_usd(spent.cost_without_caching.total if spent.cost_without_caching else None)),
-        Cell(f"{total.compactions:,}"),
-        Cell(f"{sum(total.cuts.values()):,}"),
+        TableCell(name),
+        TableCell(second),
+        TableCell(f"{total.rounds:,}"),
+        TableCell(format_tokens(spent.usage.prompt + spent.usage.output)),
+        TableCell(format_share(spent.usage.read, spent.usage.prompt)),
+        TableCell(_usd(spent)),
+        TableCell(format_usd(spent.cost_without_caching.total if spent.cost_without_caching else None)),
+        TableCell(f"{total.compactions:,}"),
+        TableCell(f"{sum(total.cuts.values()):,}"),
     ]
 
 
-def _show_sums(total: Sum, screen: Screen) -> None:
+def _show_sums(total: SessionTotals, screen: Screen) -> None:
     screen.show_line("")
     if total.per_hundred is not None:
         screen.show_line(f"Compactions per 100 rounds: {total.per_hundred:.1f}")
     for lane in total.lanes:
         whose = "the conversation" if lane.who == MAIN else lane.who
-        cached = spell_share(lane.usage.read, lane.usage.prompt)
+        cached = format_share(lane.usage.read, lane.usage.prompt)
         screen.show_line(
-            f"Spent by {whose}: {_usd(lane)} in {spell_count(lane.calls, 'call')}, {cached} cached"
+            f"Spent by {whose}: {_usd(lane)} in {format_count(lane.calls, 'call')}, {cached} cached"
         )
     names = {layer.number: layer.name for layer in LAYERS}
     for layer, count in total.cuts.items():
@@ -128,30 +130,32 @@ def _show_sums(total: Sum, screen: Screen) -> None:
     if shown := total.rules.get("shown"):
         became = ", ".join(f"{count:,} {kind}" for kind, count in total.rules.items() if kind != "shown")
         screen.show_line(f"Rules put before actions: {shown:,}" + (f"; then {became}" if became else ""))
-    for name in TROUBLES:
+    for name in _TROUBLES:
         if count := total.events.get(name):
-            screen.show_line(f"{name}: {spell_count(count, 'time')}", "warning")
+            screen.show_line(f"{name}: {format_count(count, 'time')}", "warning")
     if total.unread:
-        screen.show_line(f"{spell_count(total.unread, 'bill')} could not be read and is in no sum", "warning")
+        screen.show_line(
+            f"{format_count(total.unread, 'bill')} could not be read and is in no sum", "warning"
+        )
 
 
 def _show_fidelity(sessions: Sequence[SessionFacts], screen: Screen) -> None:
     screen.show_line("")
     rows = [
         [
-            Cell(title, "strong")
+            TableCell(title, "strong")
             for title in ("cut", "session", "used later", "in view", "one pointer away", "why")
         ]
     ]
     for session in sessions:
         rows += [
             [
-                Cell(spell_time(cut.at)),
-                Cell(session.id[:8]),
-                Cell(f"{cut.used:,}"),
-                Cell(spell_share(cut.in_view, cut.used)),
-                Cell(spell_share(cut.pointed, cut.used)),
-                Cell(cut.reason),
+                TableCell(format_time(cut.at)),
+                TableCell(session.id[:8]),
+                TableCell(f"{cut.used:,}"),
+                TableCell(format_share(cut.in_view, cut.used)),
+                TableCell(format_share(cut.pointed, cut.used)),
+                TableCell(cut.reason),
             ]
             for cut in session.fidelity
         ]
@@ -165,13 +169,15 @@ def describe_stats(facts: ProjectFacts, since: date) -> dict[str, object]:
     return {
         "project": facts.root,
         "since": since.isoformat(),
-        "total": _described(add_up(facts.sessions)),
-        "days": {str(day): _described(add_up(found)) for day, found in _by_day(facts.sessions).items()},
+        "total": _described(sum_session_facts(facts.sessions)),
+        "days": {
+            str(day): _described(sum_session_facts(found)) for day, found in _by_day(facts.sessions).items()
+        },
         "sessions": [
             {
                 "id": session.id,
                 "started": session.started.isoformat(),
-                **_described(add_up([session])),
+                **_described(sum_session_facts([session])),
                 "fidelity": [
                     {
                         "at": cut.at.isoformat(),
@@ -189,7 +195,7 @@ def describe_stats(facts: ProjectFacts, since: date) -> dict[str, object]:
     }
 
 
-def _described(total: Sum) -> dict[str, object]:
+def _described(total: SessionTotals) -> dict[str, object]:
     return {
         "sessions": total.sessions,
         "rounds": total.rounds,
@@ -204,7 +210,7 @@ def _described(total: Sum) -> dict[str, object]:
     }
 
 
-def _described_lane(lane: Spent) -> dict[str, object]:
+def _described_lane(lane: SpendSummary) -> dict[str, object]:
     plain = lane.cost_without_caching
     return {
         "calls": lane.calls,
@@ -223,16 +229,16 @@ def _by_day(sessions: Iterable[SessionFacts]) -> dict[date, list[SessionFacts]]:
     return days
 
 
-def _added(who: str, spent: Sequence[Spent]) -> Spent:
-    return Spent(
+def _added(who: str, spent: Sequence[SpendSummary]) -> SpendSummary:
+    return SpendSummary(
         who,
         sum(lane.calls for lane in spent),
         sum((lane.usage for lane in spent), NO_USAGE),
-        add_costs(lane.cost for lane in spent),
-        add_costs(lane.cost_without_caching for lane in spent),
+        sum_costs(lane.cost for lane in spent),
+        sum_costs(lane.cost_without_caching for lane in spent),
     )
 
 
-def _usd(spent: Spent) -> str:
+def _usd(spent: SpendSummary) -> str:
     amount: Decimal | None = spent.cost.total if spent.cost else None
-    return spell_usd(amount)
+    return format_usd(amount)

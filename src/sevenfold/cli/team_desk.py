@@ -11,29 +11,29 @@ from datetime import timedelta
 from pathlib import Path
 from typing import cast
 
-from sevenfold.agent.local_file import read_agreed
-from sevenfold.cli.memory_desk import Desk, open_desk
+from sevenfold.agent.local_file import read_trusted_settings
+from sevenfold.cli.memory_desk import MemoryContext, open_memory_context
 from sevenfold.cli.render import Screen
 from sevenfold.core.errors import InputError
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.settings_files import find_user_home
-from sevenfold.sync.conflicts import is_copy, original_of
-from sevenfold.sync.membership import FOLDER, Joined, find_joined
+from sevenfold.sync.conflicts import is_conflict_copy, original_key
+from sevenfold.sync.membership import TEAM_FOLDER, TeamAccess, find_team_access
 from sevenfold.sync.protocol import TeamKey
-from sevenfold.sync.report import Conflict
+from sevenfold.sync.report import SyncConflict
 from sevenfold.sync.team_memory import TeamMemory
 
-PATIENCE = timedelta(seconds=30)
+TEAM_LOCK_TIMEOUT = timedelta(seconds=30)
 """For another process that exchanges just now: somebody waits at the terminal."""
 
 
 @dataclass(frozen=True, slots=True)
-class TeamDesk:
+class TeamContext:
     """A project's shared memories, joined or not, and the person who looks at them."""
 
-    desk: Desk
+    desk: MemoryContext
     folder: Folder
     """The project's, with what is known of its exchanges."""
     home: Folder
@@ -45,12 +45,12 @@ class TeamDesk:
 
     def open_team(self) -> TeamMemory:
         """The team, or `InputError` with how to join one."""
-        joined = find_joined(self.folder, self.home)
+        joined = find_team_access(self.folder, self.home)
         if joined is None:
             raise InputError("this project has joined no server; `sevenfold team join URL` does that")
         return self.make_team(joined)
 
-    def make_team(self, joined: Joined) -> TeamMemory:
+    def make_team(self, joined: TeamAccess) -> TeamMemory:
         return TeamMemory(joined, self.desk.memory, self.folder, self.settings, emit=self.desk.warn)
 
     def find_key(self, team: TeamMemory, name: str) -> TeamKey:
@@ -64,18 +64,20 @@ class TeamDesk:
         return key
 
 
-def find_conflicts(team: TeamMemory) -> list[Conflict]:
+def find_conflicts(team: TeamMemory) -> list[SyncConflict]:
     """Copies that were kept and not resolved yet, with the memory that each lies beside."""
-    return [Conflict(original_of(key), key) for key in sorted(team.files.read_all()) if is_copy(key)]
+    return [
+        SyncConflict(original_key(key), key) for key in sorted(team.files.read_all()) if is_conflict_copy(key)
+    ]
 
 
 @contextmanager
-def open_team_desk(options: Namespace, screen: Screen) -> Generator[TeamDesk]:
-    settings = read_agreed(cast("Path", options.project), os.environ)
+def open_team_context(options: Namespace, screen: Screen) -> Generator[TeamContext]:
+    settings = read_trusted_settings(cast("Path", options.project), os.environ)
     place = settings.of(PlaceSettings).home_folder(find_user_home(os.environ))
     with (
-        open_desk(options, screen) as desk,
-        desk.project.control.subfolder(FOLDER) as folder,
+        open_memory_context(options, screen) as desk,
+        desk.project.control.subfolder(TEAM_FOLDER) as folder,
         Folder.open(place, create=True) as home,
     ):
-        yield TeamDesk(desk, folder, home, settings.of(SyncSettings))
+        yield TeamContext(desk, folder, home, settings.of(SyncSettings))

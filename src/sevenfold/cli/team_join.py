@@ -9,8 +9,8 @@ from argparse import Namespace
 from getpass import getpass
 from typing import cast
 
-from sevenfold.cli.team_desk import PATIENCE, TeamDesk
-from sevenfold.cli.team_view import describe_report, show_report
+from sevenfold.cli.team_desk import TEAM_LOCK_TIMEOUT, TeamContext
+from sevenfold.cli.team_view import describe_sync_report, show_sync_report
 from sevenfold.core.errors import InputError, TeamRefused
 from sevenfold.sync.joining import (
     choose_repository,
@@ -18,42 +18,44 @@ from sevenfold.sync.joining import (
     pull_person,
     pull_repositories,
     pull_token,
-    start_device,
+    start_device_login,
 )
 from sevenfold.sync.membership import (
     Membership,
-    Tokens,
+    TokenStore,
     check_token,
     forget_membership,
     read_membership,
     write_membership,
 )
-from sevenfold.sync.server_link import ServerLink, check_server
+from sevenfold.sync.server_link import ServerClient, check_server
 
 
-def join(options: Namespace, desk: TeamDesk) -> int:
+def join_team_repository(options: Namespace, desk: TeamContext) -> int:
     url = check_server(cast("str", options.url))
     token = _token(options, desk, url)
     place = asyncio.run(_placed(desk, url, token, cast("str", options.repo)))
-    Tokens(desk.home).write(url, place.org, token)
-    write_membership(desk.folder, place, wait=PATIENCE)
-    report = asyncio.run(desk.open_team().exchange(wait=PATIENCE))
+    TokenStore(desk.home).write(url, place.org, token)
+    write_membership(desk.folder, place, wait=TEAM_LOCK_TIMEOUT)
+    report = asyncio.run(desk.open_team().exchange(wait=TEAM_LOCK_TIMEOUT))
     if desk.desk.is_json:
-        desk.screen.show_json({"repo": place.repo, "repo_name": place.repo_name, **describe_report(report)})
+        desk.screen.show_json(
+            {"repo": place.repo, "repo_name": place.repo_name, **describe_sync_report(report)}
+        )
         return 0
     desk.screen.show_line(f"joined {place.repo_name} on {url} as {place.member} of {place.org}")
-    show_report(report, desk.screen)
+    show_sync_report(report, desk.screen)
     desk.screen.show_line(f"what is in {desk.desk.project.memory.path}/team is shared from now on", "faint")
     return 0
 
 
-def leave(options: Namespace, desk: TeamDesk) -> int:
+def leave_team_repository(options: Namespace, desk: TeamContext) -> int:
     place = read_membership(desk.folder)
     if place is None:
         raise InputError("this project has joined no server")
-    forget_membership(desk.folder, wait=PATIENCE)
+    forget_membership(desk.folder, wait=TEAM_LOCK_TIMEOUT)
     if options.forget_token:
-        Tokens(desk.home).forget(place.url, place.org)
+        TokenStore(desk.home).forget(place.url, place.org)
     if desk.desk.is_json:
         desk.screen.show_json({"left": place.url})
     else:
@@ -61,12 +63,12 @@ def leave(options: Namespace, desk: TeamDesk) -> int:
     return 0
 
 
-def _token(options: Namespace, desk: TeamDesk, url: str) -> str:
+def _token(options: Namespace, desk: TeamContext, url: str) -> str:
     if options.token_stdin:
         return check_token(sys.stdin.readline().strip())
     if options.code:
         return asyncio.run(_signed_in(desk, url))
-    known = Tokens(desk.home).find(url)
+    known = TokenStore(desk.home).find(url)
     if known and asyncio.run(_is_good(url, known)):
         return known
     if not desk.desk.is_attended:
@@ -77,22 +79,22 @@ def _token(options: Namespace, desk: TeamDesk, url: str) -> str:
 
 async def _is_good(url: str, token: str) -> bool:
     try:
-        async with ServerLink(url, token) as link:
+        async with ServerClient(url, token) as link:
             await pull_person(link)
     except TeamRefused:
         return False
     return True
 
 
-async def _signed_in(desk: TeamDesk, url: str) -> str:
-    async with ServerLink(url) as link:
-        device = await start_device(link, platform.node())
+async def _signed_in(desk: TeamContext, url: str) -> str:
+    async with ServerClient(url) as link:
+        device = await start_device_login(link, platform.node())
         desk.screen.note(f"code {device.code}: ask an admin to approve it, with {device.advice}")
         return await pull_token(link, device, asyncio.sleep)
 
 
-async def _placed(desk: TeamDesk, url: str, token: str, wanted: str) -> Membership:
-    async with ServerLink(url, token) as link:
+async def _placed(desk: TeamContext, url: str, token: str, wanted: str) -> Membership:
+    async with ServerClient(url, token) as link:
         person = await pull_person(link)
         known = await pull_repositories(link)
         found = choose_repository(known, wanted, desk.desk.project.root.name)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sevenfold.cli.render import Cell, Screen
-from sevenfold.cli.team_desk import TeamDesk, find_conflicts
-from sevenfold.sync.membership import Joined, Tokens, read_membership
-from sevenfold.sync.report import Report
+from sevenfold.cli.render import Screen, TableCell
+from sevenfold.cli.team_desk import TeamContext, find_conflicts
+from sevenfold.sync.membership import TeamAccess, TokenStore, read_membership
+from sevenfold.sync.report import SyncReport
 from sevenfold.sync.team_memory import DELETED, TeamMemory
 
 
-def show_status(desk: TeamDesk) -> None:
+def show_sync_status(desk: TeamContext) -> None:
     """What is joined, what waits and what is in the way; no server is asked."""
     place = read_membership(desk.folder)
     if place is None:
@@ -20,12 +20,12 @@ def show_status(desk: TeamDesk) -> None:
         else:
             desk.screen.show_line("this project has joined no server; `sevenfold team join URL` does that")
         return
-    token = Tokens(desk.home).find(place.url, place.org)
+    token = TokenStore(desk.home).find(place.url, place.org)
     if not token:
         desk.screen.note(
             f"note: there is no token for {place.url}; `sevenfold team join {place.url}` asks for one"
         )
-    team = desk.make_team(Joined(place, token))
+    team = desk.make_team(TeamAccess(place, token))
     if desk.desk.is_json:
         desk.screen.show_json(_described(team))
         return
@@ -35,7 +35,7 @@ def show_status(desk: TeamDesk) -> None:
         ("member", f"{place.member} of {place.org}"),
         ("shared", _count(len(team.files.read_all()))),
     ]
-    desk.screen.show_table([[Cell(name, "faint"), Cell(text)] for name, text in rows])
+    desk.screen.show_table([[TableCell(name, "faint"), TableCell(text)] for name, text in rows])
     _show_open(team, desk.screen)
 
 
@@ -57,7 +57,7 @@ def _show_open(team: TeamMemory, screen: Screen) -> None:
         screen.show_line(f"refused by the server: {refusal}", "warning")
 
 
-def show_report(report: Report, screen: Screen) -> None:
+def show_sync_report(report: SyncReport, screen: Screen) -> None:
     """What an exchange did; warnings of it were told as they came."""
     said = [
         f"{_count(len(keys))} {what}"
@@ -79,7 +79,7 @@ def show_report(report: Report, screen: Screen) -> None:
         screen.show_line("others are changing the same memories; run it again", "warning")
 
 
-def describe_report(report: Report) -> dict[str, object]:
+def describe_sync_report(report: SyncReport) -> dict[str, object]:
     return {
         "taken": report.taken,
         "dropped": report.dropped,

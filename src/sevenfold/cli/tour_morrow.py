@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.agent.agent import Agent
-from sevenfold.background.dreaming import Dreamt
-from sevenfold.cli.tour_script import TESTS, Scene, calls, shell
+from sevenfold.background.dreaming import DreamResult
+from sevenfold.cli.tour_script import TEST_COMMAND, TourScene, reply_with_calls, shell_call
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import SimulatorError
 from sevenfold.core.memories import write_memory
@@ -17,30 +17,32 @@ from sevenfold.simulator.brain import say
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
 
-COMMIT = "git commit -qam 'Round half a cent up'"
+COMMIT_COMMAND = "git commit -qam 'Round half a cent up'"
 
-MORROW = (
-    Scene(
+SECOND_DAY_SCENES = (
+    TourScene(
         "Day two: what was learnt",
         "The next morning, in a new session that has read nothing yet. What a prompt is about comes with it.",
         "What did I say about tests before a commit?",
         (say("That they always run first: a red build has cost you a day."),),
     ),
-    Scene(
+    TourScene(
         "A rule that fires",
         "Nobody speaks of tests now. But the memory says that it matters before a commit, so the call waits "
         "until the model has read it.",
         "Commit the mend.",
         (
-            calls("", shell(COMMIT, "commit the mend")),
-            calls("The memory asks for the tests first.", shell(TESTS, "run the tests")),
-            calls("They pass, so now it may be.", shell(COMMIT, "commit the mend")),
+            reply_with_calls("", shell_call(COMMIT_COMMAND, "commit the mend")),
+            reply_with_calls(
+                "The memory asks for the tests first.", shell_call(TEST_COMMAND, "run the tests")
+            ),
+            reply_with_calls("They pass, so now it may be.", shell_call(COMMIT_COMMAND, "commit the mend")),
             say("Committed, and the tests ran first."),
         ),
     ),
 )
 
-DREAM = Scene(
+DREAM_SCENE = TourScene(
     "A dream",
     "Somebody has noted the same thing twice, in two wordings, and something about tomorrow. A dream puts "
     "that in order: in a copy, checked for facts that would be lost, and published as one change.",
@@ -50,7 +52,7 @@ DREAM = Scene(
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class SampleMemory:
     """A memory that a person added by hand."""
 
     name: str
@@ -58,28 +60,34 @@ class Note:
     body: str
 
 
-NOTES = (
-    Note("deploy-days", "When the shop is deployed", "The shop is deployed on Tuesdays and Thursdays."),
-    Note("deploys", "On which days the shop is deployed", "The shop is deployed on Tuesdays and Thursdays!"),
-    Note("freeze", "When nothing may be merged", "Nothing is merged tomorrow: the rates change."),
+SAMPLE_MEMORIES = (
+    SampleMemory(
+        "deploy-days", "When the shop is deployed", "The shop is deployed on Tuesdays and Thursdays."
+    ),
+    SampleMemory(
+        "deploys", "On which days the shop is deployed", "The shop is deployed on Tuesdays and Thursdays!"
+    ),
+    SampleMemory("freeze", "When nothing may be merged", "Nothing is merged tomorrow: the rates change."),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class DreamDemo:
     """A dream, and what became of it."""
 
-    dreamt: Dreamt
+    dreamt: DreamResult
     restored: int
     """Memories that are again what they were, byte for byte."""
 
 
-async def dream_and_undo(agent: Agent, repository: Path, environ: Mapping[str, str], clock: Clock) -> Night:
+async def dream_and_undo(
+    agent: Agent, repository: Path, environ: Mapping[str, str], clock: Clock
+) -> DreamDemo:
     """Have notes put in order by a dream, and take that back."""
     with MemoryDir.for_project(repository, environ=environ, clock=clock) as memory:
         texts = [
             (f"{note.name}.md", write_memory(note.name, note.description, "project", note.body))
-            for note in NOTES
+            for note in SAMPLE_MEMORIES
         ]
         memory.commit([Write(key, text, None) for key, text in texts], Origin("user", "added by hand"))
         before = _texts(memory)
@@ -90,7 +98,7 @@ async def dream_and_undo(agent: Agent, repository: Path, environ: Mapping[str, s
             raise SimulatorError(f"the tour's dream changed nothing: {dreamt.record.outcome}")
         memory.revert(dreamt.record.transaction, "the tour takes it back")
         after = _texts(memory)
-        return Night(dreamt, sum(after.get(key) == text for key, text in before.items()))
+        return DreamDemo(dreamt, sum(after.get(key) == text for key, text in before.items()))
 
 
 def _texts(memory: MemoryDir) -> dict[str, str]:

@@ -14,38 +14,38 @@ from typing import TypeAlias
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.face.aside import count_running
-from sevenfold.agent.seen import Seen
-from sevenfold.agent.setup import Setup, open_agent
-from sevenfold.cli.tour_morrow import DREAM, MORROW, Night, dream_and_undo
-from sevenfold.cli.tour_repo import make_repository
-from sevenfold.cli.tour_script import SCENES, Scene, TourBrain
+from sevenfold.agent.seen import TurnEvent
+from sevenfold.agent.setup import AgentOptions, open_agent
+from sevenfold.cli.tour_morrow import DREAM_SCENE, SECOND_DAY_SCENES, DreamDemo, dream_and_undo
+from sevenfold.cli.tour_repo import write_sample_repository
+from sevenfold.cli.tour_script import TOUR_SCENES, TourBrain, TourScene
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import SimulatorError
-from sevenfold.core.prices import Cost, add_costs
-from sevenfold.core.usage import Usage, add_up
+from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.core.usage import Usage, sum_usage
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.run.permissions import Answer, Question
-from sevenfold.simulator.ledger import Ledger
+from sevenfold.run.permissions import PermissionRequest, PermissionResponse
+from sevenfold.simulator.ledger import BillingLedger
 from sevenfold.testing import Simulator
 
-MODEL = "claude-opus-5"
+TOUR_MODEL = "claude-opus-5"
 
-TOURIST = {"NAME": "Tour", "EMAIL": "tour@example.invalid"}
+COMMIT_IDENTITY = {"NAME": "Tour", "EMAIL": "tour@example.invalid"}
 """Who commits: whoever takes the tour has nothing to do with it."""
 
-LONGEST_SECONDS = 60
+_LONGEST_SECONDS = 60
 """That the tour waits for an agent which answers at once."""
 
-Layers: TypeAlias = Mapping[str, Mapping[str, object]]
+LayerSettings: TypeAlias = Mapping[str, Mapping[str, object]]
 
-NIGHT = timedelta(hours=16)
+NIGHT_LENGTH = timedelta(hours=16)
 
-WITH: Layers = {
+ALL_LAYERS_SETTINGS: LayerSettings = {
     "agent": {"thinking": False},
     "dream": {"writer": "mechanical"},
 }
 """As everybody has them: only thinking, which a script has none of, is off, and a dream asks no model."""
-WITHOUT: Layers = {
+NO_LAYERS_SETTINGS: LayerSettings = {
     "agent": {"thinking": False},
     "tool_results": {"enabled": False},
     "microcompact": {"enabled": False},
@@ -58,7 +58,7 @@ WITHOUT: Layers = {
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class TourBill:
     """What a run cost, as the simulator billed it."""
 
     requests: int
@@ -68,40 +68,40 @@ class Bill:
     """The same requests with every prompt token fresh."""
 
 
-class Guide:
+class TourGuide:
     """Leads through a run; this one says nothing."""
 
-    def watch(self, seen: Seen) -> None:
+    def watch(self, seen: TurnEvent) -> None:
         """While a turn runs, and what it set off after it."""
 
     def enter(self, repository: Path) -> None:
         """Where everything happens."""
 
-    async def open_scene(self, scene: Scene) -> None:
+    async def open_scene(self, scene: TourScene) -> None:
         """Before anything of it happens."""
 
-    async def start_turn(self, scene: Scene) -> None:
+    async def start_turn(self, scene: TourScene) -> None:
         """The person types."""
 
     async def close_scene(self) -> None:
         """The model has answered."""
 
-    async def show_dream(self, night: Night) -> None:
+    async def show_dream(self, night: DreamDemo) -> None:
         """A dream is over, and taken back."""
 
-    async def ask(self, _question: Question) -> Answer:
+    async def ask(self, _question: PermissionRequest) -> PermissionResponse:
         """Everything happens in a scratch folder, so everything is allowed."""
-        return Answer(True)
+        return PermissionResponse(True)
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TourStage:
     """Where the tour is played: what stays the same from one session to the next."""
 
     repository: Path
     environ: Mapping[str, str]
-    layers: Layers
-    guide: Guide
+    layers: LayerSettings
+    guide: TourGuide
     simulator: Simulator
     clock: ManualClock = field(default_factory=ManualClock)
 
@@ -114,9 +114,9 @@ class Stage:
         """A new session of the agent."""
         client = self.simulator.async_client()
         agent = await open_agent(
-            Setup(
+            AgentOptions(
                 self.repository,
-                model=MODEL,
+                model=TOUR_MODEL,
                 mode="ask",
                 ask=self.guide.ask,
                 provider=AnthropicProvider(client),
@@ -131,7 +131,7 @@ class Stage:
             await agent.close()
             await client.close()
 
-    async def play(self, agent: Agent, scenes: Sequence[Scene], *, may_compact: bool = True) -> None:
+    async def play(self, agent: Agent, scenes: Sequence[TourScene], *, may_compact: bool = True) -> None:
         for scene in scenes:
             self.pass_time(timedelta(hours=scene.hours_before))
             await self.guide.open_scene(scene)
@@ -146,54 +146,58 @@ class Stage:
             await self.guide.close_scene()
 
 
-async def run_tour(folder: Path, layers: Layers, guide: Guide) -> Bill:
+async def play_tour(folder: Path, layers: LayerSettings, guide: TourGuide) -> TourBill:
     """Play the first day in a folder of its own, with layers as they are set, and a second with all of them.
 
     The bill is that of the first day.
     """
     repository, home = folder / "shop", folder / "home"
     home.mkdir(parents=True)
-    make_repository(repository)
+    write_sample_repository(repository)
     guide.enter(repository)
-    is_whole = layers is WITH
-    with Simulator(TourBrain((*SCENES, *(MORROW if is_whole else ())))) as simulator:
-        stage = Stage(repository, tour_environ(home), layers, guide, simulator)
+    is_whole = layers is ALL_LAYERS_SETTINGS
+    with Simulator(TourBrain((*TOUR_SCENES, *(SECOND_DAY_SCENES if is_whole else ())))) as simulator:
+        stage = TourStage(repository, build_tour_environ(home), layers, guide, simulator)
         async with stage.session() as agent:
-            await stage.play(agent, SCENES, may_compact=is_whole)
+            await stage.play(agent, TOUR_SCENES, may_compact=is_whole)
             await _hear_out(agent, guide)
         bill = _bill(simulator.ledger)
         if is_whole:
-            stage.pass_time(NIGHT)
+            stage.pass_time(NIGHT_LENGTH)
             async with stage.session() as agent:
-                await stage.play(agent, MORROW)
-                await guide.open_scene(DREAM)
+                await stage.play(agent, SECOND_DAY_SCENES)
+                await guide.open_scene(DREAM_SCENE)
                 await guide.show_dream(await dream_and_undo(agent, repository, stage.environ, stage.clock))
         return bill
 
 
-async def _hear_out(agent: Agent, guide: Guide) -> None:
+async def _hear_out(agent: Agent, guide: TourGuide) -> None:
     """Answer what agents in the background have to say, until none is at work."""
     while agent.inbox or count_running(agent):
-        async with asyncio.timeout(LONGEST_SECONDS):
+        async with asyncio.timeout(_LONGEST_SECONDS):
             await agent.inbox.wait()
         await agent.run_turn(None, guide.watch)
         await guide.close_scene()
 
 
-def _bill(ledger: Ledger) -> Bill:
+def _bill(ledger: BillingLedger) -> TourBill:
     billed = ledger.billed
-    return Bill(
+    return TourBill(
         len(billed),
-        add_up(entry.usage for entry in billed),
+        sum_usage(entry.usage for entry in billed),
         ledger.total_cost(),
-        add_costs(entry.cost_without_caching for entry in billed),
+        sum_costs(entry.cost_without_caching for entry in billed),
     )
 
 
-def tour_environ(home: Path) -> dict[str, str]:
+def build_tour_environ(home: Path) -> dict[str, str]:
     """Nothing of the person's own: neither their settings nor their keys."""
     here = str(Path(sys.executable).parent)
     path = f"{here}:{os.environ.get('PATH', os.defpath)}"
-    who = {f"GIT_{role}_{what}": TOURIST[what] for role in ("AUTHOR", "COMMITTER") for what in TOURIST}
+    who = {
+        f"GIT_{role}_{what}": COMMIT_IDENTITY[what]
+        for role in ("AUTHOR", "COMMITTER")
+        for what in COMMIT_IDENTITY
+    }
     # The tour's model knows its own part, and not which memories a prompt is about.
     return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", "SEVENFOLD_RECALL_SIDE_QUERY": "off", **who}

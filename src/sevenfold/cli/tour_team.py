@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from sevenfold.cli.tour_script import Scene
+from sevenfold.cli.tour_script import TourScene
 from sevenfold.core.errors import SimulatorError
 from sevenfold.store.safe_git import init_repository
 
-LIBRARIES = ("apsw", "httpx2", "msgspec", "prometheus_client")
-EXTRAS = "sevenfold[server,team]"
+_LIBRARIES = ("apsw", "httpx2", "msgspec", "prometheus_client")
+TEAM_EXTRAS = "sevenfold[server,team]"
 
-LONGEST_SECONDS = 60
+_LONGEST_SECONDS = 60
 """That the tour waits for a command which takes a second."""
 
-MEMORY = "team/deploy-days"
-KEY = "AKIA" + "Q3EGRT5XNP2LMWVB"
+_MEMORY = "team/deploy-days"
+FAKE_KEY = "AKIA" + "Q3EGRT5XNP2LMWVB"
 """Nobody's, and in two parts, so that those who look for keys in repositories find none here."""
-EDITOR = """\
+EDITOR_SCRIPT = """\
 import sys
 from pathlib import Path
 
@@ -36,7 +36,7 @@ path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="ut
 """
 """What the people of the tour edit with."""
 
-TEAM = Scene(
+TEAM_SCENE = TourScene(
     "A second laptop",
     "A team server on this machine, and two people who share what they know of the shop. These are commands "
     "as you would type them.",
@@ -46,7 +46,7 @@ TEAM = Scene(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TeamStep:
     """Something that one of them does, and why it is shown."""
 
     who: str
@@ -64,38 +64,42 @@ class Step:
         return f"{self.who} $ sevenfold {told}{change}"
 
 
-STEPS = (
-    Step(
-        "ada", ("memory", "add", MEMORY, "-m", "The shop is deployed on Tuesdays."), "Ada learns something."
+TEAM_STEPS = (
+    TeamStep(
+        "ada", ("memory", "add", _MEMORY, "-m", "The shop is deployed on Tuesdays."), "Ada learns something."
     ),
-    Step("ada", ("team", "push")),
-    Step("ben", ("team", "pull"), "Ben's laptop knows it too. In a session this happens by itself."),
-    Step("ben", ("recall", "when is the shop deployed?")),
-    Step("ada", ("memory", "edit", MEMORY), "Both change it, each without the other.", ("Tues", "Wednes")),
-    Step("ada", ("team", "push")),
-    Step("ben", ("memory", "edit", MEMORY), edit=("Tues", "Mon")),
-    Step("ben", ("team", "push")),
-    Step("ben", ("team", "conflicts"), "Nothing was overwritten, and the conflict is there for all to see."),
-    Step("ben", ("team", "resolve", "deploy-days", "--take", "copy")),
-    Step(
+    TeamStep("ada", ("team", "push")),
+    TeamStep("ben", ("team", "pull"), "Ben's laptop knows it too. In a session this happens by itself."),
+    TeamStep("ben", ("recall", "when is the shop deployed?")),
+    TeamStep(
+        "ada", ("memory", "edit", _MEMORY), "Both change it, each without the other.", ("Tues", "Wednes")
+    ),
+    TeamStep("ada", ("team", "push")),
+    TeamStep("ben", ("memory", "edit", _MEMORY), edit=("Tues", "Mon")),
+    TeamStep("ben", ("team", "push")),
+    TeamStep(
+        "ben", ("team", "conflicts"), "Nothing was overwritten, and the conflict is there for all to see."
+    ),
+    TeamStep("ben", ("team", "resolve", "deploy-days", "--take", "copy")),
+    TeamStep(
         "ben",
-        ("memory", "add", "team/access", "-m", f"Deploy with {KEY}."),
+        ("memory", "add", "team/access", "-m", f"Deploy with {FAKE_KEY}."),
         "A secret is stopped before it is written, and would be again before it is sent.",
         status=2,
     ),
-    Step("ada", ("team", "pull"), "And Ada has what was agreed."),
-    Step("ada", ("memory", "show", MEMORY)),
+    TeamStep("ada", ("team", "pull"), "And Ada has what was agreed."),
+    TeamStep("ada", ("memory", "show", _MEMORY)),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    step: Step
+class StepOutput:
+    step: TeamStep
     output: str
 
 
 @dataclass(slots=True)
-class Office:
+class TeamDemo:
     """A folder with a server's database and a home and a repository for each person."""
 
     folder: Path
@@ -108,7 +112,7 @@ class Office:
             shop = self._shop(who)
             shop.mkdir(parents=True)
             init_repository(shop)
-        (self.folder / "edit.py").write_text(EDITOR, encoding="utf-8")
+        (self.folder / "edit.py").write_text(EDITOR_SCRIPT, encoding="utf-8")
 
     async def found(self) -> None:
         """Make the organisation, its people and their repository, as an admin does."""
@@ -136,16 +140,16 @@ class Office:
                 server.terminate()
             await server.communicate()
 
-    async def do(self, step: Step) -> Done:
+    async def do(self, step: TeamStep) -> StepOutput:
         old, new = step.edit
         editor = f'"{sys.executable}" "{self.folder}/edit.py" {old} {new}'
         output = await self.run(step.who, *step.words, status=step.status, EDITOR=editor)
-        return Done(step, output.replace(f"{self.folder}/", ""))
+        return StepOutput(step, output.replace(f"{self.folder}/", ""))
 
     async def run(self, who: str, *words: str, given: str = "", status: int = 0, **environ: str) -> str:
         """A command of somebody's; what it said."""
         process = await self._start(who, *words, **environ)
-        async with asyncio.timeout(LONGEST_SECONDS):
+        async with asyncio.timeout(_LONGEST_SECONDS):
             said, _ = await process.communicate(given.encode())
         output = said.decode("utf-8", "replace")
         if process.returncode != status:
@@ -167,20 +171,20 @@ class Office:
         return self.folder / who / "shop"
 
 
-def find_missing() -> Sequence[str]:
+def find_missing_libraries() -> Sequence[str]:
     """The libraries that a server needs and that are not installed."""
-    return [name for name in LIBRARIES if find_spec(name) is None]
+    return [name for name in _LIBRARIES if find_spec(name) is None]
 
 
-async def play_team(folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[Done]:
+async def play_team_steps(folder: Path, environ: Mapping[str, str]) -> AsyncGenerator[StepOutput]:
     """Have the two share what they know, step by step."""
-    office = Office(folder, environ)
+    office = TeamDemo(folder, environ)
     office.open()
     await office.found()
     async with office.serving():
         await office.join("ada")
         await office.join("ben")
-        for step in STEPS:
+        for step in TEAM_STEPS:
             yield await office.do(step)
 
 
@@ -189,7 +193,7 @@ def _token(output: str) -> str:
 
 
 async def _wait_for(port: int, server: asyncio.subprocess.Process) -> None:
-    async with asyncio.timeout(LONGEST_SECONDS):
+    async with asyncio.timeout(_LONGEST_SECONDS):
         while server.returncode is None:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)

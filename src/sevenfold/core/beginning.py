@@ -9,7 +9,7 @@ from typing import TypeVar, cast, overload
 ItemT = TypeVar("ItemT")
 
 
-class Beginning(Sequence[ItemT]):
+class ListPrefix(Sequence[ItemT]):
     """The first items of a list that nobody changes but by adding at its end.
 
     To take one costs the same however long it is, and of two it is known without a look whether they are of
@@ -40,7 +40,7 @@ class Beginning(Sequence[ItemT]):
         return islice(self._items, self._length)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, (Beginning, tuple)):
+        if not isinstance(other, (ListPrefix, tuple)):
             return NotImplemented
         return tuple(self) == tuple(cast("Sequence[object]", other))
 
@@ -52,4 +52,4 @@ class Beginning(Sequence[ItemT]):
 
     def is_of(self, other: Sequence[object]) -> bool:
         """Whether both are beginnings of one list, so that the longer begins with the shorter."""
-        return isinstance(other, Beginning) and self._items is other._items
+        return isinstance(other, ListPrefix) and self._items is other._items

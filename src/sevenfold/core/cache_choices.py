@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-Level: TypeAlias = Literal["tools", "system", "messages"]
-LEVELS: tuple[Level, ...] = ("tools", "system", "messages")
+PromptLevel: TypeAlias = Literal["tools", "system", "messages"]
+PROMPT_LEVELS: tuple[PromptLevel, ...] = ("tools", "system", "messages")
 """The order in which a request is rendered, and so in which one change spoils what comes after it."""
 
-Refresh: TypeAlias = Literal["hit", "found", "prefix"]
+RefreshRule: TypeAlias = Literal["hit", "found", "prefix"]
 
 FIVE_MINUTES = timedelta(minutes=5)
 ONE_HOUR = timedelta(hours=1)
@@ -22,10 +22,10 @@ ONE_HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class CacheChoices:
-    thinking_level: Level = "messages"
+    thinking_level: PromptLevel = "messages"
     """Where thinking config and effort are rendered: "model-specific", say the documents, naming no model."""
 
-    output_level: Level = "messages"
+    output_level: PromptLevel = "messages"
     """Where output format and task budget are rendered: they break the cache, at a tier nobody names."""
 
     key_order_counts: bool = True
@@ -42,7 +42,7 @@ class CacheChoices:
     hit_needs_ttl: bool = False
     """Whether a marker reads only entries written with its own TTL."""
 
-    refresh: Refresh = "found"
+    refresh: RefreshRule = "found"
     """Which entries a request keeps alive: the one it was billed for (`hit`), what each of its markers found
     (`found`), or every entry on the prefix it read (`prefix`). System prompts are read again after hours of
     conversation, so `hit` alone is unlikely."""
@@ -58,5 +58,5 @@ class CacheChoices:
     two documented sentences disagree."""
 
 
-CHOICES = CacheChoices()
+DEFAULT_CACHE_CHOICES = CacheChoices()
 """The defaults."""

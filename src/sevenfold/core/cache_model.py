@@ -12,47 +12,59 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import NewType
 
-from sevenfold.core.cache_choices import CHOICES, FIVE_MINUTES, ONE_HOUR, CacheChoices, Level, Refresh
-from sevenfold.core.cache_markers import Marker, MarkerProblem, find_markers, marker_problems
+from sevenfold.core.cache_choices import (
+    DEFAULT_CACHE_CHOICES,
+    FIVE_MINUTES,
+    ONE_HOUR,
+    CacheChoices,
+    PromptLevel,
+    RefreshRule,
+)
+from sevenfold.core.cache_markers import (
+    BodyBreakpoint,
+    BreakpointProblem,
+    find_breakpoint_problems,
+    find_breakpoints,
+)
 from sevenfold.core.canonical import Digest
 from sevenfold.core.models import Model
-from sevenfold.core.prompt_difference import Difference, first_difference
-from sevenfold.core.prompt_parts import CountPart, Part, Prompt, render_prompt
-from sevenfold.core.usage import Counts
+from sevenfold.core.prompt_difference import PromptDifference, find_first_difference
+from sevenfold.core.prompt_parts import PartCounter, PromptPart, RenderedPrompt, render_prompt
+from sevenfold.core.usage import TokenCounts
 
 __all__ = [
-    "CHOICES",
+    "DEFAULT_CACHE_CHOICES",
     "FIVE_MINUTES",
     "ONE_HOUR",
-    "Bill",
+    "BodyBreakpoint",
+    "BreakpointProblem",
     "CacheChoices",
-    "CountPart",
-    "Difference",
-    "EntryKey",
-    "Level",
-    "Marker",
-    "MarkerProblem",
-    "Part",
-    "Prompt",
+    "CacheEntryKey",
+    "CacheScope",
+    "PartCounter",
+    "PromptBill",
     "PromptCache",
-    "Refresh",
-    "Scope",
-    "find_markers",
-    "first_difference",
-    "marker_problems",
+    "PromptDifference",
+    "PromptLevel",
+    "PromptPart",
+    "RefreshRule",
+    "RenderedPrompt",
+    "find_breakpoint_problems",
+    "find_breakpoints",
+    "find_first_difference",
     "render_prompt",
 ]
 
-Scope = NewType("Scope", str)
+CacheScope = NewType("CacheScope", str)
 """Who shares a cache: a workspace."""
 
-LOOKBACK = 20
+LOOKBACK_BLOCKS = 20
 """Positions that each marker checks, its own included."""
 
-RUNS = frozenset({"tool_use", "tool_result"})
+COLLAPSED_KINDS = frozenset({"tool_use", "tool_result"})
 """Kinds of which a run is one position."""
 
-DEAD_KEPT = timedelta(days=1)
+EXPIRED_RETENTION = timedelta(days=1)
 """How long an entry is remembered after its death, so that a miss can be told from an expiry."""
 
 SWEEP_AT = 4_096
@@ -60,10 +72,10 @@ SWEEP_AT = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class EntryKey:
+class CacheEntryKey:
     """What an entry is found by."""
 
-    scope: Scope
+    scope: CacheScope
     model: str
     digest: Digest
     ttl: timedelta
@@ -78,7 +90,7 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class PromptBill:
     """What became of a prompt's tokens. The four counts add up to all of it."""
 
     read: int
@@ -90,16 +102,16 @@ class Bill:
     """The last part that was read; None when nothing was."""
     expired: int | None
     """The last part after `hit` at which an entry was found dead: what a shorter pause would have read."""
-    writes: tuple[EntryKey, ...] = field(repr=False)
+    writes: tuple[CacheEntryKey, ...] = field(repr=False)
     """What `begin_response` makes readable."""
 
     @property
     def total(self) -> int:
         return self.read + self.written_5m + self.written_1h + self.fresh
 
-    def counts(self, output: int = 0) -> Counts:
+    def counts(self, output: int = 0) -> TokenCounts:
         """The bill as usage has it."""
-        return Counts(self.fresh, self.read, self.written_5m, self.written_1h, output)
+        return TokenCounts(self.fresh, self.read, self.written_5m, self.written_1h, output)
 
 
 class PromptCache:
@@ -110,12 +122,14 @@ class PromptCache:
 
     __slots__ = ("_choices", "_entries", "_sweep_at")
 
-    def __init__(self, choices: CacheChoices = CHOICES) -> None:
+    def __init__(self, choices: CacheChoices = DEFAULT_CACHE_CHOICES) -> None:
         self._choices = choices
-        self._entries: dict[EntryKey, _Entry] = {}
+        self._entries: dict[CacheEntryKey, _Entry] = {}
         self._sweep_at = SWEEP_AT
 
-    def look_up(self, scope: Scope, model: Model, parts: Sequence[Part], started: datetime) -> Bill:
+    def look_up(
+        self, scope: CacheScope, model: Model, parts: Sequence[PromptPart], started: datetime
+    ) -> PromptBill:
         """The bill of a request that starts now. What it reads lives on; what it writes nobody sees yet."""
         ends = list(accumulate(part.tokens for part in parts))
         markers = self._markers_in_force(parts, ends, model)
@@ -128,7 +142,7 @@ class PromptCache:
         hit = best.index if best else None
         writes = tuple(self._writes(search, markers, hit))
         counts = _billed(parts, ends, markers, hit)
-        return Bill(
+        return PromptBill(
             counts.read,
             counts.written_5m,
             counts.written_1h,
@@ -139,7 +153,7 @@ class PromptCache:
             writes,
         )
 
-    def begin_response(self, bill: Bill, at: datetime) -> None:
+    def begin_response(self, bill: PromptBill, at: datetime) -> None:
         """The answer begins: what its request wrote can be read from now on. Again changes nothing."""
         for key in bill.writes:
             entry = self._entries.get(key)
@@ -154,14 +168,16 @@ class PromptCache:
         """Entries that are remembered, the dead ones included."""
         return len(self._entries)
 
-    def _markers_in_force(self, parts: Sequence[Part], ends: Sequence[int], model: Model) -> list[int]:
+    def _markers_in_force(self, parts: Sequence[PromptPart], ends: Sequence[int], model: Model) -> list[int]:
         """The marked parts whose prefix is long enough to be cached at all."""
         marked = [index for index, part in enumerate(parts) if part.ttl is not None]
         if self._choices.gates_each_marker:
             return [index for index in marked if ends[index] >= model.cache_min_tokens]
         return marked if marked and ends[marked[-1]] >= model.cache_min_tokens else []
 
-    def _refreshed(self, search: _Search, found: Sequence[_Found], best: _Found | None) -> Iterable[EntryKey]:
+    def _refreshed(
+        self, search: _Search, found: Sequence[_Found], best: _Found | None
+    ) -> Iterable[CacheEntryKey]:
         if best is None:
             return ()
         match self._choices.refresh:
@@ -172,7 +188,7 @@ class PromptCache:
             case "prefix":
                 return [key for index in range(best.index + 1) for key in search.alive(index, None)]
 
-    def _writes(self, search: _Search, markers: Sequence[int], hit: int | None) -> Iterator[EntryKey]:
+    def _writes(self, search: _Search, markers: Sequence[int], hit: int | None) -> Iterator[CacheEntryKey]:
         for index in markers:
             is_below = hit is not None and index <= hit
             ttl = search.parts[index].ttl
@@ -184,7 +200,9 @@ class PromptCache:
 
     def _sweep(self, now: datetime) -> None:
         kept = {
-            key: entry for key, entry in self._entries.items() if now <= entry.touched + key.ttl + DEAD_KEPT
+            key: entry
+            for key, entry in self._entries.items()
+            if now <= entry.touched + key.ttl + EXPIRED_RETENTION
         }
         self._entries = kept
         self._sweep_at = max(SWEEP_AT, 2 * len(kept))
@@ -193,25 +211,25 @@ class PromptCache:
 @dataclass(frozen=True, slots=True)
 class _Found:
     index: int
-    key: EntryKey
+    key: CacheEntryKey
 
 
 @dataclass(slots=True)
 class _Search:
     """One request's way through the entries."""
 
-    entries: dict[EntryKey, _Entry]
-    scope: Scope
+    entries: dict[CacheEntryKey, _Entry]
+    scope: CacheScope
     model: str
-    parts: Sequence[Part]
+    parts: Sequence[PromptPart]
     started: datetime
     choices: CacheChoices
     dead: list[int] = field(default_factory=list[int])
 
-    def key(self, index: int, ttl: timedelta) -> EntryKey:
-        return EntryKey(self.scope, self.model, self.parts[index].digest, ttl)
+    def key(self, index: int, ttl: timedelta) -> CacheEntryKey:
+        return CacheEntryKey(self.scope, self.model, self.parts[index].digest, ttl)
 
-    def alive(self, index: int, ttl: timedelta | None) -> Iterator[EntryKey]:
+    def alive(self, index: int, ttl: timedelta | None) -> Iterator[CacheEntryKey]:
         """The entries at a part that can be read now, of this TTL or of any."""
         for own in (ONE_HOUR, FIVE_MINUTES) if ttl is None else (ttl,):
             key = self.key(index, own)
@@ -237,7 +255,7 @@ class _Search:
         positions = 0
         for index in range(marker, -1, -1):
             positions += not self._continues_run(index, marker)
-            if positions > LOOKBACK:
+            if positions > LOOKBACK_BLOCKS:
                 return
             yield index
 
@@ -246,12 +264,14 @@ class _Search:
         return (
             self.choices.collapses_runs
             and index < marker
-            and kind in RUNS
+            and kind in COLLAPSED_KINDS
             and self.parts[index + 1].kind == kind
         )
 
 
-def _billed(parts: Sequence[Part], ends: Sequence[int], markers: Sequence[int], hit: int | None) -> Counts:
+def _billed(
+    parts: Sequence[PromptPart], ends: Sequence[int], markers: Sequence[int], hit: int | None
+) -> TokenCounts:
     """Read up to the hit, write for an hour up to the last such marker after it, for five minutes up to the
     last marker, and the rest fresh."""
     read = 0 if hit is None else ends[hit]
@@ -259,4 +279,4 @@ def _billed(parts: Sequence[Part], ends: Sequence[int], markers: Sequence[int], 
     long = max(long, read)
     last = ends[markers[-1]] if markers else 0
     total = ends[-1] if ends else 0
-    return Counts(fresh=total - last, read=read, written_5m=last - long, written_1h=long - read)
+    return TokenCounts(fresh=total - last, read=read, written_5m=last - long, written_1h=long - read)

@@ -18,14 +18,14 @@ from sevenfold.core.wire import write_block
 Digest = NewType("Digest", str)
 """Hex SHA-256."""
 
-START = Digest("0" * 64)
+EMPTY_DIGEST = Digest("0" * 64)
 """What a prefix of nothing hashes to."""
 
-MARKER = "cache_control"
+CACHE_CONTROL = "cache_control"
 """The position of a cache breakpoint is no part of what is cached."""
 
 
-def canonical(value: object) -> bytes:
+def canonical_bytes(value: object) -> bytes:
     """The bytes of a JSON value: equal values give equal bytes, in any process, for ever."""
     return write_json(freeze(value), sort_keys=True)
 
@@ -34,30 +34,30 @@ def digest(data: bytes) -> Digest:
     return Digest(hashlib.sha256(data).hexdigest())
 
 
-def chain(previous: Digest, data: bytes) -> Digest:
+def chain_digest(previous: Digest, data: bytes) -> Digest:
     """The hash of a prefix, from the hash of all but its last part and that part's bytes."""
     return Digest(hashlib.sha256(previous.encode() + b"\n" + data).hexdigest())
 
 
-def unmarked(value: Json) -> Json:
+def strip_cache_control(value: Json) -> Json:
     """A block, tool or system part, or a list of them, without cache markers on itself or on blocks it holds.
 
     What a tool is called with and what its schema says are never looked into: a key of that name is theirs.
     """
     if isinstance(value, tuple):
-        return tuple([unmarked(item) for item in value])
+        return tuple([strip_cache_control(item) for item in value])
     if not isinstance(value, JsonObject):
         return value
-    plain = {key: _unmarked_field(key, item) for key, item in value.items() if key != MARKER}
+    plain = {key: _unmarked_field(key, item) for key, item in value.items() if key != CACHE_CONTROL}
     return JsonObject(plain)
 
 
 def block_bytes(role: str, block: object) -> bytes:
     """What one block adds to a prefix: its role and its own unmarked wire form."""
-    return canonical({"role": role, "block": unmarked(freeze(block))})
+    return canonical_bytes({"role": role, "block": strip_cache_control(freeze(block))})
 
 
-def prefix_digests(messages: Iterable[Message], start: Digest = START) -> Iterator[Digest]:
+def prefix_digests(messages: Iterable[Message], start: Digest = EMPTY_DIGEST) -> Iterator[Digest]:
     """The chained hash after each block, in order. Feed only the new messages and the last hash to go on.
 
     As in the provider's cache, neither the split of one role's blocks into messages counts, nor a message's
@@ -66,13 +66,13 @@ def prefix_digests(messages: Iterable[Message], start: Digest = START) -> Iterat
     current = start
     for message in messages:
         for block in message.blocks:
-            current = chain(current, block_bytes(message.role, write_block(block)))
+            current = chain_digest(current, block_bytes(message.role, write_block(block)))
             yield current
 
 
 def _unmarked_field(key: str, value: Json) -> Json:
     if key == "content" and isinstance(value, tuple):
-        return unmarked(value)
+        return strip_cache_control(value)
     if key == "source" and isinstance(value, JsonObject) and isinstance(value.get("content"), tuple):
         return JsonObject({name: _unmarked_field(name, item) for name, item in value.items()})
     return value

@@ -10,8 +10,16 @@ from decimal import Decimal
 from typing import ClassVar
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.events import Emit, ModelUnknown, PriceUnknown, ignore
-from sevenfold.core.models import MODELS, Model, Prices, Tariff, is_local, local_model, stand_in
+from sevenfold.core.events import Emit, ModelUnknown, PriceUnknown, ignore_event
+from sevenfold.core.models import (
+    MODELS,
+    Model,
+    Prices,
+    Tariff,
+    is_local_model,
+    make_local_model,
+    make_unknown_model,
+)
 from sevenfold.core.settings import Settings, limit, price, switch
 
 LONG_SUFFIX = "[1m]"
@@ -67,16 +75,16 @@ class ModelSettings:
 class Catalog:
     models: tuple[Model, ...] = MODELS
 
-    def find(self, name: str, emit: Emit = ignore) -> Model:
+    def find(self, name: str, emit: Emit = ignore_event) -> Model:
         """The model of that name, in any spelling; for an unknown one a cautious stand-in, and an event.
 
         A model of the user's own that has no price is an event too.
         """
         table = {model.name: model for model in self.models}
         is_long = has_long_suffix(name)
-        found = next((table[spelling] for spelling in spellings(name) if spelling in table), None)
+        found = next((table[spelling] for spelling in list_name_variants(name) if spelling in table), None)
         if found is None:
-            found = local_model(name) if is_local(name) else stand_in(name)
+            found = make_local_model(name) if is_local_model(name) else make_unknown_model(name)
         if is_long:
             found = replace(found, window_tokens=LONG_WINDOW_TOKENS, has_window=True)
         if not found.is_known:
@@ -96,7 +104,7 @@ class Catalog:
 CATALOG = Catalog()
 
 
-def open_catalog(settings: Settings) -> Catalog:
+def build_catalog(settings: Settings) -> Catalog:
     """The table with the models and prices that settings describe; a fault names the source that it is in."""
     try:
         return CATALOG.with_overrides(settings.each(ModelSettings))
@@ -113,7 +121,7 @@ def has_long_suffix(name: str) -> bool:
     return name[-len(LONG_SUFFIX) :].lower() == LONG_SUFFIX
 
 
-def spellings(name: str) -> Iterator[str]:
+def list_name_variants(name: str) -> Iterator[str]:
     """The names to look for, the most exact first: as given, then less suffix, provider, date, version."""
     yield name
     plain = name[: -len(LONG_SUFFIX)] if has_long_suffix(name) else name
@@ -206,7 +214,7 @@ def _has_price(settings: ModelSettings) -> bool:
     )
 
 
-def find_cheap(own: Model, catalog: Catalog, day: date) -> Model | None:
+def find_cheapest_model(own: Model, catalog: Catalog, day: date) -> Model | None:
     """The cheapest model that whoever serves this one serves as well."""
     family = own.name.partition("-")[0]
     priced = [

@@ -254,15 +254,15 @@ Event: TypeAlias = (
 Emit: TypeAlias = Callable[[Event], None]
 """Where a room puts an event; the edge decides who listens."""
 
-EVENTS: tuple[type[Event], ...] = get_args(Event)
+EVENT_TYPES: tuple[type[Event], ...] = get_args(Event)
 
 
-def describe(event: Event) -> dict[str, str | int]:
+def describe_event(event: Event) -> dict[str, str | int]:
     """The event as plain data: its name, then its fields."""
     return {"event": type(event).__name__} | {item.name: getattr(event, item.name) for item in fields(event)}
 
 
-def tell_both(one: Emit, other: Emit) -> Emit:
+def emit_to_both(one: Emit, other: Emit) -> Emit:
     """Two listeners as one."""
 
     def tell(event: Event) -> None:
@@ -272,5 +272,5 @@ def tell_both(one: Emit, other: Emit) -> Emit:
     return tell
 
 
-def ignore(event: Event) -> None:
+def ignore_event(event: Event) -> None:
     """For callers that have nobody to tell, such as a test of something else."""

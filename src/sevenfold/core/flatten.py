@@ -12,7 +12,13 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from sevenfold.core.flatten_blocks import SERVER_RESULTS, Flaw, kind_of, mend, spelled_out
+from sevenfold.core.flatten_blocks import (
+    SERVER_TOOL_RESULTS,
+    FlawKind,
+    block_type,
+    repair_message,
+    unwrap_result,
+)
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -24,16 +30,16 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 
-INSERTED = -1
+NO_SOURCE = -1
 """The source of a message that stands in no history."""
 
 LOST_RESULT = "[No result: the tool call was interrupted, or its result was lost.]"
 NO_OPENING = "[The beginning of the conversation is not available.]"
 NO_REPLY = "[No reply: it was interrupted.]"
-GO_ON = "[Continue.]"
+CONTINUE_TEXT = "[Continue.]"
 
 RepairKind: TypeAlias = (
-    Flaw
+    FlawKind
     | Literal[
         "opening", "ending", "no reply", "lost result", "stray result", "result order", "same id", "system"
     ]
@@ -49,7 +55,7 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Flattened:
+class NormalizedMessages:
     messages: tuple[Message, ...]
     """To append to what was shown before. A message that was in order is the same object."""
     sources: tuple[int, ...]
@@ -58,7 +64,7 @@ class Flattened:
 
 
 @dataclass(frozen=True, slots=True)
-class FlattenRules:
+class NormalizeRules:
     """What the model takes."""
 
     takes_system_role: bool = False
@@ -74,8 +80,8 @@ class _Out:
     sources: list[int] = field(default_factory=list[int])
     repairs: list[Repair] = field(default_factory=list[Repair])
 
-    def done(self) -> Flattened:
-        return Flattened(tuple(self.messages), tuple(self.sources), tuple(self.repairs))
+    def done(self) -> NormalizedMessages:
+        return NormalizedMessages(tuple(self.messages), tuple(self.sources), tuple(self.repairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +92,11 @@ class _Held:
     message: Message
 
 
-class Flattener:
+class MessageNormalizer:
     """Flattens one history, in time that grows with what is added."""
 
-    def __init__(self, rules: FlattenRules | None = None) -> None:
-        self._rules = rules or FlattenRules()
+    def __init__(self, rules: NormalizeRules | None = None) -> None:
+        self._rules = rules or NormalizeRules()
         self._count = 0
         self._last: Message | None = None
         """The last message that was shown."""
@@ -105,11 +111,11 @@ class Flattener:
         self._held: list[_Held] = []
         self._out = _Out()
 
-    def add(self, messages: Iterable[Message]) -> Flattened:
+    def add(self, messages: Iterable[Message]) -> NormalizedMessages:
         """More of the history."""
         self._out = _Out()
         for message in messages:
-            mended = mend(message)
+            mended = repair_message(message)
             for item in mended.found:
                 self._repair(item.flaw, item.detail)
             if not mended.is_empty:
@@ -117,7 +123,7 @@ class Flattener:
             self._count += 1
         return self._out.done()
 
-    def finish(self) -> Flattened:
+    def finish(self) -> NormalizedMessages:
         """What is still missing for a request to be sent now. Again adds nothing."""
         self._out = _Out()
         self._release_before_assistant()
@@ -125,7 +131,7 @@ class Flattener:
         if self._turn is None and self._count:
             self._insert(Message("user", NO_OPENING), "opening", "no message was left to send")
         if self._needs_user():
-            self._insert(Message("user", GO_ON), "ending", "the conversation ends with the assistant")
+            self._insert(Message("user", CONTINUE_TEXT), "ending", "the conversation ends with the assistant")
         return self._out.done()
 
     def _take(self, message: Message) -> None:
@@ -168,7 +174,7 @@ class Flattener:
             own = next((own for own, told in waiting.items() if told == block.tool_use_id), None)
             if own is None:
                 self._repair("stray result", f"no open tool call has the id {block.tool_use_id}")
-                rest += spelled_out(block, f"Result of a tool call that is not open, {block.tool_use_id}")
+                rest += unwrap_result(block, f"Result of a tool call that is not open, {block.tool_use_id}")
                 is_changed = True
                 continue
             del waiting[own]
@@ -244,19 +250,19 @@ class Flattener:
             return False
         if self._turn == "user" or self._last.role == "system":
             return True
-        return kind_of(self._last.blocks[-1]) in SERVER_RESULTS
+        return block_type(self._last.blocks[-1]) in SERVER_TOOL_RESULTS
 
     def _needs_user(self) -> bool:
         if self._turn != "assistant" or self._last is None or self._last.role == "system":
             return False
         end = self._last.blocks[-1]
-        if isinstance(end, Compaction) or kind_of(end) in SERVER_RESULTS:
+        if isinstance(end, Compaction) or block_type(end) in SERVER_TOOL_RESULTS:
             return False
         return not self._rules.takes_prefill or not isinstance(end, Text) or end.text != end.text.rstrip()
 
     def _insert(self, message: Message, kind: RepairKind, detail: str) -> None:
         self._repair(kind, detail)
-        self._show(message, INSERTED)
+        self._show(message, NO_SOURCE)
 
     def _show(self, message: Message, source: int) -> None:
         self._out.messages.append(message)

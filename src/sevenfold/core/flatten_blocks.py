@@ -25,13 +25,13 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
 )
-from sevenfold.core.sound import sound_block
+from sevenfold.core.sound import replace_block_surrogates
 from sevenfold.core.wire import write_block
 
-Flaw: TypeAlias = Literal["text", "fields", "block", "empty"]
+FlawKind: TypeAlias = Literal["text", "fields", "block", "empty"]
 """Text that is no UTF-8; fields that no message has; a block that may not stand there; nothing at all."""
 
-SERVER_RESULTS = frozenset(
+SERVER_TOOL_RESULTS = frozenset(
     {
         *("web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
         *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
@@ -41,7 +41,7 @@ SERVER_RESULTS = frozenset(
 """What the provider's own tools answered: it stands in the assistant's message."""
 
 _USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
-_ASSISTANT = SERVER_RESULTS | {
+_ASSISTANT = SERVER_TOOL_RESULTS | {
     *("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "compaction"),
     *("container_upload", "mcp_tool_use", "mcp_tool_listing", "fallback"),
 }
@@ -66,46 +66,48 @@ _OWN_FIELDS: Mapping[Role, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    flaw: Flaw
+class MessageFlaw:
+    flaw: FlawKind
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairedMessage:
     message: Message
     """The same object where nothing was wrong."""
-    found: tuple[Found, ...] = ()
+    found: tuple[MessageFlaw, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         return any(item.flaw == "empty" for item in self.found)
 
 
-def mend(message: Message) -> Mended:
+def repair_message(message: Message) -> RepairedMessage:
     """The message as the API takes it, but for how it stands beside others."""
-    found: list[Found] = []
+    found: list[MessageFlaw] = []
     extra = _own_fields(message, found)
     blocks = _taken_blocks(message, found)
     if not blocks and not (message.role == "system" and extra.get("output_config")):
-        return Mended(message, (*found, Found("empty", f"a {message.role} message with nothing in it")))
+        return RepairedMessage(
+            message, (*found, MessageFlaw("empty", f"a {message.role} message with nothing in it"))
+        )
     if not found:
-        return Mended(message)
-    return Mended(Message(message.role, blocks, extra), tuple(found))
+        return RepairedMessage(message)
+    return RepairedMessage(Message(message.role, blocks, extra), tuple(found))
 
 
-def kind_of(block: Block) -> str:
+def block_type(block: Block) -> str:
     """The block's type on the wire."""
     return block.type if isinstance(block, Opaque) else _TYPES[type(block)]
 
 
-def in_words(block: Block, why: str) -> Text:
+def describe_block(block: Block, why: str) -> Text:
     """A block that cannot be sent as what it is, as text."""
     told = write_json(freeze(write_block(block))).decode()
     return Text(f"[{why}: {told}]")
 
 
-def spelled_out(result: ToolResult, why: str) -> Iterator[Block]:
+def unwrap_result(result: ToolResult, why: str) -> Iterator[Block]:
     """A tool's result as what a user can say: its texts, images and documents."""
     content = result.content
     if not isinstance(content, tuple):
@@ -115,26 +117,30 @@ def spelled_out(result: ToolResult, why: str) -> Iterator[Block]:
     for block in content:
         if isinstance(block, Text) and not block.text.strip():
             continue
-        yield block if kind_of(block) in _USER - {"tool_result"} else in_words(block, kind_of(block))
+        yield (
+            block
+            if block_type(block) in _USER - {"tool_result"}
+            else describe_block(block, block_type(block))
+        )
 
 
-def _own_fields(message: Message, found: list[Found]) -> JsonObject:
+def _own_fields(message: Message, found: list[MessageFlaw]) -> JsonObject:
     strange = [key for key in message.extra if key not in _OWN_FIELDS[message.role]]
     if not strange:
         return message.extra
-    found.append(Found("fields", ", ".join(strange)))
+    found.append(MessageFlaw("fields", ", ".join(strange)))
     return message.extra.without(*strange)
 
 
-def _taken_blocks(message: Message, found: list[Found]) -> tuple[Block, ...]:
+def _taken_blocks(message: Message, found: list[MessageFlaw]) -> tuple[Block, ...]:
     kept: list[Block] = []
     for block in message.blocks:
-        sound = sound_block(block)
+        sound = replace_block_surrogates(block)
         if sound is not block:
-            found.append(Found("text", f"half a character in a {kind_of(block)} block"))
+            found.append(MessageFlaw("text", f"half a character in a {block_type(block)} block"))
         taken = _taken_block(sound, message.role)
         if taken is not sound:
-            found.append(Found("block", _why(sound, message.role)))
+            found.append(MessageFlaw("block", _why(sound, message.role)))
         if taken is not None:
             kept.append(taken)
     return tuple(kept)
@@ -142,9 +148,9 @@ def _taken_blocks(message: Message, found: list[Found]) -> tuple[Block, ...]:
 
 def _taken_block(block: Block, role: Role) -> Block | None:
     """The block, what stands in for it, or None where nothing needs to."""
-    kind = kind_of(block)
+    kind = block_type(block)
     if _is_unreadable(block):
-        return in_words(block, _unreadable(kind))
+        return describe_block(block, _unreadable(kind))
     if isinstance(block, ToolResult) and role == "user":
         return _taken_result(block)
     if isinstance(block, (Thinking, RedactedThinking)):
@@ -153,7 +159,7 @@ def _taken_block(block: Block, role: Role) -> Block | None:
     if isinstance(block, Text):
         return _taken_text(block, role)
     if kind in _KNOWN and kind not in _TAKEN[role]:
-        return Text(f"[{kind}]") if isinstance(block, (Image, Document)) else in_words(block, kind)
+        return Text(f"[{kind}]") if isinstance(block, (Image, Document)) else describe_block(block, kind)
     return block
 
 
@@ -166,10 +172,10 @@ def _taken_result(result: ToolResult) -> ToolResult:
 
 
 def _taken_inside(block: Block) -> Block:
-    kind = kind_of(block)
+    kind = block_type(block)
     if _is_unreadable(block):
-        return in_words(block, _unreadable(kind))
-    return in_words(block, kind) if kind in _KNOWN and kind not in _IN_RESULTS else block
+        return describe_block(block, _unreadable(kind))
+    return describe_block(block, kind) if kind in _KNOWN and kind not in _IN_RESULTS else block
 
 
 def _is_unreadable(block: Block) -> bool:
@@ -195,10 +201,10 @@ def _why(block: Block, role: Role) -> str:
     if isinstance(block, Thinking) and role == "assistant":
         return "thinking without a signature"
     if _is_unreadable(block):
-        return _unreadable(kind_of(block))
+        return _unreadable(block_type(block))
     if isinstance(block, ToolResult) and role == "user":
         return f"what no tool result may hold, in that of {block.tool_use_id}"
-    return f"a {kind_of(block)} block in a {role} message"
+    return f"a {block_type(block)} block in a {role} message"
 
 
 _TYPES: Mapping[type[Block], str] = {

@@ -18,10 +18,10 @@ from sevenfold.core.errors import InputError
 MAX_HEAD_BYTES = 4_096
 """A name, a description and a few lists. A longer head is content in the wrong place, or means harm."""
 
-NESTED = "metadata"
+METADATA_KEY = "metadata"
 """Other agents write the same fields one level down, under this key; they count as if they stood on top."""
 
-Value: TypeAlias = str | tuple[str, ...]
+FieldValue: TypeAlias = str | tuple[str, ...]
 
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_-]{0,63}):(?:[ \t]+(.*))?", re.DOTALL)
 _BLOCK = re.compile(r"([|>])[-+]?")
@@ -32,10 +32,10 @@ _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null",
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MarkdownDocument:
     """A markdown file in two parts."""
 
-    fields: Mapping[str, Value]
+    fields: Mapping[str, FieldValue]
     body: str
     rest: tuple[str, ...] = ()
     """Lines of the head that are no field of ours, as they stand."""
@@ -54,24 +54,24 @@ class Document:
         return tuple(part.strip() for part in parts if part.strip())
 
 
-def read_frontmatter(text: str) -> Document:
+def read_frontmatter(text: str) -> MarkdownDocument:
     """The fields and the body of a file. Never fails: a head that cannot be read is body, and a `fault`."""
     start = text.removeprefix("\ufeff")
     opening, newline, below = start.partition("\n")
     if opening.rstrip() != "---" or not newline:
-        return Document(MappingProxyType({}), text)
+        return MarkdownDocument(MappingProxyType({}), text)
     closing = re.search(r"^---[ \t\r]*(?:\n|\Z)", below, re.MULTILINE)
     head = below[: closing.start()] if closing else below
     if closing is None or len(head.encode("utf-8", "surrogatepass")) > MAX_HEAD_BYTES:
         fault = f"its head does not end with --- within {MAX_HEAD_BYTES:,} bytes; shorten it, or close it"
-        return Document(MappingProxyType({}), text, fault=fault)
+        return MarkdownDocument(MappingProxyType({}), text, fault=fault)
     found = _Found()
     for entry in _entries(head.replace("\r\n", "\n")):
         found.take(entry)
-    return Document(MappingProxyType(found.merged()), below[closing.end() :], tuple(found.rest))
+    return MarkdownDocument(MappingProxyType(found.merged()), below[closing.end() :], tuple(found.rest))
 
 
-def write_frontmatter(fields: Mapping[str, Value], body: str, rest: Sequence[str] = ()) -> str:
+def write_frontmatter(fields: Mapping[str, FieldValue], body: str, rest: Sequence[str] = ()) -> str:
     """A file that reads back as the same, by us and by whoever takes the head for YAML."""
     lines = [f"{_checked_key(key)}: {_spelled(value)}" for key, value in fields.items()]
     head = "".join(f"{line}\n" for line in (*lines, *rest))
@@ -95,14 +95,14 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Found:
-    flat: dict[str, Value] = field(default_factory=dict[str, Value])
-    nested: dict[str, Value] = field(default_factory=dict[str, Value])
+    flat: dict[str, FieldValue] = field(default_factory=dict[str, FieldValue])
+    nested: dict[str, FieldValue] = field(default_factory=dict[str, FieldValue])
     rest: list[str] = field(default_factory=list[str])
 
     def take(self, entry: _Entry) -> None:
         match = _KEY.fullmatch(entry.first)
         key, inline = (match[1], (match[2] or "").strip()) if match else ("", "")
-        if key == NESTED:
+        if key == METADATA_KEY:
             self._take_nested(entry, inline)
             return
         value = _value(inline, entry.below) if match else None
@@ -111,7 +111,7 @@ class _Found:
         else:
             self.flat[key] = value
 
-    def merged(self) -> dict[str, Value]:
+    def merged(self) -> dict[str, FieldValue]:
         return {**self.flat, **{key: value for key, value in self.nested.items() if key not in self.flat}}
 
     def _take_nested(self, entry: _Entry, inline: str) -> None:
@@ -140,7 +140,7 @@ def _entries(head: str) -> list[_Entry]:
     return entries
 
 
-def _value(inline: str, below: tuple[str, ...]) -> Value | None:
+def _value(inline: str, below: tuple[str, ...]) -> FieldValue | None:
     block = _BLOCK.fullmatch(inline)
     if block:
         return _block(block[1], below)
@@ -197,12 +197,12 @@ def _scalar(text: str) -> str:
 
 
 def _checked_key(key: str) -> str:
-    if not _KEY.fullmatch(f"{key}:") or key == NESTED:
+    if not _KEY.fullmatch(f"{key}:") or key == METADATA_KEY:
         raise InputError(f"{key!r} cannot be a field of a head; use letters, digits, '_' and '-'")
     return key
 
 
-def _spelled(value: Value) -> str:
+def _spelled(value: FieldValue) -> str:
     if not isinstance(value, str):
         return "[" + ", ".join(_quoted(item) for item in value) + "]"
     return value if _PLAIN.fullmatch(value) and value.lower() not in _WORDS else _quoted(value)

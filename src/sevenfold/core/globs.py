@@ -12,7 +12,7 @@ MAX_ALTERNATIVES = 64
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def alternatives(pattern: str) -> tuple[str, ...]:
+def expand_braces(pattern: str) -> tuple[str, ...]:
     """The patterns without braces that this one stands for; itself, where they are too many."""
     found = [pattern]
     while any(_BRACES.search(item) for item in found):
@@ -27,7 +27,7 @@ def matches_name(pattern: str, name: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
-def matches(pattern: str, path: str) -> bool:
+def matches_path(pattern: str, path: str) -> bool:
     """Whether a pattern without braces names this path. Case counts; both are separated by `/`."""
     return matches_parts(pattern.split("/"), path.split("/"))
 

@@ -17,12 +17,12 @@ Json: TypeAlias = "Scalar | JsonObject | tuple[Json, ...]"
 JsonInput: TypeAlias = "Scalar | Mapping[str, JsonInput] | list[JsonInput] | tuple[JsonInput, ...]"
 """What `freeze` takes: anything `json.loads` or an SDK's `model_dump` returns."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-INT_DIGITS = 600
+MAX_INT_DIGITS = 600
 """Longer integers are kept as `Decimal`: 640 digits is the least that CPython may be told to stop at."""
 
-NESTING = 200
+MAX_NESTING = 200
 """How deep a value may be. Real messages have a dozen levels; with no bound a hostile one exhausts the stack,
 at a depth that depends on who calls."""
 
@@ -53,8 +53,8 @@ class JsonObject(Mapping[str, Json]):
     @overload
     def get(self, key: str, /) -> Json: ...
     @overload
-    def get(self, key: str, /, default: Json | T) -> Json | T: ...
-    def get(self, key: str, /, default: Json | T = None) -> Json | T:
+    def get(self, key: str, /, default: Json | _T) -> Json | _T: ...
+    def get(self, key: str, /, default: Json | _T = None) -> Json | _T:
         return self._items.get(key, default)
 
     def keys(self) -> KeysView[str]:
@@ -81,14 +81,14 @@ class JsonObject(Mapping[str, Json]):
         return JsonObject({k: v for k, v in self._items.items() if k not in keys})
 
 
-EMPTY = JsonObject()
+EMPTY_OBJECT = JsonObject()
 
 
 def freeze(value: object) -> Json:
     """A deep, immutable copy of JSON data, with objects of an SDK as it would send them; what is no JSON is
     refused by its place and type."""
     try:
-        return _freeze(value, NESTING)
+        return _freeze(value, MAX_NESTING)
     except WireError as error:
         place = "".join(_steps_to_flaw(value)).removeprefix(".")
         raise WireError(f"{place}: {error}" if place else str(error)) from error
@@ -110,7 +110,7 @@ def freeze_object(value: Mapping[str, object]) -> JsonObject:
     return frozen
 
 
-def nesting(value: Json) -> int:
+def nesting_depth(value: Json) -> int:
     """How deep a frozen value is: 0 for a scalar, 1 for a list or object of scalars."""
     deepest, waiting = 0, [(value, 0)]
     while waiting:
@@ -169,8 +169,10 @@ def _spell(value: Json, *, sort_keys: bool) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-_TOO_DEEP = f"JSON nested deeper than {NESTING} levels, or that holds itself; flatten it, or send it as text"
-_TOO_LONG = 10**INT_DIGITS
+_TOO_DEEP = (
+    f"JSON nested deeper than {MAX_NESTING} levels, or that holds itself; flatten it, or send it as text"
+)
+_TOO_LONG = 10**MAX_INT_DIGITS
 _MOST_STEPS = 6
 """`content[0].content[1].source.data`; what holds itself has no end of them."""
 
@@ -232,7 +234,7 @@ def _held(value: object) -> Iterator[tuple[str, object]]:
 
 def _is_json(value: object) -> bool:
     try:
-        _freeze(value, NESTING)
+        _freeze(value, MAX_NESTING)
     except WireError:
         return False
     return True
@@ -270,7 +272,7 @@ def _parse_float(text: str) -> float | Decimal:
 
 
 def _parse_int(text: str) -> int | Decimal:
-    return int(text) if len(text.lstrip("-")) <= INT_DIGITS else Decimal(text)
+    return int(text) if len(text.lstrip("-")) <= MAX_INT_DIGITS else Decimal(text)
 
 
 def _refuse_constant(name: str) -> float:

@@ -23,7 +23,7 @@ def listen(address: str, port: int, *, backlog: int = 2048) -> socket.socket:
     return listener
 
 
-def spell_url(address: str, listener: socket.socket) -> str:
+def listener_url(address: str, listener: socket.socket) -> str:
     """Where it is reached over HTTP."""
     host = f"[{address}]" if ":" in address else address
     return f"http://{host}:{listener.getsockname()[1]}"

@@ -8,25 +8,31 @@ from dataclasses import dataclass
 from typing import NewType
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.frontmatter import MAX_HEAD_BYTES, Document, Value, read_frontmatter, write_frontmatter
+from sevenfold.core.frontmatter import (
+    MAX_HEAD_BYTES,
+    FieldValue,
+    MarkdownDocument,
+    read_frontmatter,
+    write_frontmatter,
+)
 
 MemoryKey = NewType("MemoryKey", str)
 """Its file below the memory folder: `topic.md`, `team/topic.md`. The grammar is `store/memory_keys.py`'s."""
 
-INDEX = "MEMORY.md"
-KINDS = ("user", "feedback", "project", "reference")
+INDEX_FILE = "MEMORY.md"
+MEMORY_KINDS = ("user", "feedback", "project", "reference")
 """Others are kept as they are, and mean nothing in particular."""
 
-TEAM = "team/"
-LOGS = "logs/"
-ARCHIVE = "archive/"
+TEAM_PREFIX = "team/"
+LOGS_PREFIX = "logs/"
+ARCHIVE_PREFIX = "archive/"
 """What a dream put aside: kept and restorable, and not brought up again."""
 
-_UNSHOWN = (LOGS, ARCHIVE)
+_UNSHOWN = (LOGS_PREFIX, ARCHIVE_PREFIX)
 _APPLIES_TO = "applies_to"
 
 
-def is_shown(key: str) -> bool:
+def is_indexed(key: str) -> bool:
     """Whether a memory stands in the index and may be recalled; logs and what was put aside do not."""
     return not key.startswith(_UNSHOWN)
 
@@ -36,7 +42,7 @@ class Memory:
     key: MemoryKey
     text: str
     """The whole file."""
-    document: Document
+    document: MarkdownDocument
 
     @property
     def name(self) -> str:
@@ -79,7 +85,7 @@ def write_memory(
     applies_to: Sequence[str] = (),
 ) -> str:
     """The file of a new memory."""
-    fields: dict[str, Value] = {"name": name, "description": " ".join(description.split()), "type": kind}
+    fields: dict[str, FieldValue] = {"name": name, "description": " ".join(description.split()), "type": kind}
     if applies_to:
         fields[_APPLIES_TO] = tuple(applies_to)
     return write_frontmatter(fields, f"\n{body.strip()}\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.secrets import WHY, find_secrets
+from sevenfold.core.secrets import SCAN_REFUSAL_TEXTS, find_secrets
 
 _KEY = bytes(16)
 """Fingerprints are neither kept nor shown here."""
@@ -19,4 +19,4 @@ def refuse_secrets(text: str) -> None:
             "where it is kept instead"
         )
     if found.refusal is not None:
-        raise InputError(f"it cannot be remembered: {WHY[found.refusal]}")
+        raise InputError(f"it cannot be remembered: {SCAN_REFUSAL_TEXTS[found.refusal]}")

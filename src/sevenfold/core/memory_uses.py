@@ -8,13 +8,20 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-UseKind: TypeAlias = Literal["recalled", "shown", "unchanged", "changed", "given up", "acknowledged"]
+MemoryUseKind: TypeAlias = Literal["recalled", "shown", "unchanged", "changed", "given up", "acknowledged"]
 """`recalled` beside a prompt, or `shown` as a rule before an action; and then that action was repeated
 unchanged, changed, or given up, and the rule acknowledged where it asks for that."""
 
-USE_KINDS: tuple[UseKind, ...] = ("recalled", "shown", "unchanged", "changed", "given up", "acknowledged")
+MEMORY_USE_KINDS: tuple[MemoryUseKind, ...] = (
+    "recalled",
+    "shown",
+    "unchanged",
+    "changed",
+    "given up",
+    "acknowledged",
+)
 
-WARMING: frozenset[UseKind] = frozenset({"recalled", "shown"})
+WARMING_KINDS: frozenset[MemoryUseKind] = frozenset({"recalled", "shown"})
 """What counts as a use; the others say what became of one."""
 
 HALF_LIFE = timedelta(days=30)
@@ -22,23 +29,25 @@ HALF_LIFE = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class MemoryUse:
     memory: str
     """Its key."""
-    kind: UseKind
+    kind: MemoryUseKind
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class MemoryUses:
     """All uses of one memory."""
 
-    counts: Mapping[UseKind, int] = field(default_factory=lambda: MappingProxyType[UseKind, int]({}))
+    counts: Mapping[MemoryUseKind, int] = field(
+        default_factory=lambda: MappingProxyType[MemoryUseKind, int]({})
+    )
     last: datetime | None = None
     """When it was last recalled or shown."""
     warmth: float = 0.0
     """As of then: each use adds one, and half of it is gone after every `HALF_LIFE`."""
 
-    def count(self, kind: UseKind) -> int:
+    def count(self, kind: MemoryUseKind) -> int:
         return self.counts.get(kind, 0)
 
     def warmth_at(self, now: datetime) -> float:
@@ -48,18 +57,20 @@ class Uses:
         # A clock that was set back makes nothing warmer.
         return self.warmth * 0.5 ** (max(timedelta(), now - self.last) / HALF_LIFE)
 
-    def with_use(self, kind: UseKind, now: datetime) -> Uses:
-        more: dict[UseKind, int] = {**self.counts, kind: self.count(kind) + 1}
+    def with_use(self, kind: MemoryUseKind, now: datetime) -> MemoryUses:
+        more: dict[MemoryUseKind, int] = {**self.counts, kind: self.count(kind) + 1}
         counts = MappingProxyType(more)
-        if kind not in WARMING:
+        if kind not in WARMING_KINDS:
             return replace(self, counts=counts)
-        return Uses(counts, max(now, self.last or now), self.warmth_at(now) + 1.0)
+        return MemoryUses(counts, max(now, self.last or now), self.warmth_at(now) + 1.0)
 
 
-NO_USES = Uses()
+NO_USES = MemoryUses()
 
 
-def add_uses(before: Mapping[str, Uses], uses: Iterable[Use], now: datetime) -> dict[str, Uses]:
+def add_uses(
+    before: Mapping[str, MemoryUses], uses: Iterable[MemoryUse], now: datetime
+) -> dict[str, MemoryUses]:
     """The same with these more."""
     after = dict(before)
     for use in uses:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias
 
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 
 ToolUseId = NewType("ToolUseId", str)
 Role: TypeAlias = Literal["user", "assistant", "system"]
@@ -19,7 +19,7 @@ Role: TypeAlias = Literal["user", "assistant", "system"]
 @dataclass(frozen=True, slots=True)
 class Text:
     text: str
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
     """Every field this class does not name (citations, cache_control, …), kept as it came."""
 
 
@@ -27,13 +27,13 @@ class Text:
 class Thinking:
     thinking: str
     signature: str | None = None
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
 class RedactedThinking:
     data: str
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ToolUse:
     id: ToolUseId
     name: str
     input: JsonObject
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +50,26 @@ class ToolResult:
     content: str | tuple[Block, ...] | None
     """None when there was none on the wire: some clients leave out an empty result's content."""
     is_error: bool | None = None
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
     source: JsonObject
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     source: JsonObject
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
     content: str | None
     """None is a compaction that failed: it travels on as a no-op."""
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ Block: TypeAlias = (
 )
 
 
-def is_markable(block: Block) -> bool:
+def is_breakpoint_allowed(block: Block) -> bool:
     """Whether a cache marker may stand on it: not on thinking, nor on an empty text."""
     if isinstance(block, (Thinking, RedactedThinking)):
         return False
@@ -101,7 +101,7 @@ class Message:
     role: Role
     content: str | tuple[Block, ...]
     """Text alone, or blocks; the API takes both and the difference is kept."""
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
     @property
     def blocks(self) -> tuple[Block, ...]:

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-Tokenizer: TypeAlias = Literal["older", "newer"]
+TokenizerKind: TypeAlias = Literal["older", "newer"]
 """The newer one (4.7 and all of 5) counts about 30% more tokens for the same text."""
 
 ONE = Decimal(1)
@@ -67,7 +67,7 @@ class Model:
     """For every account, whatever its age."""
     takes_system_role: bool = False
     """Accepts `role: "system"` messages in mid-conversation."""
-    tokenizer: Tokenizer = "newer"
+    tokenizer: TokenizerKind = "newer"
     takes_prefill: bool = False
     """A conversation may end with the beginning of the assistant's answer."""
     drops_thinking: bool = False
@@ -194,15 +194,15 @@ LOCAL_WINDOW_TOKENS = 32_768
 """What most open models were trained for, at a memory that most machines have."""
 
 _NOTHING = Decimal(0)
-FREE = Tariff(Prices(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING))
+FREE_TARIFF = Tariff(Prices(_NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING))
 
 
-def is_local(name: str) -> bool:
+def is_local_model(name: str) -> bool:
     """Whether a model is a file that is run on this machine."""
     return name.lower().endswith(LOCAL_SUFFIX)
 
 
-def local_model(name: str) -> Model:
+def make_local_model(name: str) -> Model:
     """A model that is a file. Every request is answered on this machine, so that all of it is free."""
     return Model(
         name,
@@ -210,13 +210,13 @@ def local_model(name: str) -> Model:
         # An eighth of the window: what these models say at length they say again and again.
         max_output_tokens=4_096,
         cache_min_tokens=0,
-        tariffs=(FREE,),
+        tariffs=(FREE_TARIFF,),
         us_factor=ONE,
         takes_prefill=True,
     )
 
 
-def stand_in(name: str, window_tokens: int = 200_000) -> Model:
+def make_unknown_model(name: str, window_tokens: int = 200_000) -> Model:
     """What we assume of a model we do not know: every choice is the one that costs least when it is wrong."""
     return Model(
         name,

@@ -15,7 +15,7 @@ from decimal import Context, Decimal, DivisionByZero, Inexact, InvalidOperation,
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import ONE, Model, Prices
-from sevenfold.core.usage import BESIDE, Counts, Iteration, Usage
+from sevenfold.core.usage import UNTOTALED_KINDS, Iteration, TokenCounts, Usage
 
 BATCH_FACTOR = Decimal("0.5")
 _PER_TOKEN = Decimal("0.000001")
@@ -69,11 +69,11 @@ class _Terms:
 class _Run:
     """What a model was paid for."""
 
-    counts: Counts
+    counts: TokenCounts
     model: Model
 
 
-def cost(
+def compute_cost(
     usage: Usage,
     model: Model,
     *,
@@ -99,16 +99,20 @@ def cost(
         )
     is_batch = usage.service_tier == "batch" if batch is None else batch
     terms = _Terms(when, is_batch, geo or usage.geo, speed or usage.speed)
-    inside = [_Run(item, _own(item, model, catalog)) for item in usage.iterations if item.kind not in BESIDE]
+    inside = [
+        _Run(item, _own(item, model, catalog))
+        for item in usage.iterations
+        if item.kind not in UNTOTALED_KINDS
+    ]
     if all(run.model is model for run in inside):
         inside = [_Run(usage, model)]
     elif not _add_up(inside, usage):
         return None
     beside = [_Run(item, _own(item, model, catalog)) for item in usage.beside]
-    return add_costs(_run_cost(run.counts, run.model, terms) for run in (*inside, *beside))
+    return sum_costs(_run_cost(run.counts, run.model, terms) for run in (*inside, *beside))
 
 
-def cost_without_caching(
+def compute_uncached_cost(
     usage: Usage,
     model: Model,
     *,
@@ -124,10 +128,10 @@ def cost_without_caching(
         **_uncached(usage),
         iterations=tuple(replace(item, **_uncached(item)) for item in usage.iterations),
     )
-    return cost(bare, model, when=when, batch=batch, geo=geo, speed=speed, catalog=catalog)
+    return compute_cost(bare, model, when=when, batch=batch, geo=geo, speed=speed, catalog=catalog)
 
 
-def add_costs(costs: Iterable[Cost | None]) -> Cost | None:
+def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
     """All of them together; None when one of them is not known, since a part is no total."""
     total = NO_COST
     for item in costs:
@@ -137,7 +141,7 @@ def add_costs(costs: Iterable[Cost | None]) -> Cost | None:
     return total
 
 
-def _uncached(counts: Counts) -> dict[str, int]:
+def _uncached(counts: TokenCounts) -> dict[str, int]:
     return {"fresh": counts.prompt, "read": 0, "written_5m": 0, "written_1h": 0}
 
 
@@ -147,17 +151,17 @@ def _own(item: Iteration, model: Model, catalog: Catalog) -> Model:
     return model if named.name == model.name else named
 
 
-def _add_up(runs: Iterable[_Run], totals: Counts) -> bool:
+def _add_up(runs: Iterable[_Run], totals: TokenCounts) -> bool:
     """Whether these are all of the totals, in every part that has a price."""
     parts = zip(*(_parts(run.counts) for run in runs), strict=True)
     return tuple(map(sum, parts)) == _parts(totals)
 
 
-def _parts(counts: Counts) -> tuple[int, ...]:
+def _parts(counts: TokenCounts) -> tuple[int, ...]:
     return (counts.fresh, counts.read, counts.written_5m, counts.written_1h, counts.output)
 
 
-def _run_cost(counts: Counts, model: Model, terms: _Terms) -> Cost | None:
+def _run_cost(counts: TokenCounts, model: Model, terms: _Terms) -> Cost | None:
     tariff, factor = model.prices_at(terms.when), _factor(model, terms)
     if tariff is None or factor is None:
         return None
@@ -174,7 +178,7 @@ def _factor(model: Model, terms: _Terms) -> Decimal | None:
         return speed * region * (BATCH_FACTOR if terms.batch else ONE)
 
 
-def _priced(counts: Counts, prices: Prices, factor: Decimal) -> Cost:
+def _priced(counts: TokenCounts, prices: Prices, factor: Decimal) -> Cost:
     with localcontext(_EXACT):
         scale = factor * _PER_TOKEN
         return Cost(

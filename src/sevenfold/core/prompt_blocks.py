@@ -9,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sevenfold.core.cache_choices import LEVELS, CacheChoices, Level
+from sevenfold.core.cache_choices import PROMPT_LEVELS, CacheChoices, PromptLevel
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.models import Model
 
-THINKING = frozenset({"thinking", "redacted_thinking"})
-EFFORT = "output_config"
+THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
+EFFORT_KIND = "output_config"
 """The kind of a system message's change of effort: it has a place in the prompt, and no tokens of its own."""
 
 _OUTSIDE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PromptBlock:
     """One block and where it stands."""
 
     path: str
-    level: Level
+    level: PromptLevel
     role: str
     kind: str
     wire: JsonObject
@@ -40,17 +40,17 @@ class Placed:
         return self.kind == "tool" and self.wire.get("defer_loading") is True
 
 
-def list_blocks(body: JsonObject) -> tuple[Placed, ...]:
+def list_blocks(body: JsonObject) -> tuple[PromptBlock, ...]:
     """Every block of the body, seen by the model or not."""
-    return (*frame_blocks(body), *_messages(body))
+    return (*list_tools_and_system(body), *_messages(body))
 
 
-def frame_blocks(body: JsonObject) -> tuple[Placed, ...]:
+def list_tools_and_system(body: JsonObject) -> tuple[PromptBlock, ...]:
     """The tools and the system prompt."""
     return (*_tools(body), *_system(body))
 
 
-def message_blocks(turn: int, message: JsonObject) -> Iterator[Placed]:
+def list_message_blocks(turn: int, message: JsonObject) -> Iterator[PromptBlock]:
     """The blocks of one message, the `turn`-th of its request."""
     role = message.get("role")
     if not isinstance(role, str):
@@ -58,48 +58,50 @@ def message_blocks(turn: int, message: JsonObject) -> Iterator[Placed]:
     clears = message.get("clear_at") == "next_user_message"
     effort = message.get("output_config")
     if role == "system" and isinstance(effort, JsonObject):
-        yield Placed(f"messages.{turn}.output_config", "messages", role, EFFORT, effort, turn, clears)
+        yield PromptBlock(
+            f"messages.{turn}.output_config", "messages", role, EFFORT_KIND, effort, turn, clears
+        )
     for index, block in enumerate(_blocks(f"messages.{turn}.content", message.get("content"))):
         path = f"messages.{turn}.content.{index}"
-        yield Placed(path, "messages", role, _kind(block), block, turn, clears)
+        yield PromptBlock(path, "messages", role, _kind(block), block, turn, clears)
 
 
-def shown_blocks(
-    body: JsonObject, blocks: Sequence[Placed], model: Model, choices: CacheChoices
-) -> tuple[Placed, ...]:
+def list_rendered_blocks(
+    body: JsonObject, blocks: Sequence[PromptBlock], model: Model, choices: CacheChoices
+) -> tuple[PromptBlock, ...]:
     """The blocks that are rendered into the prompt, in that order."""
     first = next((index for index, block in enumerate(blocks) if block.turn != _OUTSIDE), len(blocks))
     frame = (block for block in blocks[:first] if choices.renders_deferred or not block.is_deferred)
     spoken = _last_spoken(blocks)
     drops_thinking = model.drops_thinking and not _edits_thinking(body)
 
-    def is_gone(block: Placed) -> bool:
-        return block.turn < spoken and (block.clears or (drops_thinking and block.kind in THINKING))
+    def is_gone(block: PromptBlock) -> bool:
+        return block.turn < spoken and (block.clears or (drops_thinking and block.kind in THINKING_TYPES))
 
     inside = blocks[max(first, _last_compacted(blocks)) :]
     if drops_thinking or any(block.clears for block in inside):
         inside = [block for block in inside if not is_gone(block)]
     # A stable sort: only the web search tool is listed at one level and rendered at another.
-    return (*sorted(frame, key=lambda block: LEVELS.index(block.level)), *inside)
+    return (*sorted(frame, key=lambda block: PROMPT_LEVELS.index(block.level)), *inside)
 
 
-def _tools(body: JsonObject) -> Iterator[Placed]:
+def _tools(body: JsonObject) -> Iterator[PromptBlock]:
     for index, tool in enumerate(_list("tools", body.get("tools"))):
         kind = tool.get("type")
         # Switching web search on or off leaves the tools' cache alone and changes the system prompt.
         is_search = isinstance(kind, str) and kind.startswith("web_search")
-        yield Placed(f"tools.{index}", "system" if is_search else "tools", "tool", "tool", tool)
+        yield PromptBlock(f"tools.{index}", "system" if is_search else "tools", "tool", "tool", tool)
 
 
-def _system(body: JsonObject) -> Iterator[Placed]:
+def _system(body: JsonObject) -> Iterator[PromptBlock]:
     system = body.get("system")
     for index, block in enumerate(_blocks("system", system) if system != "" else ()):
-        yield Placed(f"system.{index}", "system", "prompt", _kind(block), block)
+        yield PromptBlock(f"system.{index}", "system", "prompt", _kind(block), block)
 
 
-def _messages(body: JsonObject) -> Iterator[Placed]:
+def _messages(body: JsonObject) -> Iterator[PromptBlock]:
     for turn, message in enumerate(_list("messages", body.get("messages"))):
-        yield from message_blocks(turn, message)
+        yield from list_message_blocks(turn, message)
 
 
 def _blocks(path: str, value: Json) -> Iterable[JsonObject]:
@@ -124,13 +126,13 @@ def _kind(block: JsonObject) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _last_spoken(blocks: Sequence[Placed]) -> int:
+def _last_spoken(blocks: Sequence[PromptBlock]) -> int:
     """The last message in which the user's side sent more than tool results: where a turn begins."""
     turns = (item.turn for item in reversed(blocks) if item.role == "user" and item.kind != "tool_result")
     return next(turns, _OUTSIDE)
 
 
-def _last_compacted(blocks: Sequence[Placed]) -> int:
+def _last_compacted(blocks: Sequence[PromptBlock]) -> int:
     """Where the last compaction block stands that holds a summary: nothing before it is read."""
     for index in range(len(blocks) - 1, -1, -1):
         block = blocks[index]

@@ -6,28 +6,28 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sevenfold.core.cache_choices import LEVELS
-from sevenfold.core.prompt_knobs import SPEED
-from sevenfold.core.prompt_parts import Part, Prompt
+from sevenfold.core.cache_choices import PROMPT_LEVELS
+from sevenfold.core.prompt_knobs import SPEED_PARAM
+from sevenfold.core.prompt_parts import PromptPart, RenderedPrompt
 
-Cause: TypeAlias = Literal["model", "tools", "system", "message", "params"]
+DifferenceCause: TypeAlias = Literal["model", "tools", "system", "message", "params"]
 MissReason: TypeAlias = Literal[
     "model_changed", "tools_changed", "system_changed", "messages_changed", "unavailable"
 ]
 
-_REASONS: dict[Cause, MissReason] = {
+_REASONS: dict[DifferenceCause, MissReason] = {
     "model": "model_changed",
     "tools": "tools_changed",
     "system": "system_changed",
     "message": "messages_changed",
     "params": "unavailable",
 }
-_CAUSES: dict[str, Cause] = {"tools": "tools", "system": "system", "messages": "message"}
+_CAUSES: dict[str, DifferenceCause] = {"tools": "tools", "system": "system", "messages": "message"}
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    cause: Cause
+class PromptDifference:
+    cause: DifferenceCause
     path: str
     """The part that differs, as the later request has it, or the setting: `model`, `speed`, `tool_choice`."""
     index: int
@@ -41,26 +41,28 @@ class Difference:
         return _REASONS[self.cause]
 
 
-def first_difference(previous: Prompt, current: Prompt) -> Difference | None:
+def find_first_difference(previous: RenderedPrompt, current: RenderedPrompt) -> PromptDifference | None:
     """Where `current` leaves `previous`; None when it only goes on from it, or stops short of it."""
     if previous.model != current.model:
-        return Difference("model", "model", 0, previous.tokens)
+        return PromptDifference("model", "model", 0, previous.tokens)
     index = _shared_length(previous.parts, current.parts)
     if index == min(len(previous.parts), len(current.parts)):
         return None
     missed = sum(part.tokens for part in previous.parts[index:])
-    level = min(LEVELS.index(previous.parts[index].level), LEVELS.index(current.parts[index].level))
+    level = min(
+        PROMPT_LEVELS.index(previous.parts[index].level), PROMPT_LEVELS.index(current.parts[index].level)
+    )
     turned = [after for before, after in zip(previous.knobs, current.knobs, strict=True) if before != after]
-    if any(knob.name == SPEED for knob in turned):
-        return Difference("model", SPEED, index, missed)
+    if any(knob.name == SPEED_PARAM for knob in turned):
+        return PromptDifference("model", SPEED_PARAM, index, missed)
     # A knob counts from the head of its level, so it comes before whatever block differs there or later.
     for knob in turned:
-        if LEVELS.index(knob.level) <= level:
-            return Difference("params", knob.name, index, missed)
-    return Difference(_CAUSES[LEVELS[level]], current.parts[index].path, index, missed)
+        if PROMPT_LEVELS.index(knob.level) <= level:
+            return PromptDifference("params", knob.name, index, missed)
+    return PromptDifference(_CAUSES[PROMPT_LEVELS[level]], current.parts[index].path, index, missed)
 
 
-def _shared_length(previous: tuple[Part, ...], current: tuple[Part, ...]) -> int:
+def _shared_length(previous: tuple[PromptPart, ...], current: tuple[PromptPart, ...]) -> int:
     """How many parts are the same. Each hash covers all before it, so it can be found by halving."""
     length = min(len(previous), len(current))
     return bisect_left(range(length), True, key=lambda index: previous[index].digest != current[index].digest)

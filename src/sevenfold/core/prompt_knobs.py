@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from sevenfold.core.cache_choices import LEVELS, CacheChoices, Level
-from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.core.cache_choices import PROMPT_LEVELS, CacheChoices, PromptLevel
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.models import Model
-from sevenfold.core.prompt_blocks import Placed
+from sevenfold.core.prompt_blocks import PromptBlock
 
 MEDIUM_EFFORT = frozenset({"claude-opus-5-5", "claude-haiku-5-5"})
 """Models whose effort is medium unless told; the others' is high."""
 
-SPEED = "speed"
+SPEED_PARAM = "speed"
 """The knob that the provider's diagnostics take for a change of model."""
 
 ALWAYS_THINKS = frozenset(
@@ -28,35 +28,37 @@ ALWAYS_THINKS = frozenset(
 """Models that think whatever they are told, so that adaptive thinking is the same as saying nothing."""
 
 
-LOOKED = frozenset({"tool_result", "image", "document", "search_result"})
+INSPECTED_TYPES = frozenset({"tool_result", "image", "document", "search_result"})
 """The types of blocks that can turn a knob by being there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class PromptParam:
     name: str
-    level: Level
+    level: PromptLevel
     value: Json
     """None when it stands where the provider puts it, said or not."""
 
 
-def read_knobs(
-    body: JsonObject, blocks: Iterable[Placed], model: Model, choices: CacheChoices
-) -> tuple[Knob, ...]:
+def read_prompt_params(
+    body: JsonObject, blocks: Iterable[PromptBlock], model: Model, choices: CacheChoices
+) -> tuple[PromptParam, ...]:
     """All knobs of a request, by level, always the same ones. `blocks` are those the model sees."""
-    looks = [_look(block.wire) for block in blocks if block.kind in LOOKED and block.level == "messages"]
+    looks = [
+        _look(block.wire) for block in blocks if block.kind in INSPECTED_TYPES and block.level == "messages"
+    ]
     output = _object(body.get("output_config"))
     knobs = (
-        Knob(SPEED, "system", _unless(body.get("speed"), "standard")),
-        Knob("citations", "system", any(look.cites for look in looks) or None),
-        Knob("thinking", choices.thinking_level, _thinking(body, model)),
-        Knob("effort", choices.thinking_level, _effort(output, model)),
-        Knob("format", choices.output_level, output.get("format")),
-        Knob("task_budget", choices.output_level, output.get("task_budget")),
-        Knob("tool_choice", "messages", _tool_choice(body)),
-        Knob("images", "messages", any(look.shows for look in looks) or None),
+        PromptParam(SPEED_PARAM, "system", _unless(body.get("speed"), "standard")),
+        PromptParam("citations", "system", any(look.cites for look in looks) or None),
+        PromptParam("thinking", choices.thinking_level, _thinking(body, model)),
+        PromptParam("effort", choices.thinking_level, _effort(output, model)),
+        PromptParam("format", choices.output_level, output.get("format")),
+        PromptParam("task_budget", choices.output_level, output.get("task_budget")),
+        PromptParam("tool_choice", "messages", _tool_choice(body)),
+        PromptParam("images", "messages", any(look.shows for look in looks) or None),
     )
-    return tuple(sorted(knobs, key=lambda knob: LEVELS.index(knob.level)))
+    return tuple(sorted(knobs, key=lambda knob: PROMPT_LEVELS.index(knob.level)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _unless(value: Json, default: str) -> Json:
 
 
 def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, JsonObject) else EMPTY
+    return value if isinstance(value, JsonObject) else EMPTY_OBJECT
 
 
 def _objects(value: Json) -> Iterator[JsonObject]:

@@ -12,28 +12,28 @@ from datetime import timedelta
 from operator import is_
 from typing import TypeAlias
 
-from sevenfold.core.cache_choices import CHOICES, LEVELS, CacheChoices, Level
-from sevenfold.core.cache_markers import place_markers
-from sevenfold.core.canonical import START, Digest, block_bytes, canonical, chain
+from sevenfold.core.cache_choices import DEFAULT_CACHE_CHOICES, PROMPT_LEVELS, CacheChoices, PromptLevel
+from sevenfold.core.cache_markers import find_block_breakpoints
+from sevenfold.core.canonical import EMPTY_DIGEST, Digest, block_bytes, canonical_bytes, chain_digest
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import Json, JsonObject, write_json
-from sevenfold.core.prompt_blocks import EFFORT, Placed, list_blocks, shown_blocks
-from sevenfold.core.prompt_knobs import Knob, read_knobs
+from sevenfold.core.prompt_blocks import EFFORT_KIND, PromptBlock, list_blocks, list_rendered_blocks
+from sevenfold.core.prompt_knobs import PromptParam, read_prompt_params
 
-CountPart: TypeAlias = Callable[[Level, JsonObject], int]
+PartCounter: TypeAlias = Callable[[PromptLevel, JsonObject], int]
 """How many tokens a block is; a tool, a part of the system prompt or a block of a message, as sent."""
 
-ORDERED = ("input", "input_schema")
+ORDERED_FIELDS = ("input", "input_schema")
 """Fields whose JSON the model reads as it was written, so that the order of their keys shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PromptPart:
     """One block of the rendered prompt."""
 
     path: str
     """`tools.0`, `system.1`, `messages.3.content.0`."""
-    level: Level
+    level: PromptLevel
     kind: str
     """The block's type, or `tool`."""
     digest: Digest
@@ -44,15 +44,15 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class RenderedPrompt:
     """A rendered request."""
 
     model: str
-    knobs: tuple[Knob, ...]
-    parts: tuple[Part, ...]
-    blocks: tuple[Placed, ...] = field(repr=False, compare=False)
+    knobs: tuple[PromptParam, ...]
+    parts: tuple[PromptPart, ...]
+    blocks: tuple[PromptBlock, ...] = field(repr=False, compare=False)
     """What each part was rendered from, kept so that the next request need not render it again."""
-    choices: CacheChoices = field(default=CHOICES, repr=False)
+    choices: CacheChoices = field(default=DEFAULT_CACHE_CHOICES, repr=False)
 
     @property
     def tokens(self) -> int:
@@ -61,13 +61,13 @@ class Prompt:
 
 def render_prompt(
     body: JsonObject,
-    count: CountPart,
+    count: PartCounter,
     *,
-    choices: CacheChoices = CHOICES,
+    choices: CacheChoices = DEFAULT_CACHE_CHOICES,
     catalog: Catalog = CATALOG,
-    after: Prompt | None = None,
-    listed: Sequence[Placed] | None = None,
-) -> Prompt:
+    after: RenderedPrompt | None = None,
+    listed: Sequence[PromptBlock] | None = None,
+) -> RenderedPrompt:
     """A Messages API request as a prompt.
 
     `after` is an earlier prompt of the same conversation: what both have is neither hashed nor counted again,
@@ -77,9 +77,9 @@ def render_prompt(
     model = named if isinstance(named, str) else ""
     known_as = catalog.find(model)
     blocks = list_blocks(body) if listed is None else listed
-    shown = shown_blocks(body, blocks, known_as, choices)
-    knobs = read_knobs(body, shown, known_as, choices)
-    ttls = {marker.path: marker.ttl for marker in place_markers(body, blocks)}
+    shown = list_rendered_blocks(body, blocks, known_as, choices)
+    knobs = read_prompt_params(body, shown, known_as, choices)
+    ttls = {marker.path: marker.ttl for marker in find_block_breakpoints(body, blocks)}
     opening = _opening(shown, knobs, choices, after)
     known = _known(shown, after, len(opening))
     hashes = _chained(shown, knobs, choices, after, known, opening)
@@ -88,16 +88,19 @@ def render_prompt(
     parts = (
         *(part if part.ttl == (ttl := ttls.get(part.path)) else replace(part, ttl=ttl) for part in opening),
         *(
-            Part(block.path, block.level, block.kind, digest, size, ttls.get(block.path))
+            PromptPart(block.path, block.level, block.kind, digest, size, ttls.get(block.path))
             for block, digest, size in zip(shown[len(opening) :], hashes, tokens, strict=True)
         ),
     )
-    return Prompt(model, knobs, parts, shown, choices)
+    return RenderedPrompt(model, knobs, parts, shown, choices)
 
 
 def _opening(
-    blocks: Sequence[Placed], knobs: tuple[Knob, ...], choices: CacheChoices, after: Prompt | None
-) -> tuple[Part, ...]:
+    blocks: Sequence[PromptBlock],
+    knobs: tuple[PromptParam, ...],
+    choices: CacheChoices,
+    after: RenderedPrompt | None,
+) -> tuple[PromptPart, ...]:
     """The parts of the earlier prompt that the very same blocks begin; only automatic markers can differ."""
     if after is None or after.choices != choices or after.knobs != knobs:
         return ()
@@ -106,7 +109,7 @@ def _opening(
     return after.parts[: next((index for index, same in pairs if not same), length)]
 
 
-def _known(blocks: Sequence[Placed], after: Prompt | None, first: int) -> dict[int, Part]:
+def _known(blocks: Sequence[PromptBlock], after: RenderedPrompt | None, first: int) -> dict[int, PromptPart]:
     """The parts of the earlier prompt whose blocks stand unchanged at the same place, from the first on."""
     if after is None:
         return {}
@@ -118,62 +121,62 @@ def _known(blocks: Sequence[Placed], after: Prompt | None, first: int) -> dict[i
     }
 
 
-def _tokens(block: Placed, known: Part | None, count: CountPart) -> int:
+def _tokens(block: PromptBlock, known: PromptPart | None, count: PartCounter) -> int:
     if known is not None:
         return known.tokens
-    return 0 if block.kind == EFFORT else count(block.level, block.wire)
+    return 0 if block.kind == EFFORT_KIND else count(block.level, block.wire)
 
 
 def _chained(
-    blocks: Sequence[Placed],
-    knobs: tuple[Knob, ...],
+    blocks: Sequence[PromptBlock],
+    knobs: tuple[PromptParam, ...],
     choices: CacheChoices,
-    after: Prompt | None,
-    known: Mapping[int, Part],
-    opening: Sequence[Part],
+    after: RenderedPrompt | None,
+    known: Mapping[int, PromptPart],
+    opening: Sequence[PromptPart],
 ) -> Iterator[Digest]:
     """The hash after each block behind the opening. While all before it was the same, a known part's hash is
     taken as it is."""
     earlier = after.parts if after and after.choices == choices and after.knobs == knobs else ()
     in_step = True
-    current, level = START, 0
+    current, level = EMPTY_DIGEST, 0
     if opening:
-        current, level = opening[-1].digest, LEVELS.index(opening[-1].level) + 1
+        current, level = opening[-1].digest, PROMPT_LEVELS.index(opening[-1].level) + 1
     for index, block in enumerate(blocks[len(opening) :], len(opening)):
         in_step = in_step and index < len(earlier)
-        reached = LEVELS.index(block.level) + 1
+        reached = PROMPT_LEVELS.index(block.level) + 1
         if in_step and index in known:
             current = known[index].digest
         else:
-            for name in LEVELS[level:reached]:
-                current = chain(current, _salt(name, knobs))
-            current = chain(current, _hashed(block, choices))
+            for name in PROMPT_LEVELS[level:reached]:
+                current = chain_digest(current, _salt(name, knobs))
+            current = chain_digest(current, _hashed(block, choices))
             # A marker that moved makes a block unequal and leaves its hash as it was.
             in_step = in_step and earlier[index].digest == current
         level = reached
         yield current
 
 
-def _is_same(block: Placed, other: Placed) -> bool:
+def _is_same(block: PromptBlock, other: PromptBlock) -> bool:
     if block.role != other.role or block.level != other.level or block.kind != other.kind:
         return False
     if block.wire is other.wire:
         return True
     # Equality looks past the order of keys, which may count.
-    return not any(key in block.wire for key in ORDERED) and block.wire == other.wire
+    return not any(key in block.wire for key in ORDERED_FIELDS) and block.wire == other.wire
 
 
-def _salt(level: Level, knobs: Sequence[Knob]) -> bytes:
+def _salt(level: PromptLevel, knobs: Sequence[PromptParam]) -> bytes:
     turned = {knob.name: knob.value for knob in knobs if knob.level == level and knob.value is not None}
-    return canonical({"level": level, "knobs": turned})
+    return canonical_bytes({"level": level, "knobs": turned})
 
 
-def _hashed(block: Placed, choices: CacheChoices) -> bytes:
+def _hashed(block: PromptBlock, choices: CacheChoices) -> bytes:
     """What one block adds to the prefix."""
     plain = _normal(block.kind, block.wire)
     data = block_bytes(block.role, plain)
     if choices.key_order_counts:
-        data += b"".join(b"\n" + write_json(plain[key]) for key in ORDERED if key in plain)
+        data += b"".join(b"\n" + write_json(plain[key]) for key in ORDERED_FIELDS if key in plain)
     return data
 
 

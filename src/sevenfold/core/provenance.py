@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-Who: TypeAlias = Literal["user", "agent", "fork", "dream", "sync", "outside edit"]
+ChangeAuthor: TypeAlias = Literal["user", "agent", "fork", "dream", "sync", "outside edit"]
 """Whose change it was. An outside edit is one that came past the engine: an editor's, or a script's."""
 
 SaidBy: TypeAlias = Literal["user", "model", "tool output", "unknown"]
@@ -13,7 +13,7 @@ SaidBy: TypeAlias = Literal["user", "model", "tool output", "unknown"]
 Taint: TypeAlias = Literal["tool", "web", "mcp", "mail", "outside edit", "team", "transcript"]
 """Which foreign hands the words went through."""
 
-WHO: tuple[Who, ...] = get_args(Who)
+CHANGE_AUTHORS: tuple[ChangeAuthor, ...] = get_args(ChangeAuthor)
 SAID_BY: tuple[SaidBy, ...] = get_args(SaidBy)
 TAINTS: tuple[Taint, ...] = get_args(Taint)
 
@@ -22,7 +22,7 @@ TAINTS: tuple[Taint, ...] = get_args(Taint)
 class Origin:
     """Who changed a memory, why, and whose words they are."""
 
-    who: Who
+    who: ChangeAuthor
     why: str
     session: str = ""
     messages: tuple[str, ...] = ()

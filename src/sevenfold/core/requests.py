@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, Text, ToolUse
 from sevenfold.core.usage import Usage
 
@@ -19,7 +19,7 @@ Dialect: TypeAlias = Literal["anthropic", "openai"]
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class RequestParams:
     """All of a request but its messages: what a caller chose, and what stands before the conversation."""
 
     model: str
@@ -27,7 +27,7 @@ class Frame:
     system: str | tuple[JsonObject, ...] = ()
     """Text, or text blocks, as the Messages API takes them."""
     tools: tuple[JsonObject, ...] = ()
-    params: JsonObject = EMPTY
+    params: JsonObject = EMPTY_OBJECT
     """Every other field of the body (thinking, tool_choice, output_config, …), passed on as it came."""
     betas: tuple[str, ...] = ()
 
@@ -46,7 +46,7 @@ class Breakpoint:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    frame: Frame
+    frame: RequestParams
     messages: Sequence[Message]
     """As sent, without cache markers. Never changed after the request was made."""
     breakpoints: tuple[Breakpoint, ...] = ()
@@ -55,7 +55,7 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelResponse:
     """A model's whole answer."""
 
     message: Message
@@ -65,7 +65,7 @@ class Reply:
     stop_reason: str | None = None
     id: str = ""
     model: str = ""
-    extra: JsonObject = field(default=EMPTY)
+    extra: JsonObject = field(default=EMPTY_OBJECT)
     """What else the answer said: `diagnostics`, `context_management`, `input_transformations`."""
     dialect: Dialect = "anthropic"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sevenfold.core.memory_uses import UseKind
+from sevenfold.core.memory_uses import MemoryUseKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RuleAnswered:
     """What became of an action that a rule was shown before."""
 
     memory: str
-    outcome: UseKind
+    outcome: MemoryUseKind
 
 
 @dataclass(frozen=True, slots=True)

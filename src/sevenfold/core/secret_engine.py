@@ -12,14 +12,14 @@ from importlib.util import find_spec
 from typing import Protocol, cast
 
 
-class Match(Protocol):
+class RegexMatch(Protocol):
     def start(self, group: int = 0, /) -> int: ...
     def end(self, group: int = 0, /) -> int: ...
     def group(self, group: int = 0, /) -> str: ...
 
 
-class Pattern(Protocol):
-    def finditer(self, text: str, /) -> Iterator[Match]: ...
+class RegexPattern(Protocol):
+    def finditer(self, text: str, /) -> Iterator[RegexMatch]: ...
 
 
 class _Set(Protocol):
@@ -28,19 +28,19 @@ class _Set(Protocol):
     def Match(self, text: str, /) -> list[int] | None: ...  # noqa: N802
 
 
-def has_engine() -> bool:
+def has_re2() -> bool:
     """Whether the package `google-re2` is installed; it comes with `sevenfold[team]`."""
     return find_spec("re2") is not None
 
 
 @cache
-def compile_pattern(pattern: str) -> Pattern:
+def compile_pattern(pattern: str) -> RegexPattern:
     import re2  # pyright: ignore[reportMissingTypeStubs]
 
-    return cast("Pattern", re2.compile(pattern))  # pyright: ignore[reportUnknownMemberType]
+    return cast("RegexPattern", re2.compile(pattern))  # pyright: ignore[reportUnknownMemberType]
 
 
-class Hints:
+class HintMatcher:
     """Which of these words a text has in it, in one pass, upper and lower case alike."""
 
     def __init__(self, words: Sequence[str]) -> None:

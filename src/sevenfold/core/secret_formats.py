@@ -9,26 +9,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias
 
-RuleId = NewType("RuleId", str)
-Kind: TypeAlias = Literal["format", "key", "password", "url", "told"]
+SecretRuleId = NewType("SecretRuleId", str)
+SecretKind: TypeAlias = Literal["format", "key", "password", "url", "told"]
 """How a value is judged: by its shape alone, or by what is said to be one: a key, a password, one in a URL,
 one in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    id: RuleId
+class SecretRule:
+    id: SecretRuleId
     name: str
     hints: tuple[str, ...]
     """One of these stands in every match; case does not count."""
     pattern: str
     """Group 1 is the value."""
-    kind: Kind
+    kind: SecretKind
 
 
-def _format(id_: str, name: str, hints: str, pattern: str) -> Rule:
+def _format(id_: str, name: str, hints: str, pattern: str) -> SecretRule:
     value = pattern if "(?P<value>" in pattern else f"({pattern})"
-    return Rule(RuleId(id_), name, tuple(hints.split()), value, "format")
+    return SecretRule(SecretRuleId(id_), name, tuple(hints.split()), value, "format")
 
 
 _UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -298,4 +298,4 @@ _OWN = (
 )
 """What Sevenfold itself hands out, and the key with which it names findings."""
 
-FORMATS: tuple[Rule, ...] = (*_OWN, *_TOOLS, *_CLOUD, *_FORGES, *_MODELS, *_CHAT, *_PAYMENT)
+FORMAT_RULES: tuple[SecretRule, ...] = (*_OWN, *_TOOLS, *_CLOUD, *_FORGES, *_MODELS, *_CHAT, *_PAYMENT)

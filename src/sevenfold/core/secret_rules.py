@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sevenfold.core.secret_formats import FORMATS, Rule, RuleId
+from sevenfold.core.secret_formats import FORMAT_RULES, SecretRule, SecretRuleId
 
 _NAME = (
     "(?:(?:api|access|auth|private|signing|encryption|master|account)[_. -]?key"
@@ -18,53 +18,53 @@ _TOLD = r"([^\s\"'`,;<>|]*(?:[0-9!@#$%^&*?~+]|[a-z][A-Z]|[A-Z][A-Z])[^\s\"'`,;<>
 """A password in a sentence has something in it that the words of the sentence have not."""
 
 _GENERIC = (
-    Rule(
-        RuleId("url-password"),
+    SecretRule(
+        SecretRuleId("url-password"),
         "Password in a URL",
         ("://",),
         r"[A-Za-z][A-Za-z0-9+.-]*://[^\s:@/\"'`<>]*:([^\s@/\"'`<>]{3,})@[A-Za-z0-9.\[-]",
         "url",
     ),
-    Rule(
-        RuleId("connection-string"),
+    SecretRule(
+        SecretRuleId("connection-string"),
         "Password in a connection string",
         ("pwd", "password"),
         r"(?i:(?:server|host|data source)=[^;\n]{1,100};(?:[^;\n]{0,100};){0,6}(?:pwd|password)=)"
         r"([^;\s\"'`<>]{6,})",
         "url",
     ),
-    Rule(
-        RuleId("authorization-header"),
+    SecretRule(
+        SecretRuleId("authorization-header"),
         "Authorization header",
         ("bearer", "basic", "authorization"),
         r"(?i:authorization[\"'`]?\s?[:=]\s?[\"'`]?(?:bearer|basic|token)|\bbearer) "
         r"([A-Za-z0-9+/=_.~-]{16,})",
         "key",
     ),
-    Rule(
-        RuleId("key-assignment"),
+    SecretRule(
+        SecretRuleId("key-assignment"),
         "Value named as a key, token or secret",
         ("key", "secret", "token", "credential", "bearer"),
         rf"(?i:{_NAME}){_GIVEN}{_QUOTES}([^\s\"'`,;<>(){{}}\[\]|*]{{16,}})",
         "key",
     ),
-    Rule(
-        RuleId("password-assignment"),
+    SecretRule(
+        SecretRuleId("password-assignment"),
         "Value named as a password",
         ("pass", "pwd", "kennwort"),
         rf"(?i:{_PASS})[A-Za-z0-9_.-]*{_GIVEN}{_QUOTES}([^\s\"'`,;<>|]{{6,}})",
         "password",
     ),
-    Rule(
-        RuleId("password-option"),
+    SecretRule(
+        SecretRuleId("password-option"),
         "Password on a command line",
         ("--pass", "-u ", "--user", "sshpass"),
         r"(?:--pass(?:word|wd|phrase)?[= ]|sshpass -p ?|(?:-u|--user) [\"']?[A-Za-z0-9_.@-]+:)"
         r"[\"']?([^\s\"'`,;<>|]{6,})",
         "password",
     ),
-    Rule(
-        RuleId("password-in-prose"),
+    SecretRule(
+        SecretRuleId("password-in-prose"),
         "Password in a sentence",
         (
             "pass",
@@ -82,8 +82,8 @@ _GENERIC = (
         rf"(?i:{_WORDS})[^\n]{{0,40}}?{_LINKS}\s{{0,3}}{_QUOTES}{_TOLD}",
         "told",
     ),
-    Rule(
-        RuleId("password-with"),
+    SecretRule(
+        SecretRuleId("password-with"),
         "Password in a sentence",
         ("pass", "pwd", "kennwort", "log", "sign"),
         rf"(?i:(?:with|using|and|mit|avec|con)(?: the| dem)? (?:{_WORDS})"
@@ -92,5 +92,5 @@ _GENERIC = (
     ),
 )
 
-RULES: tuple[Rule, ...] = (*FORMATS, *_GENERIC)
+SECRET_RULES: tuple[SecretRule, ...] = (*FORMAT_RULES, *_GENERIC)
 """In the order in which they are asked: of two that find the same, the first one names it."""

@@ -8,7 +8,7 @@ from collections import Counter
 from hashlib import sha256
 from itertools import pairwise
 
-from sevenfold.core.secret_formats import Kind
+from sevenfold.core.secret_formats import SecretKind
 
 _PLACEHOLDERS = (
     *("example", "sample", "placeholder", "changeme", "change-me", "change_me", "dummy", "redacted"),
@@ -84,7 +84,7 @@ _TURNS = re.compile(r"[a-z][A-Z]")
 """Names of things have one, `PostgreSQL` say; with two, and more than letters in it, hardly anything has."""
 
 
-def is_credible(value: str, kind: Kind) -> bool:
+def is_likely_secret(value: str, kind: SecretKind) -> bool:
     """Whether what is no placeholder is a secret, as far as it shows in the value and in where it stood."""
     value = value[:_MOST_JUDGED]
     if kind == "format":

@@ -24,16 +24,16 @@ MAX_EDITS = 30_000
 """From the text to a view of it: one for every eight bytes of the largest file, which no honest text has."""
 MAX_RUN_CHARS = 300_000
 """Of letters beyond ASCII, once they are read plainly: some grow eighteenfold."""
-MAX_DEPTH = 3
+_MAX_DEPTH = 3
 """A key that was encoded four times over was not written down by accident."""
 
 
-class BudgetSpent(Exception):
+class BudgetExceeded(Exception):
     """More work than any honest text needs. Internal: callers see a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class ViewEdit:
     """Characters of a view that read as something else."""
 
     start: int
@@ -42,7 +42,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class DecodedView:
     kind: str
     """How it was come by, for people: `as written`, `decoded`, `joined`, `reversed`."""
     text: str = field(repr=False)
@@ -66,27 +66,29 @@ class View:
         return self.starts[piece] == at
 
 
-def readings(text: str) -> Iterator[View]:
-    """The text itself, then each reading of it that differs. Raises `BudgetSpent`."""
-    view = plain = View("as written", text)
+def decode_views(text: str) -> Iterator[DecodedView]:
+    """The text itself, then each reading of it that differs. Raises `BudgetExceeded`."""
+    view = plain = DecodedView("as written", text)
     yield view
-    for depth in range(MAX_DEPTH):
+    for depth in range(_MAX_DEPTH):
         # What was escaped twice, the line ends of a key in a URL say, takes two.
         unmasked = yield from _changed(view, (_unmasked, _unmasked))
         plain = plain if depth else unmasked
         view = yield from _changed(unmasked, (_unpacked, _unwrapped))
         if view is unmasked:
             break
-    joined = apply_edits(plain, "joined", _found(_APART, plain.text, _closed))
+    joined = apply_view_edits(plain, "joined", _found(_APART, plain.text, _closed))
     if joined is not plain:
         yield joined
         decoded = _unwrapped(_unpacked(joined))
         if decoded is not joined:
             yield decoded
-    yield apply_edits(plain, "reversed", _found(_LONG, plain.text, _turned))
+    yield apply_view_edits(plain, "reversed", _found(_LONG, plain.text, _turned))
 
 
-def _changed(view: View, steps: Iterable[Callable[[View], View]]) -> Generator[View, None, View]:
+def _changed(
+    view: DecodedView, steps: Iterable[Callable[[DecodedView], DecodedView]]
+) -> Generator[DecodedView, None, DecodedView]:
     """One step after the other; those that change something are readings of their own."""
     for step in steps:
         after = step(view)
@@ -96,7 +98,7 @@ def _changed(view: View, steps: Iterable[Callable[[View], View]]) -> Generator[V
     return view
 
 
-def apply_edits(view: View, kind: str, edits: Iterable[Edit]) -> View:
+def apply_view_edits(view: DecodedView, kind: str, edits: Iterable[ViewEdit]) -> DecodedView:
     """The view with these read as their text; itself where there are none. They come in order, and apart."""
     made = _Pieces(view)
     for edit in edits:
@@ -107,24 +109,24 @@ def apply_edits(view: View, kind: str, edits: Iterable[Edit]) -> View:
 class _Pieces:
     """What a view of a view is put together from."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: DecodedView) -> None:
         self.edits = view.edits
         self._view, self._done, self._size = view, 0, 0
         self._parts: list[str] = []
         self._starts: list[int] = []
         self._sources: list[int] = []
 
-    def add(self, edit: Edit) -> None:
+    def add(self, edit: ViewEdit) -> None:
         self.edits += 1
         if self.edits > MAX_EDITS:
-            raise BudgetSpent
+            raise BudgetExceeded
         self._keep_to(edit.start)
         self._put(edit.text, self._view.source_of(edit.start))
         self._done = edit.end
 
-    def finish(self, kind: str) -> View:
+    def finish(self, kind: str) -> DecodedView:
         self._keep_to(len(self._view.text))
-        return View(kind, "".join(self._parts), tuple(self._starts), tuple(self._sources), self.edits)
+        return DecodedView(kind, "".join(self._parts), tuple(self._starts), tuple(self._sources), self.edits)
 
     def _keep_to(self, end: int) -> None:
         """What is read as before, in the pieces that it was in."""
@@ -143,11 +145,11 @@ class _Pieces:
             self._size += len(text)
 
 
-def _found(pattern: re.Pattern[str], text: str, read: Callable[[str], str | None]) -> Iterator[Edit]:
+def _found(pattern: re.Pattern[str], text: str, read: Callable[[str], str | None]) -> Iterator[ViewEdit]:
     for match in pattern.finditer(text):
         other = read(match.group())
         if other is not None:
-            yield Edit(match.start(), match.end(), other)
+            yield ViewEdit(match.start(), match.end(), other)
 
 
 # What hides characters
@@ -173,17 +175,17 @@ _SHORT = re.compile(r"\\([nrt\"'/])")
 _SHORTS = {"n": "\n", "r": "\r", "t": "\t"}
 
 
-def _unmasked(view: View) -> View:
+def _unmasked(view: DecodedView) -> DecodedView:
     """Without invisible characters, full-width letters, lookalikes and escapes."""
     if not view.text.isascii():
-        view = apply_edits(view, "decoded", _found(_OTHER, view.text, _plain))
-    return apply_edits(view, "decoded", _found(_ESCAPES, view.text, _unescaped))
+        view = apply_view_edits(view, "decoded", _found(_OTHER, view.text, _plain))
+    return apply_view_edits(view, "decoded", _found(_ESCAPES, view.text, _unescaped))
 
 
 def _plain(text: str) -> str | None:
     normal = unicodedata.normalize("NFKC", text)
     if len(normal) > MAX_RUN_CHARS:
-        raise BudgetSpent
+        raise BudgetExceeded
     other = normal.translate(_disguises())
     return None if other == text else other
 
@@ -212,17 +214,17 @@ _PRINTABLE = re.compile(rb"[\t\r\n -~]{8,}")
 """Shorter is no key, and too many words decode to something by chance."""
 
 
-def _unpacked(view: View) -> View:
+def _unpacked(view: DecodedView) -> DecodedView:
     """With letters that were written as numbers read as letters."""
     for encoding in _NUMBERS:
-        view = apply_edits(view, "decoded", _found(encoding.pattern, view.text, encoding.read))
+        view = apply_view_edits(view, "decoded", _found(encoding.pattern, view.text, encoding.read))
     return view
 
 
-def _unwrapped(view: View) -> View:
+def _unwrapped(view: DecodedView) -> DecodedView:
     """With base64 read as what it says. Many a key is base64 itself and no key any more then: so this comes
     after the others, and is a reading of its own."""
-    return apply_edits(view, "decoded", _found(_BASE64.pattern, view.text, _BASE64.read))
+    return apply_view_edits(view, "decoded", _found(_BASE64.pattern, view.text, _BASE64.read))
 
 
 @dataclass(frozen=True, slots=True)

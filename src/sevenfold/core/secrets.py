@@ -13,38 +13,38 @@ from hashlib import blake2b
 from typing import Literal, NewType, TypeAlias
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.secret_engine import Hints, Match, compile_pattern, has_engine
-from sevenfold.core.secret_formats import Rule, RuleId
-from sevenfold.core.secret_rules import RULES
-from sevenfold.core.secret_values import is_credible, is_placeholder
-from sevenfold.core.secret_views import BudgetSpent, View, readings
-from sevenfold.core.sound import sound_text
+from sevenfold.core.secret_engine import HintMatcher, RegexMatch, compile_pattern, has_re2
+from sevenfold.core.secret_formats import SecretRule, SecretRuleId
+from sevenfold.core.secret_rules import SECRET_RULES
+from sevenfold.core.secret_values import is_likely_secret, is_placeholder
+from sevenfold.core.secret_views import BudgetExceeded, DecodedView, decode_views
+from sevenfold.core.sound import replace_lone_surrogates
 
 Fingerprint = NewType("Fingerprint", str)
-Refusal: TypeAlias = Literal["no engine", "too long", "too much work"]
+ScanRefusal: TypeAlias = Literal["no engine", "too long", "too much work"]
 
-MAX_CHARS = 300_000
+MAX_SCAN_CHARS = 300_000
 """The largest file that may be shared is 250,000 bytes."""
-MAX_VIEW_CHARS = 2 * MAX_CHARS
+_MAX_VIEW_CHARS = 2 * MAX_SCAN_CHARS
 """Full-width and ligature characters grow when they are read plainly, the worst of them eighteenfold."""
 MAX_CANDIDATES = 4_000
 """Values to judge in one reading. A file of nothing but keys has a tenth of it."""
 MAX_FINDINGS = 50
 """Enough to show; one is enough to block."""
 
-WHY = {
+SCAN_REFUSAL_TEXTS = {
     "no engine": "secrets cannot be looked for without google-re2; install sevenfold[team]",
-    "too long": f"it is longer than {MAX_CHARS:,} characters, which is more than is looked through",
+    "too long": f"it is longer than {MAX_SCAN_CHARS:,} characters, which is more than is looked through",
     "too much work": "it takes more work than any ordinary text; split it, or take out what is encoded",
 }
 """What to tell the user for each refusal."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SecretFinding:
     """One secret, told without telling it."""
 
-    rule: RuleId
+    rule: SecretRuleId
     name: str
     line: int
     column: int
@@ -74,11 +74,11 @@ class Allowance:
 class Inspection:
     """What was found in one text."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[SecretFinding, ...] = ()
     """What blocks it, in the order of the text; with more than `MAX_FINDINGS` it is refused, too."""
-    allowed: tuple[Finding, ...] = ()
+    allowed: tuple[SecretFinding, ...] = ()
     """What somebody allowed."""
-    refusal: Refusal | None = None
+    refusal: ScanRefusal | None = None
     """Why the text was not looked through to the end; it is blocked then, too."""
 
     @property
@@ -93,18 +93,18 @@ def find_secrets(text: str, *, key: bytes, allowances: Collection[Allowance] = (
     """
     if len(key) < 16:
         raise InputError(f"a key of {len(key)} bytes makes fingerprints that can be guessed; use 16 or more")
-    if not has_engine():
+    if not has_re2():
         return Inspection(refusal="no engine")
-    if len(text) > MAX_CHARS:
+    if len(text) > MAX_SCAN_CHARS:
         return Inspection(refusal="too long")
-    text = sound_text(text)
+    text = replace_lone_surrogates(text)
     found: list[_Hit] = []
     passed: set[_Place] = set()
-    refusal: Refusal | None = None
+    refusal: ScanRefusal | None = None
     try:
-        for view in readings(text):
+        for view in decode_views(text):
             _add(found, _hits(view, passed))
-    except BudgetSpent:
+    except BudgetExceeded:
         refusal = "too much work"
     return _sorted_out(text, found, key, {one.fingerprint for one in allowances}, refusal)
 
@@ -115,13 +115,13 @@ _TORN = frozenset({"joined", "reversed"})
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    rule: RuleId
+    rule: SecretRuleId
     start: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    rule: Rule
+    rule: SecretRule
     start: int
     end: int
     view: str
@@ -133,37 +133,37 @@ class _Hit:
         return overlap and (self.value in other.value or other.value in self.value)
 
 
-def _hits(view: View, passed: set[_Place]) -> Iterator[_Hit]:
-    if len(view.text) > MAX_VIEW_CHARS:
-        raise BudgetSpent
+def _hits(view: DecodedView, passed: set[_Place]) -> Iterator[_Hit]:
+    if len(view.text) > _MAX_VIEW_CHARS:
+        raise BudgetExceeded
     present = _hints().words_in(view.text)
     candidates = 0
-    for rule in RULES:
+    for rule in SECRET_RULES:
         if present.isdisjoint(rule.hints) or (view.kind in _TORN and rule.kind not in {"format", "url"}):
             continue
         for match in compile_pattern(rule.pattern).finditer(view.text):
             candidates += 1
             if candidates > MAX_CANDIDATES:
-                raise BudgetSpent
+                raise BudgetExceeded
             hit = _judged(rule, match, view, passed)
             if hit is not None:
                 yield hit
 
 
-def _judged(rule: Rule, match: Match, view: View, passed: set[_Place]) -> _Hit | None:
+def _judged(rule: SecretRule, match: RegexMatch, view: DecodedView, passed: set[_Place]) -> _Hit | None:
     start, end, value = match.start(1), match.end(1), match.group(1)
     place = _Place(rule.id, view.source_of(start))
     if is_placeholder(value):
         passed.add(place)
     # The example of a manual is none any more with the next line's first word behind it.
-    if place in passed or not is_credible(value, rule.kind):
+    if place in passed or not is_likely_secret(value, rule.kind):
         return None
     if rule.kind == "format" and not _stands_alone(view, start, end):
         return None
     return _Hit(rule, place.start, view.source_of(end - 1) + 1, view.kind, value)
 
 
-def _stands_alone(view: View, start: int, end: int) -> bool:
+def _stands_alone(view: DecodedView, start: int, end: int) -> bool:
     """Whether it is no part of a longer word, unless that word was joined here."""
     text = view.text
     before = start == 0 or not text[start - 1].isalnum() or view.is_seam(start)
@@ -178,12 +178,12 @@ def _add(found: list[_Hit], hits: Iterable[_Hit]) -> None:
             continue
         # Those beyond are not looked at, so an allowance for all that are shown must not let the text pass.
         if len(found) >= MAX_FINDINGS:
-            raise BudgetSpent
+            raise BudgetExceeded
         found.append(hit)
 
 
 def _sorted_out(
-    text: str, found: list[_Hit], key: bytes, allowed: set[Fingerprint], refusal: Refusal | None
+    text: str, found: list[_Hit], key: bytes, allowed: set[Fingerprint], refusal: ScanRefusal | None
 ) -> Inspection:
     findings = [_finding(text, hit, key) for hit in sorted(found, key=lambda hit: hit.start)]
     return Inspection(
@@ -193,14 +193,14 @@ def _sorted_out(
     )
 
 
-def _finding(text: str, hit: _Hit, key: bytes) -> Finding:
+def _finding(text: str, hit: _Hit, key: bytes) -> SecretFinding:
     line = text.count("\n", 0, hit.start) + 1
     column = hit.start - (text.rfind("\n", 0, hit.start) + 1) + 1
     made = blake2b(f"{hit.rule.id}\0{hit.value}".encode(), key=key[:64], digest_size=10, person=b"secret")
     fingerprint = Fingerprint(made.hexdigest())
-    return Finding(hit.rule.id, hit.rule.name, line, column, hit.view, fingerprint)
+    return SecretFinding(hit.rule.id, hit.rule.name, line, column, hit.view, fingerprint)
 
 
 @lru_cache(maxsize=1)
-def _hints() -> Hints:
-    return Hints(sorted({hint for rule in RULES for hint in rule.hints}))
+def _hints() -> HintMatcher:
+    return HintMatcher(sorted({hint for rule in SECRET_RULES for hint in rule.hints}))

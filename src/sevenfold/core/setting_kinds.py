@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, final
 if TYPE_CHECKING:
     from sevenfold.core.json import JsonObject
 
-Value: TypeAlias = "bool | int | Decimal | str | PurePath | tuple[str, ...] | Limits | JsonObject"
+SettingValue: TypeAlias = "bool | int | Decimal | str | PurePath | tuple[str, ...] | LimitTable | JsonObject"
 """What a setting can hold, apart from None for one that is not set."""
 
-TRUE = frozenset({"1", "true", "yes", "on"})
-FALSE = frozenset({"0", "false", "no", "off"})
+TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
+FALSE_WORDS = frozenset({"0", "false", "no", "off"})
 
-MAX_WHOLE = 10**12
+MAX_INTEGER = 10**12
 """Past any window, file or count we could meet: a slip of the finger is caught before it is believed."""
 
-MAX_TEXT = 4096
+MAX_SETTING_CHARS = 4096
 """PATH_MAX on Linux: nothing a setting holds is longer."""
 
-MAX_NAME = 200
+MAX_SETTING_NAME_CHARS = 200
 """Tool names end at 64 characters, ARNs of models at about 150."""
 
 _DIGITS = re.compile(r"-?[0-9](?:_?[0-9])*")
 
 
 @final
-class Limits(Mapping[str, int]):
+class LimitTable(Mapping[str, int]):
     """An immutable table of names and numbers, such as a size for each tool."""
 
     __slots__ = ("_items",)
@@ -60,7 +60,7 @@ class Limits(Mapping[str, int]):
         return f"Limits({self._items!r})"
 
 
-class Kind(Protocol):
+class SettingKind(Protocol):
     """What a setting takes."""
 
     @property
@@ -71,15 +71,15 @@ class Kind(Protocol):
         """In words, as the end of "expected …"."""
         ...
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         """A value from a file or a caller; None when it is not allowed."""
         ...
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         """A value from the environment; None when it is not allowed."""
         ...
 
-    def objection(self, value: Value, default: Value | None, /) -> str | None:
+    def objection(self, value: SettingValue, default: SettingValue | None, /) -> str | None:
         """Why a committed file may not set this value, or None when it may.
 
         A table is measured against what its base came out as, in place of a default.
@@ -88,7 +88,7 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class SwitchKind:
     """On or off. A committed file may turn it off."""
 
     name: str = "switch"
@@ -97,19 +97,19 @@ class Switch:
     def allowed(self) -> str:
         return "true or false"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         return raw if isinstance(raw, bool) else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         word = text.strip().lower()
-        return word in TRUE if word in TRUE | FALSE else None
+        return word in TRUE_WORDS if word in TRUE_WORDS | FALSE_WORDS else None
 
-    def objection(self, value: Value, default: Value | None, /) -> str | None:
+    def objection(self, value: SettingValue, default: SettingValue | None, /) -> str | None:
         return "a committed file may switch things off, not on" if value and not default else None
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class IntegerKind:
     """A whole number. `lowerable` says that less of it is safer, so that a committed file may lower it."""
 
     at_least: int
@@ -122,26 +122,26 @@ class Whole:
 
     @property
     def allowed(self) -> str:
-        top = f" to {self.at_most:,}" if self.at_most != MAX_WHOLE else " up"
+        top = f" to {self.at_most:,}" if self.at_most != MAX_INTEGER else " up"
         return f"a whole number from {self.at_least:,}{top}"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         if isinstance(raw, bool) or not isinstance(raw, int):
             return None
         return raw if self.at_least <= raw <= self.at_most else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         word = text.strip()
         return self.read(int(word)) if len(word) < 32 and _DIGITS.fullmatch(word) else None
 
-    def objection(self, value: Value, default: Value | None, /) -> str | None:
+    def objection(self, value: SettingValue, default: SettingValue | None, /) -> str | None:
         if not self.lowerable:
             return "a committed file may lower limits, and this number is none"
         return _not_lower(value, default)
 
 
 @dataclass(frozen=True, slots=True)
-class Percent:
+class PercentKind:
     """More than 0, at most 100."""
 
     name: str = "percent"
@@ -150,19 +150,19 @@ class Percent:
     def allowed(self) -> str:
         return "a number above 0, up to 100"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         number = _number(raw)
         return number if number is not None and 0 < number <= 100 else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         return self.read(_decimal(text))
 
-    def objection(self, value: Value, default: Value | None, /) -> str | None:
+    def objection(self, value: SettingValue, default: SettingValue | None, /) -> str | None:
         return _not_lower(value, default)
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class PriceKind:
     """US dollars for a million tokens."""
 
     name: str = "price"
@@ -171,22 +171,22 @@ class Price:
     def allowed(self) -> str:
         return "US dollars per million tokens: a number from 0 to 1,000,000 with at most 9 decimals"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         number = _number(raw)
         if number is None or not 0 <= number <= 1_000_000:
             return None
         exponent = number.normalize().as_tuple().exponent
         return number if isinstance(exponent, int) and exponent >= -9 else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         return self.read(_decimal(text))
 
-    def objection(self, _value: Value, _default: Value | None, /) -> str | None:
+    def objection(self, _value: SettingValue, _default: SettingValue | None, /) -> str | None:
         return "a committed file never sets a price"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathKind:
     """A path, absolute or under the user's own folder: a relative one means something else in each shell."""
 
     name: str = "place"
@@ -195,23 +195,23 @@ class Place:
     def allowed(self) -> str:
         return "an absolute path, or one that starts with ~/"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         text = str(raw) if isinstance(raw, PurePath) else raw
-        if not isinstance(text, str) or not 0 < len(text) <= MAX_TEXT or not text.isprintable():
+        if not isinstance(text, str) or not 0 < len(text) <= MAX_SETTING_CHARS or not text.isprintable():
             return None
         path = PurePath(text)
         is_ours = path.is_absolute() or path.parts[:1] == ("~",)
         return path if is_ours and ".." not in path.parts else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         return self.read(text)
 
-    def objection(self, _value: Value, _default: Value | None, /) -> str | None:
+    def objection(self, _value: SettingValue, _default: SettingValue | None, /) -> str | None:
         return "a committed file never sets a path"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChoiceKind:
     """One word of a few."""
 
     words: tuple[str, ...]
@@ -221,18 +221,18 @@ class Choice:
     def allowed(self) -> str:
         return "one of " + ", ".join(self.words)
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         return raw if isinstance(raw, str) and raw in self.words else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         return self.read(text.strip())
 
-    def objection(self, value: Value, default: Value | None, /) -> str | None:
+    def objection(self, value: SettingValue, default: SettingValue | None, /) -> str | None:
         return None if value == default else "a committed file may switch things off and lower limits only"
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NamesKind:
     """A list of names; the environment separates them by commas."""
 
     name: str = "names"
@@ -241,22 +241,22 @@ class Names:
     def allowed(self) -> str:
         return "a list of names"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         if not isinstance(raw, (list, tuple)):
             return None
         items = tuple(cast("list[object]", raw))
         names = tuple(item for item in items if isinstance(item, str) and is_name(item))
         return names if len(names) == len(items) else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         return self.read([part.strip() for part in text.split(",")])
 
-    def objection(self, value: Value, default: Value | None, /) -> str | None:
+    def objection(self, value: SettingValue, default: SettingValue | None, /) -> str | None:
         return None if value == default else "a committed file may switch things off and lower limits only"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class LimitsKind:
     """A number for each name. Sources add to one another, name by name."""
 
     at_least: int
@@ -269,25 +269,25 @@ class Table:
     def allowed(self) -> str:
         return f"a table of names, each with a whole number from {self.at_least:,} up"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         if not isinstance(raw, Mapping):
             return None
-        number = Whole(self.at_least, MAX_WHOLE, lowerable=True)
+        number = IntegerKind(self.at_least, MAX_INTEGER, lowerable=True)
         table: dict[str, int] = {}
         for key, item in cast("Mapping[object, object]", raw).items():
             value = number.read(item)
             if not (isinstance(key, str) and is_name(key) and isinstance(value, int)):
                 return None
             table[key] = value
-        return Limits(table)
+        return LimitTable(table)
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         parts = [part.partition("=") for part in text.split(",")]
-        number = Whole(self.at_least, MAX_WHOLE, lowerable=True)
+        number = IntegerKind(self.at_least, MAX_INTEGER, lowerable=True)
         return self.read({name.strip(): number.read_text(size) for name, _, size in parts})
 
-    def objection(self, value: Value, ceiling: Value | None, /) -> str | None:
-        sizes = value.values() if isinstance(value, Limits) else ()
+    def objection(self, value: SettingValue, ceiling: SettingValue | None, /) -> str | None:
+        sizes = value.values() if isinstance(value, LimitTable) else ()
         if not isinstance(ceiling, int):
             return f"a committed file may lower limits, and {self.base} sets none"
         if all(size <= ceiling for size in sizes):
@@ -297,10 +297,10 @@ class Table:
 
 def is_name(text: str) -> bool:
     """A tool's or a model's name: printable, without the blanks and commas that separate names."""
-    return 0 < len(text) <= MAX_NAME and text.isprintable() and not set(text) & set(" ,=")
+    return 0 < len(text) <= MAX_SETTING_NAME_CHARS and text.isprintable() and not set(text) & set(" ,=")
 
 
-def _not_lower(value: Value, default: Value | None) -> str | None:
+def _not_lower(value: SettingValue, default: SettingValue | None) -> str | None:
     if not isinstance(default, (int, Decimal)) or not isinstance(value, (int, Decimal)):
         return "a committed file may lower limits, and there is none by default"
     if value <= default:

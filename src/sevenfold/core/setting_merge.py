@@ -8,20 +8,29 @@ from typing import cast
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import SettingRefused
-from sevenfold.core.setting_claims import Claim, Draft, Hearing, Slot
-from sevenfold.core.setting_kinds import Limits, Table, Value
-from sevenfold.core.setting_rules import RuleList
-from sevenfold.core.settings import Chosen, Named, Origin, Section, Settings, Source, Spec, is_named
+from sevenfold.core.setting_claims import RawSettings, SettingKey, SettingsCollector, SourcedValue
+from sevenfold.core.setting_kinds import LimitsKind, LimitTable, SettingValue
+from sevenfold.core.setting_rules import RulesKind
+from sevenfold.core.settings import (
+    NamedSettings,
+    ResolvedSetting,
+    SettingOrigin,
+    Settings,
+    SettingSource,
+    SettingSpec,
+    SettingsSection,
+    is_named_section,
+)
 
 MAX_PROBLEMS = 20
 """More than a screenful helps nobody."""
 
-_RANK = {source: rank for rank, source in enumerate(Source)}
+_RANK = {source: rank for rank, source in enumerate(SettingSource)}
 
 
-def merge(
-    sections: Iterable[type[Section]],
-    drafts: Iterable[Draft],
+def merge_settings(
+    sections: Iterable[type[SettingsSection]],
+    drafts: Iterable[RawSettings],
     *,
     environ: Mapping[str, str],
     user_home: PurePath,
@@ -33,7 +42,7 @@ def merge(
     `problems` and `refused` are those met before, while the sources were read; `user_home` is what `~` stands
     for.
     """
-    hearing = Hearing(tuple(sections), refused=list(refused), problems=list(problems))
+    hearing = SettingsCollector(tuple(sections), refused=list(refused), problems=list(problems))
     for draft in drafts:
         hearing.hear(draft)
     hearing.hear_environment(environ)
@@ -44,10 +53,12 @@ def merge(
     names = _names(strongest)
     return Settings(
         tuple(
-            _build(item, None, hearing.specs, strongest) for item in hearing.sections if not is_named(item)
+            _build(item, None, hearing.specs, strongest)
+            for item in hearing.sections
+            if not is_named_section(item)
         ),
         tuple(
-            Named(name, _build(section, name, hearing.specs, strongest))
+            NamedSettings(name, _build(section, name, hearing.specs, strongest))
             for section, known in names.items()
             for name in known
         ),
@@ -56,18 +67,20 @@ def merge(
     )
 
 
-def _judge_rows(hearing: Hearing, ranked: Iterable[Claim]) -> list[Claim]:
+def _judge_rows(hearing: SettingsCollector, ranked: Iterable[SourcedValue]) -> list[SourcedValue]:
     """The claims without the rows that exceed their table's base; each of those is refused."""
     ranked = list(ranked)
     whole = {claim.slot: claim for claim in ranked if claim.slot.part is None}
     specs = {(spec.section, spec.name): spec for spec in hearing.specs}
-    kept: list[Claim] = []
+    kept: list[SourcedValue] = []
     for claim in ranked:
         spec, part = claim.slot.spec, claim.slot.part
         objection = None
-        if part is not None and isinstance(spec.kind, Table):
-            base = Slot(specs[spec.section, spec.kind.base], claim.slot.name)
-            objection = _row_objection(claim, Limits({part: cast("int", claim.value)}), base, whole.get(base))
+        if part is not None and isinstance(spec.kind, LimitsKind):
+            base = SettingKey(specs[spec.section, spec.kind.base], claim.slot.name)
+            objection = _row_objection(
+                claim, LimitTable({part: cast("int", claim.value)}), base, whole.get(base)
+            )
         if objection:
             hearing.refuse(claim.origin.where or claim.origin.source.value, claim.slot.key, objection)
         else:
@@ -75,28 +88,30 @@ def _judge_rows(hearing: Hearing, ranked: Iterable[Claim]) -> list[Claim]:
     return kept
 
 
-def _row_objection(claim: Claim, row: Limits, base: Slot, chosen: Claim | None) -> str | None:
+def _row_objection(
+    claim: SourcedValue, row: LimitTable, base: SettingKey, chosen: SourcedValue | None
+) -> str | None:
     source, ceiling = claim.origin.source, base.spec.default if chosen is None else chosen.value
-    if source is Source.COMMITTED:
+    if source is SettingSource.COMMITTED:
         return claim.slot.spec.kind.objection(row, ceiling)
-    is_policy = chosen is not None and chosen.origin.source is Source.MANAGED
-    if source is Source.MANAGED or not is_policy or not isinstance(ceiling, int):
+    is_policy = chosen is not None and chosen.origin.source is SettingSource.MANAGED
+    if source is SettingSource.MANAGED or not is_policy or not isinstance(ceiling, int):
         return None
     if all(size <= ceiling for size in row.values()):
         return None
     return f"the managed policy sets {base.key} to {ceiling:,}, and no other source may go over it"
 
 
-def _settled(claim: Claim, user_home: PurePath) -> Claim:
+def _settled(claim: SourcedValue, user_home: PurePath) -> SourcedValue:
     value = claim.value
     if not isinstance(value, PurePath) or value.parts[0] != "~":
         return claim
-    return Claim(claim.slot, user_home.joinpath(*value.parts[1:]), claim.origin)
+    return SourcedValue(claim.slot, user_home.joinpath(*value.parts[1:]), claim.origin)
 
 
-def _names(claims: Iterable[Slot]) -> dict[type[Section], dict[str, None]]:
+def _names(claims: Iterable[SettingKey]) -> dict[type[SettingsSection], dict[str, None]]:
     """The names that each section is set for, in the order they were met."""
-    names: dict[type[Section], dict[str, None]] = {}
+    names: dict[type[SettingsSection], dict[str, None]] = {}
     for slot in claims:
         if slot.name is not None:
             names.setdefault(slot.spec.section, {})[slot.name] = None
@@ -104,25 +119,28 @@ def _names(claims: Iterable[Slot]) -> dict[type[Section], dict[str, None]]:
 
 
 def _build(
-    section: type[Section], name: str | None, specs: Iterable[Spec], claims: Mapping[Slot, Claim]
-) -> Section:
-    own = {spec.name: _value(Slot(spec, name), claims) for spec in specs if spec.section is section}
-    return cast("Callable[..., Section]", section)(**own)
+    section: type[SettingsSection],
+    name: str | None,
+    specs: Iterable[SettingSpec],
+    claims: Mapping[SettingKey, SourcedValue],
+) -> SettingsSection:
+    own = {spec.name: _value(SettingKey(spec, name), claims) for spec in specs if spec.section is section}
+    return cast("Callable[..., SettingsSection]", section)(**own)
 
 
-def _value(slot: Slot, claims: Mapping[Slot, Claim]) -> Value | None:
+def _value(slot: SettingKey, claims: Mapping[SettingKey, SourcedValue]) -> SettingValue | None:
     default = slot.spec.default
-    if isinstance(slot.spec.kind, RuleList):
+    if isinstance(slot.spec.kind, RulesKind):
         return tuple(cast("str", claim.value) for claim in _parts(slot, claims))
-    if isinstance(default, Limits):
+    if isinstance(default, LimitTable):
         own = {item.slot.part: item.value for item in _parts(slot, claims)}
-        return Limits({**default, **cast("dict[str, int]", own)})
+        return LimitTable({**default, **cast("dict[str, int]", own)})
     claim = claims.get(slot)
     return default if claim is None else claim.value
 
 
-def _parts(slot: Slot, claims: Mapping[Slot, Claim]) -> list[Claim]:
-    if not isinstance(slot.spec.kind, (Table, RuleList)):
+def _parts(slot: SettingKey, claims: Mapping[SettingKey, SourcedValue]) -> list[SourcedValue]:
+    if not isinstance(slot.spec.kind, (LimitsKind, RulesKind)):
         return []
     return [
         claim for claim in claims.values() if (claim.slot.spec, claim.slot.name) == (slot.spec, slot.name)
@@ -130,18 +148,23 @@ def _parts(slot: Slot, claims: Mapping[Slot, Claim]) -> list[Claim]:
 
 
 def _chosen(
-    specs: Iterable[Spec], names: Mapping[type[Section], Iterable[str]], claims: Mapping[Slot, Claim]
-) -> Iterator[Chosen]:
+    specs: Iterable[SettingSpec],
+    names: Mapping[type[SettingsSection], Iterable[str]],
+    claims: Mapping[SettingKey, SourcedValue],
+) -> Iterator[ResolvedSetting]:
     for spec in specs:
         for name in names.get(spec.section, []) if spec.is_named else [None]:
-            slot = Slot(spec, name)
+            slot = SettingKey(spec, name)
             parts = _parts(slot, claims)
             for claim in parts:
-                yield Chosen(claim.slot.key, spec, claim.value, claim.origin)
+                yield ResolvedSetting(claim.slot.key, spec, claim.value, claim.origin)
             if not parts:
                 claim = claims.get(slot)
-                yield Chosen(
-                    slot.key, spec, _value(slot, claims), claim.origin if claim else Origin(Source.DEFAULT)
+                yield ResolvedSetting(
+                    slot.key,
+                    spec,
+                    _value(slot, claims),
+                    claim.origin if claim else SettingOrigin(SettingSource.DEFAULT),
                 )
 
 

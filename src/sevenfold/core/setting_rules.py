@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import cast
 
-from sevenfold.core.setting_kinds import Value
-from sevenfold.core.setting_texts import MAX_LINES, is_line
+from sevenfold.core.setting_kinds import SettingValue
+from sevenfold.core.setting_texts import MAX_SETTING_LINES, is_single_line
 
-RULE = re.compile(r"([A-Za-z0-9_*-]{1,200})(?:\((.{1,4000})\))?")
+RULE_PATTERN = re.compile(r"([A-Za-z0-9_*-]{1,200})(?:\((.{1,4000})\))?")
 """A tool's name, or a pattern of names, and what of its calls is meant."""
 
 
 @dataclass(frozen=True, slots=True)
-class RuleList:
+class RulesKind:
     """A list of rules; the environment has one on each line."""
 
     is_strict: bool
@@ -25,17 +25,17 @@ class RuleList:
     def allowed(self) -> str:
         return "a list of rules, each a tool's name or tool(pattern)"
 
-    def read(self, raw: object) -> Value | None:
+    def read(self, raw: object) -> SettingValue | None:
         if not isinstance(raw, (list, tuple)):
             return None
         items = cast("list[object] | tuple[object, ...]", raw)
-        rules = tuple(item for item in items if is_line(item) and RULE.fullmatch(item.strip()))
-        return rules if len(rules) == len(items) <= MAX_LINES else None
+        rules = tuple(item for item in items if is_single_line(item) and RULE_PATTERN.fullmatch(item.strip()))
+        return rules if len(rules) == len(items) <= MAX_SETTING_LINES else None
 
-    def read_text(self, text: str) -> Value | None:
+    def read_text(self, text: str) -> SettingValue | None:
         return self.read([line for line in text.splitlines() if line.strip()])
 
-    def objection(self, _value: Value, _default: Value | None, /) -> str | None:
+    def objection(self, _value: SettingValue, _default: SettingValue | None, /) -> str | None:
         return (
             None if self.is_strict else "a committed file may forbid things and ask for them, not allow them"
         )

@@ -24,28 +24,28 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.core.events import SettingRefused
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.setting_kinds import (
-    MAX_WHOLE,
-    Choice,
-    Kind,
-    Limits,
-    Names,
-    Percent,
-    Place,
-    Price,
-    Switch,
-    Table,
-    Value,
-    Whole,
+    MAX_INTEGER,
+    ChoiceKind,
+    IntegerKind,
+    LimitsKind,
+    LimitTable,
+    NamesKind,
+    PathKind,
+    PercentKind,
+    PriceKind,
+    SettingKind,
+    SettingValue,
+    SwitchKind,
 )
-from sevenfold.core.setting_rules import RuleList
-from sevenfold.core.setting_texts import Line, Lines, Pairs
+from sevenfold.core.setting_rules import RulesKind
+from sevenfold.core.setting_texts import LineKind, LinesKind, PairsKind
 
-PREFIX = "SEVENFOLD_"
+ENV_PREFIX = "SEVENFOLD_"
 
 
-class Source(Enum):
+class SettingSource(Enum):
     """Where a value can come from, weakest first."""
 
     DEFAULT = "default"
@@ -59,124 +59,124 @@ class Source(Enum):
     MANAGED = "managed policy"
 
 
-class Section(Protocol):
+class SettingsSection(Protocol):
     """One frozen dataclass of settings."""
 
     SECTION: ClassVar[str]
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
 
-class NamedSection(Section, Protocol):
+class NamedSection(SettingsSection, Protocol):
     """Settings of which there is one set a name: `[models."my-model"]`."""
 
     EACH: ClassVar[str]
     """What one of them is, in a word: `model`."""
 
 
-S = TypeVar("S", bound=Section)
+S = TypeVar("S", bound=SettingsSection)
 N = TypeVar("N", bound=NamedSection)
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """What a field's metadata holds."""
 
-    kind: Kind
+    kind: SettingKind
     alias: str | None = None
     off_by: str | None = None
-    never_from: tuple[Source, ...] = ()
+    never_from: tuple[SettingSource, ...] = ()
     never_because: str = ""
 
 
-def switch(default: T, *, off_by: str | None = None) -> T:
+def switch(default: _T, *, off_by: str | None = None) -> _T:
     """On or off. `off_by` names a variable of the environment that turns it off whatever settings say."""
-    return _declared(default, _Rule(Switch(), off_by=off_by))
+    return _declared(default, _Rule(SwitchKind(), off_by=off_by))
 
 
-def limit(default: T, *, at_least: int = 0, at_most: int = MAX_WHOLE) -> T:
+def limit(default: _T, *, at_least: int = 0, at_most: int = MAX_INTEGER) -> _T:
     """A number of which less is safer: a committed file may lower it, once a person has agreed."""
-    return _declared(default, _Rule(Whole(at_least, at_most, lowerable=True)))
+    return _declared(default, _Rule(IntegerKind(at_least, at_most, lowerable=True)))
 
 
-def amount(default: T, *, at_least: int = 0, at_most: int = MAX_WHOLE) -> T:
+def amount(default: _T, *, at_least: int = 0, at_most: int = MAX_INTEGER) -> _T:
     """A number of which less is not safer, such as a margin: no committed file may touch it."""
-    return _declared(default, _Rule(Whole(at_least, at_most, lowerable=False)))
+    return _declared(default, _Rule(IntegerKind(at_least, at_most, lowerable=False)))
 
 
 def percent(default: Decimal | None, *, alias: str | None = None) -> Decimal | None:
     """More than 0, at most 100."""
-    return _declared(default, _Rule(Percent(), alias=alias))
+    return _declared(default, _Rule(PercentKind(), alias=alias))
 
 
 def price(default: Decimal | None) -> Decimal | None:
     """US dollars for a million tokens."""
-    return _declared(default, _Rule(Price()))
+    return _declared(default, _Rule(PriceKind()))
 
 
-def place(
+def file_path(
     default: PurePath | None,
     *,
     alias: str | None = None,
-    never_from: tuple[Source, ...] = (),
+    never_from: tuple[SettingSource, ...] = (),
     never_because: str = "",
 ) -> PurePath | None:
     """A path. `never_from` lists sources that cannot set it, and `never_because` says why."""
-    return _declared(default, _Rule(Place(), alias, None, never_from, never_because))
+    return _declared(default, _Rule(PathKind(), alias, None, never_from, never_because))
 
 
 def choice(default: str, *words: str) -> str:
     """One word of a few."""
-    return _declared(default, _Rule(Choice(words)))
+    return _declared(default, _Rule(ChoiceKind(words)))
 
 
 def names(default: tuple[str, ...]) -> tuple[str, ...]:
     """A list of names."""
-    return _declared(default, _Rule(Names()))
+    return _declared(default, _Rule(NamesKind()))
 
 
 def line(default: str | None) -> str | None:
     """A line of text."""
-    return _declared(default, _Rule(Line()))
+    return _declared(default, _Rule(LineKind()))
 
 
 def lines(default: tuple[str, ...]) -> tuple[str, ...]:
     """A list of texts, each one line."""
-    return _declared(default, _Rule(Lines()))
+    return _declared(default, _Rule(LinesKind()))
 
 
 def rules(*, is_strict: bool) -> tuple[str, ...]:
     """Permission rules, which sources add to one another; a committed file adds strict ones only, of which
     those that deny ask until a person has agreed."""
-    return _declared((), _Rule(RuleList(is_strict)))
+    return _declared((), _Rule(RulesKind(is_strict)))
 
 
-def pairs(default: JsonObject = EMPTY) -> JsonObject:
+def pairs(default: JsonObject = EMPTY_OBJECT) -> JsonObject:
     """A line of text for each name; nothing that prints settings prints the lines."""
-    return _declared(default, _Rule(Pairs()))
+    return _declared(default, _Rule(PairsKind()))
 
 
-def limits(default: Limits, *, at_least: int, base: str) -> Limits:
+def limits(default: LimitTable, *, at_least: int, base: str) -> LimitTable:
     """A number for each name; `base` is the limit of the same section that holds for a name not in it."""
-    return _declared(default, _Rule(Table(at_least, base)))
+    return _declared(default, _Rule(LimitsKind(at_least, base)))
 
 
-def _declared(default: T, rule: _Rule) -> T:
+def _declared(default: _T, rule: _Rule) -> _T:
     # The dataclass decorator takes the Field; the type checker sees what the field will hold.
     return field(default=default, metadata={"rule": rule})
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class SettingSpec:
     """One setting, as declared."""
 
-    section: type[Section]
+    section: type[SettingsSection]
     name: str
-    kind: Kind
-    default: Value | None
+    kind: SettingKind
+    default: SettingValue | None
     alias: str | None
     off_by: str | None
-    never_from: tuple[Source, ...]
+    never_from: tuple[SettingSource, ...]
     never_because: str
 
     @property
@@ -185,19 +185,19 @@ class Spec:
 
     @property
     def is_named(self) -> bool:
-        return is_named(self.section)
+        return is_named_section(self.section)
 
     @property
     def variable(self) -> str | None:
         """Its name in the environment; what exists once a name has none."""
-        return None if self.is_named else f"{PREFIX}{self.section.SECTION}_{self.name}".upper()
+        return None if self.is_named else f"{ENV_PREFIX}{self.section.SECTION}_{self.name}".upper()
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     """Where a value came from."""
 
-    source: Source
+    source: SettingSource
     where: str = ""
     """The file or the variable; empty for a default or an argument."""
 
@@ -206,30 +206,30 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ResolvedSetting:
     """One setting, as it came out."""
 
     key: str
-    spec: Spec
-    value: Value | None
-    origin: Origin
+    spec: SettingSpec
+    value: SettingValue | None
+    origin: SettingOrigin
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedSettings:
     """One of the sections that exist once a name."""
 
     name: str
-    section: Section
+    section: SettingsSection
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every section, resolved; with where each value came from and what was refused on the way."""
 
-    sections: tuple[Section, ...]
-    named: tuple[Named, ...]
-    chosen: tuple[Chosen, ...]
+    sections: tuple[SettingsSection, ...]
+    named: tuple[NamedSettings, ...]
+    chosen: tuple[ResolvedSetting, ...]
     refused: tuple[SettingRefused, ...]
 
     def of(self, section: type[S]) -> S:
@@ -243,24 +243,24 @@ class Settings:
         """The sections of this class, by name."""
         return {item.name: item.section for item in self.named if isinstance(item.section, section)}
 
-    def origin(self, key: str) -> Origin:
+    def origin(self, key: str) -> SettingOrigin:
         """Where the value of `section.name` came from; of a table, the strongest source that added to it."""
         found = [item.origin for item in self.chosen if item.key == key or item.key.startswith(f"{key}.")]
         if not found:
             raise SettingsError(f"no setting is called {key!r}; `sevenfold settings` lists them")
-        return max(found, key=lambda origin: list(Source).index(origin.source))
+        return max(found, key=lambda origin: list(SettingSource).index(origin.source))
 
 
-def is_named(section: type[Section]) -> bool:
+def is_named_section(section: type[SettingsSection]) -> bool:
     return hasattr(section, "EACH")
 
 
-def declare(sections: Iterable[type[Section]]) -> tuple[Spec, ...]:
+def list_specs(sections: Iterable[type[SettingsSection]]) -> tuple[SettingSpec, ...]:
     """Every setting of these sections; a mistake in a declaration is the programmer's, and a TypeError."""
     specs = tuple(_spec(section, item) for section in sections for item in fields(section))
     bases = {(spec.section, spec.name) for spec in specs if spec.kind.name == "limit"}
     for spec in specs:
-        if isinstance(spec.kind, Table) and (spec.section, spec.kind.base) not in bases:
+        if isinstance(spec.kind, LimitsKind) and (spec.section, spec.kind.base) not in bases:
             raise TypeError(f"{spec.key} names {spec.kind.base} as its base, which is no limit there")
     spoken: dict[str, str] = {}
     for spec in specs:
@@ -270,14 +270,14 @@ def declare(sections: Iterable[type[Section]]) -> tuple[Spec, ...]:
     return specs
 
 
-def _spec(section: type[Section], item: Field[Any]) -> Spec:
+def _spec(section: type[SettingsSection], item: Field[Any]) -> SettingSpec:
     rule = item.metadata.get("rule")
     if not isinstance(rule, _Rule):
         raise TypeError(
             f"{section.__name__}.{item.name} is declared without a kind, such as limit() or switch()"
         )
-    default = cast("Value | None", item.default)
-    return Spec(
+    default = cast("SettingValue | None", item.default)
+    return SettingSpec(
         section,
         item.name,
         rule.kind,

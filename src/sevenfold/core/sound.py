@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -23,7 +23,7 @@ from sevenfold.core.messages import (
 )
 
 
-def sound_text(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """The text itself where nothing is wrong. Halves that belong together are joined, others replaced."""
     if text.isascii():
         return text
@@ -34,9 +34,9 @@ def sound_text(text: str) -> str:
     return text
 
 
-def sound_block(block: Block) -> Block:
+def replace_block_surrogates(block: Block) -> Block:
     """The block itself where all its text is sound."""
-    return block if all(sound_text(text) is text for text in _texts(block)) else _mended(block)
+    return block if all(replace_lone_surrogates(text) is text for text in _texts(block)) else _mended(block)
 
 
 def _texts(block: Block) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _texts(block: Block) -> Iterator[str]:
         for item in block.content:
             yield from _texts(item)
     yield from _texts_within(_own_values(block))
-    if not isinstance(block, Opaque) and block.extra is not EMPTY:
+    if not isinstance(block, Opaque) and block.extra is not EMPTY_OBJECT:
         yield from _texts_within(block.extra)
 
 
@@ -82,38 +82,42 @@ def _texts_within(value: Json) -> Iterator[str]:
 
 
 def _mended(block: Block) -> Block:  # noqa: PLR0911 - one return a block type is the table
-    extra = EMPTY if isinstance(block, Opaque) else _sound_object(block.extra)
+    extra = EMPTY_OBJECT if isinstance(block, Opaque) else _sound_object(block.extra)
     match block:
         case Text():
-            return Text(sound_text(block.text), extra)
+            return Text(replace_lone_surrogates(block.text), extra)
         case Thinking():
-            signature = block.signature and sound_text(block.signature)
-            return Thinking(sound_text(block.thinking), signature, extra)
+            signature = block.signature and replace_lone_surrogates(block.signature)
+            return Thinking(replace_lone_surrogates(block.thinking), signature, extra)
         case RedactedThinking():
-            return RedactedThinking(sound_text(block.data), extra)
+            return RedactedThinking(replace_lone_surrogates(block.data), extra)
         case ToolUse():
-            id_ = ToolUseId(sound_text(block.id))
-            return ToolUse(id_, sound_text(block.name), _sound_object(block.input), extra)
+            id_ = ToolUseId(replace_lone_surrogates(block.id))
+            return ToolUse(id_, replace_lone_surrogates(block.name), _sound_object(block.input), extra)
         case ToolResult():
-            id_, content = ToolUseId(sound_text(block.tool_use_id)), block.content
+            id_, content = ToolUseId(replace_lone_surrogates(block.tool_use_id)), block.content
             if isinstance(content, tuple):
-                return replace(block, tool_use_id=id_, content=tuple(map(sound_block, content)), extra=extra)
-            return replace(block, tool_use_id=id_, content=content and sound_text(content), extra=extra)
+                return replace(
+                    block, tool_use_id=id_, content=tuple(map(replace_block_surrogates, content)), extra=extra
+                )
+            return replace(
+                block, tool_use_id=id_, content=content and replace_lone_surrogates(content), extra=extra
+            )
         case Image() | Document():
             return replace(block, source=_sound_object(block.source), extra=extra)
         case Compaction():
-            return Compaction(block.content and sound_text(block.content), extra)
+            return Compaction(block.content and replace_lone_surrogates(block.content), extra)
         case Opaque():
             return Opaque(_sound_object(block.wire))
 
 
 def _sound_object(value: JsonObject) -> JsonObject:
-    return JsonObject({sound_text(key): _sound_json(item) for key, item in value.items()})
+    return JsonObject({replace_lone_surrogates(key): _sound_json(item) for key, item in value.items()})
 
 
 def _sound_json(value: Json) -> Json:
     if isinstance(value, str):
-        return sound_text(value)
+        return replace_lone_surrogates(value)
     if isinstance(value, JsonObject):
         return _sound_object(value)
     return tuple(_sound_json(item) for item in value) if isinstance(value, tuple) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def cut_bytes(text: str, max_bytes: int) -> str:
+def truncate_bytes(text: str, max_bytes: int) -> str:
     """As much of the beginning of `text` as fits in `max_bytes` of UTF-8."""
     max_bytes = max(0, max_bytes)
     # No character takes less than a byte, so what lies beyond cannot fit and need not be encoded.
@@ -16,16 +16,16 @@ def cut_bytes(text: str, max_bytes: int) -> str:
     return data[:end].decode("utf-8", "surrogatepass")
 
 
-def cut_lines(text: str, max_bytes: int) -> str:
+def truncate_lines(text: str, max_bytes: int) -> str:
     """The same, ending with a whole line unless that would lose half of what fits."""
-    kept = cut_bytes(text, max_bytes)
+    kept = truncate_bytes(text, max_bytes)
     if len(kept) == len(text):
         return text
     end = kept.rfind("\n")
     return kept[: end + 1] if end + 1 > len(kept) // 2 else kept
 
 
-def show_controls(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Without what would move a cursor or change a colour: such characters are spelled out instead."""
     if text.isprintable():
         return text

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 MAX_PAIRS = 300_000
 """Pairs of equal lines that the comparison may meet: a file of 500 equal lines, or any ordinary one."""
-MAX_LINES = 20_000
+MAX_MERGE_LINES = 20_000
 
 
 def merge_lines(base: str, ours: str, theirs: str) -> str | None:
@@ -57,7 +57,7 @@ def _edits(old: Sequence[str], new: Sequence[str]) -> list[_Edit]:
 
 
 def _is_bounded(old: Sequence[str], new: Sequence[str]) -> bool:
-    if max(len(old), len(new)) > MAX_LINES:
+    if max(len(old), len(new)) > MAX_MERGE_LINES:
         return False
     counts = Counter(new)
     return sum(counts[line] for line in old) <= MAX_PAIRS

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from sevenfold.core.token_calibration import TokenMix
-from sevenfold.core.token_portions import Kind, Portion
+from sevenfold.core.token_portions import PortionKind, TokenPortion
 
 
 @dataclass(frozen=True, slots=True)
-class Breakdown:
+class TokenBreakdown:
     """Estimated tokens by kind, calibrated as of now. The parts are rounded one by one."""
 
     human: int = 0
@@ -37,35 +37,39 @@ class Breakdown:
         return said + tools + self.system_prompt + self.tool_schemas
 
 
-class Ledger:
+class BreakdownTotals:
     """The running sums behind a `Breakdown`: a portion costs the same to add however long the history is."""
 
     __slots__ = ("_repeated", "_sums")
 
     def __init__(self) -> None:
-        self._sums: defaultdict[Kind, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self._sums: defaultdict[PortionKind, defaultdict[str, float]] = defaultdict(
+            lambda: defaultdict(float)
+        )
         self._repeated = 0.0
 
-    def add(self, portion: Portion) -> None:
+    def add(self, portion: TokenPortion) -> None:
         self._sums[portion.kind][portion.tool] += portion.tokens
         if portion.repeated:
             self._repeated += portion.tokens
 
-    def breakdown(self, frame: Iterable[Portion], estimate: Callable[[TokenMix], float]) -> Breakdown:
+    def breakdown(
+        self, frame: Iterable[TokenPortion], estimate: Callable[[TokenMix], float]
+    ) -> TokenBreakdown:
         """The sums so far and the frame around them as a value, priced by this estimate."""
 
-        def priced(kind: Kind, tokens: float) -> int:
-            return round(estimate(Portion(kind, tokens).mix))
+        def priced(kind: PortionKind, tokens: float) -> int:
+            return round(estimate(TokenPortion(kind, tokens).mix))
 
-        def by_tool(kind: Kind) -> Mapping[str, int]:
+        def by_tool(kind: PortionKind) -> Mapping[str, int]:
             sums = self._sums[kind].items()
             return MappingProxyType({tool: priced(kind, tokens) for tool, tokens in sums})
 
-        def whole(kind: Kind) -> int:
+        def whole(kind: PortionKind) -> int:
             return by_tool(kind).get("", 0)
 
         framed = {portion.kind: priced(portion.kind, portion.tokens) for portion in frame}
-        return Breakdown(
+        return TokenBreakdown(
             human=whole("human"),
             assistant=whole("assistant"),
             thinking=whole("thinking"),

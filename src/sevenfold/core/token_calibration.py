@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TypeAlias
 
-START = 1.02
+START_FACTOR = 1.02
 """Agents put some text into requests that no transcript holds: 2% more was billed than the logged content."""
 SHARED_SPREAD = 0.3
 """How far a whole tokenizer may lie from ours: all factors move together. The known ones differ by 30%."""
@@ -55,17 +55,17 @@ class TokenMix:
         return TokenMix(*(factor * value for value in self.values))
 
 
-CLASSES = tuple(item.name for item in fields(TokenMix))
+TOKEN_CLASSES = tuple(item.name for item in fields(TokenMix))
 
 
 def _first_spread() -> tuple[Vector, ...]:
-    size = range(len(CLASSES))
+    size = range(len(TOKEN_CLASSES))
     return tuple(tuple(SHARED_SPREAD**2 + (OWN_SPREAD**2 if i == j else 0.0) for j in size) for i in size)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    factors: TokenMix = TokenMix(START, START, START, START)
+    factors: TokenMix = TokenMix(START_FACTOR, START_FACTOR, START_FACTOR, START_FACTOR)
     """Billed tokens for one estimated, by class."""
     spread: tuple[Vector, ...] = _first_spread()
     """How unsure each factor still is, and how they hang together: their covariance."""

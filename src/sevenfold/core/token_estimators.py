@@ -21,7 +21,7 @@ from sevenfold.core.messages import (
     ToolResult,
     ToolUse,
 )
-from sevenfold.core.token_shape import MEASURED, Weights, shape_tokens
+from sevenfold.core.token_shape import MEASURED_WEIGHTS, ShapeWeights, estimate_text_tokens
 
 MEDIA_TOKENS = 2_000.0
 """An image or a document, whatever its size: the pixels and pages that decide are not in the block's JSON."""
@@ -35,22 +35,22 @@ SIGNATURE_BYTES = 175
 THINKING_BYTES_PER_TOKEN = 4.3
 """Prose in a plain style; used only where the text is withheld."""
 
-Weigh: TypeAlias = Callable[[Block], float]
+WeighBlock: TypeAlias = Callable[[Block], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimator:
+class TokenEstimator:
     name: str
-    weigh: Weigh
+    weigh: WeighBlock
     calibrates: bool
     """Whether billed usage may correct it."""
 
 
-def weigh_by_shape(block: Block, weights: Weights = MEASURED) -> float:
+def weigh_by_shape(block: Block, weights: ShapeWeights = MEASURED_WEIGHTS) -> float:
     """The tokens of a block by the shape of its text and by what surrounds it."""
     match block:
         case Text():
-            return weights.text_block + shape_tokens(block.text, weights)
+            return weights.text_block + estimate_text_tokens(block.text, weights)
         case Thinking():
             return weights.thinking_block + _thinking_tokens(block.thinking, block.signature, weights)
         case RedactedThinking():
@@ -59,14 +59,16 @@ def weigh_by_shape(block: Block, weights: Weights = MEASURED) -> float:
             # Arguments reach the model as text, unescaped: their JSON form would overstate code by a third.
             texts = "\n".join(_spoken(value) for value in block.input.values())
             around = weights.tool_block + weights.argument * len(block.input)
-            return around + shape_tokens(texts, weights)
+            return around + estimate_text_tokens(texts, weights)
         case ToolResult():
             inside = _result_tokens(
-                block, partial(shape_tokens, weights=weights), partial(weigh_by_shape, weights=weights)
+                block,
+                partial(estimate_text_tokens, weights=weights),
+                partial(weigh_by_shape, weights=weights),
             )
             return weights.tool_block + inside
         case _:
-            return _other_tokens(block, partial(shape_tokens, weights=weights))
+            return _other_tokens(block, partial(estimate_text_tokens, weights=weights))
 
 
 def weigh_plainly(block: Block) -> float:
@@ -103,14 +105,16 @@ def weigh_exactly(block: Block, count: Callable[[str], float]) -> float:
             return _other_tokens(block, count)
 
 
-CALIBRATED = Estimator("calibrated", weigh_by_shape, calibrates=True)
-PLAIN = Estimator("plain", weigh_plainly, calibrates=False)
-EXACT = "exact"
+CALIBRATED_ESTIMATOR = TokenEstimator("calibrated", weigh_by_shape, calibrates=True)
+PLAIN_ESTIMATOR = TokenEstimator("plain", weigh_plainly, calibrates=False)
+EXACT_ESTIMATOR_NAME = "exact"
 """The name of one that counts with a tokenizer (`weigh_exactly`), which somebody has to bring."""
-ESTIMATORS: Mapping[str, Estimator] = {item.name: item for item in (CALIBRATED, PLAIN)}
+ESTIMATORS: Mapping[str, TokenEstimator] = {
+    item.name: item for item in (CALIBRATED_ESTIMATOR, PLAIN_ESTIMATOR)
+}
 
 
-def _result_tokens(result: ToolResult, weigh_text: Callable[[str], float], weigh: Weigh) -> float:
+def _result_tokens(result: ToolResult, weigh_text: Callable[[str], float], weigh: WeighBlock) -> float:
     if result.content is None or isinstance(result.content, str):
         return weigh_text(result.content or "")
     return sum(weigh(item) for item in result.content)
@@ -126,12 +130,12 @@ def _other_tokens(block: Compaction | Document | Image | Opaque, weigh_text: Cal
             return weigh_text(write_json(block.wire).decode())
 
 
-def _thinking_tokens(text: str, signature: str | None, weights: Weights) -> float:
+def _thinking_tokens(text: str, signature: str | None, weights: ShapeWeights) -> float:
     shown_bytes = len(text.encode("utf-8", "surrogatepass"))
     billed_bytes = max(shown_bytes, _signed_bytes(signature)) if signature else _unsummarised(shown_bytes)
     if not shown_bytes:
         return billed_bytes / THINKING_BYTES_PER_TOKEN
-    return shape_tokens(text, weights) * billed_bytes / shown_bytes
+    return estimate_text_tokens(text, weights) * billed_bytes / shown_bytes
 
 
 def _signed_bytes(encoded: str) -> float:
@@ -156,4 +160,4 @@ def _by_look(text: str) -> float:
 
 def estimate_message(message: Message) -> int:
     """A message by itself, where nothing was billed to correct the estimate with."""
-    return round(sum(CALIBRATED.weigh(block) for block in message.blocks))
+    return round(sum(CALIBRATED_ESTIMATOR.weigh(block) for block in message.blocks))

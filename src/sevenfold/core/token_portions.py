@@ -23,17 +23,18 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.core.token_calibration import TokenMix
-from sevenfold.core.token_estimators import Estimator
+from sevenfold.core.token_estimators import TokenEstimator
 from sevenfold.core.tool_kinds import read_path
 
-Origin: TypeAlias = Literal["human", "attachment", "memory"]
+TextOrigin: TypeAlias = Literal["human", "attachment", "memory"]
 """Who wrote a user message's text; the message itself does not say."""
 
-Kind: TypeAlias = (
-    Origin | Literal["assistant", "thinking", "tool_request", "tool_result", "system_prompt", "tool_schema"]
+PortionKind: TypeAlias = (
+    TextOrigin
+    | Literal["assistant", "thinking", "tool_request", "tool_result", "system_prompt", "tool_schema"]
 )
 
-CLASS_OF: Mapping[Kind, str] = {
+_CLASS_OF: Mapping[PortionKind, str] = {
     "assistant": "said",
     "thinking": "said",
     "tool_request": "asked",
@@ -46,8 +47,8 @@ GRAIN = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
-    kind: Kind
+class TokenPortion:
+    kind: PortionKind
     tokens: float
     """Before calibration."""
     tool: str = ""
@@ -56,7 +57,7 @@ class Portion:
 
     @property
     def mix(self) -> TokenMix:
-        return TokenMix(**{CLASS_OF.get(self.kind, "told"): self.tokens})
+        return TokenMix(**{_CLASS_OF.get(self.kind, "told"): self.tokens})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +84,23 @@ class Weigher:
 
     __slots__ = ("_estimator", "_reads", "_requests", "_results")
 
-    def __init__(self, estimator: Estimator) -> None:
+    def __init__(self, estimator: TokenEstimator) -> None:
         self._estimator = estimator
         self._requests: dict[ToolUseId, _Request] = {}
         self._results: dict[ToolUseId, _Weighed] = {}
         self._reads: set[_Read] = set()
 
-    def portions(self, message: Message, origin: Origin = "human") -> Iterator[Portion]:
+    def portions(self, message: Message, origin: TextOrigin = "human") -> Iterator[TokenPortion]:
         """One portion a block. Costs time in this message alone."""
         for block in message.blocks:
             match block:
                 case ToolUse():
                     self._requests[block.id] = _Request(block.name, read_path(block))
-                    yield Portion("tool_request", self.weigh(block), block.name)
+                    yield TokenPortion("tool_request", self.weigh(block), block.name)
                 case ToolResult():
                     yield self._result_portion(block)
                 case _:
-                    yield Portion(_kind(block, message.role, origin), self.weigh(block))
+                    yield TokenPortion(_kind(block, message.role, origin), self.weigh(block))
 
     def weigh(self, block: Block) -> float:
         """A block's tokens, to the grain."""
@@ -110,14 +111,16 @@ class Weigher:
         self._requests.clear()
         self._reads.clear()
 
-    def _result_portion(self, result: ToolResult) -> Portion:
+    def _result_portion(self, result: ToolResult) -> TokenPortion:
         known = self._results.get(result.tool_use_id)
         # The same id may carry other content after a cut. A str keeps its hash, so asking again is free.
         if known is None or known.content_hash != hash(result.content):
             known = _Weighed(hash(result.content), self.weigh(result))
             self._results[result.tool_use_id] = known
         request = self._requests.get(result.tool_use_id, _Request("", None))
-        return Portion("tool_result", known.tokens, request.tool, self._is_repeated(request.path, result))
+        return TokenPortion(
+            "tool_result", known.tokens, request.tool, self._is_repeated(request.path, result)
+        )
 
     def _is_repeated(self, path: str | None, result: ToolResult) -> bool:
         if path is None or result.is_error:
@@ -128,7 +131,7 @@ class Weigher:
         return repeated
 
 
-def _kind(block: Block, role: Role, origin: Origin) -> Kind:
+def _kind(block: Block, role: Role, origin: TextOrigin) -> PortionKind:
     match block:
         case Thinking() | RedactedThinking():
             return "thinking"

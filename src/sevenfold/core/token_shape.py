@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ShapeWeights:
     """Tokens for each place, measured on the bills of Claude up to 4.6 (`bench/token_weights.py`)."""
 
     word: float = 1.07
@@ -42,7 +42,7 @@ class Weights:
     """Each argument of a request has a name and markup of its own."""
 
 
-MEASURED = Weights()
+MEASURED_WEIGHTS = ShapeWeights()
 
 
 def _classes(**members: bytes) -> bytes:
@@ -62,7 +62,7 @@ _MARKS = _classes(m=string.punctuation.encode())
 _GAPS = _classes(s=string.whitespace.encode())
 
 
-def shape_tokens(text: str, weights: Weights = MEASURED) -> float:
+def estimate_text_tokens(text: str, weights: ShapeWeights = MEASURED_WEIGHTS) -> float:
     """The estimate for one text, without what the block around it costs."""
     # In front stands a byte that belongs to no run, so that a run at the very start counts too.
     data = b"\0" + text.encode("utf-8", "surrogatepass")

@@ -14,39 +14,39 @@ from fractions import Fraction
 from sevenfold.core.json import JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, ToolResult
 from sevenfold.core.models import Model
-from sevenfold.core.token_breakdown import Breakdown, Ledger
+from sevenfold.core.token_breakdown import BreakdownTotals, TokenBreakdown
 from sevenfold.core.token_calibration import Calibration, TokenMix
-from sevenfold.core.token_estimators import CALIBRATED, ESTIMATORS, PLAIN, Estimator
-from sevenfold.core.token_portions import Origin, Portion, Weigher
+from sevenfold.core.token_estimators import CALIBRATED_ESTIMATOR, ESTIMATORS, PLAIN_ESTIMATOR, TokenEstimator
+from sevenfold.core.token_portions import TextOrigin, TokenPortion, Weigher
 from sevenfold.core.usage import Usage
 
 __all__ = [
-    "CALIBRATED",
+    "CALIBRATED_ESTIMATOR",
     "ESTIMATORS",
-    "PLAIN",
-    "Breakdown",
+    "PLAIN_ESTIMATOR",
     "Calibration",
-    "Count",
-    "Estimator",
-    "Origin",
-    "Sourced",
+    "ContextSize",
+    "SourcedMessage",
     "Tally",
+    "TextOrigin",
+    "TokenBreakdown",
+    "TokenEstimator",
     "TokenMix",
-    "canonical_count",
+    "measure_context",
 ]
 
-SAFETY = Fraction(4, 3)
+SAFETY_FACTOR = Fraction(4, 3)
 """Over a total that is all estimate: too much of it compacts early, too little is a failed request."""
 
-NEWER_SCALE = 1.3
+NEWER_TOKENIZER_SCALE = 1.3
 """The newer tokenizer counts about 30% more for the same text; our weights were measured on the older one."""
 
-NOTHING = TokenMix()
-AS_WEIGHED = Calibration(TokenMix(1.0, 1.0, 1.0, 1.0))
+_NOTHING = TokenMix()
+UNCALIBRATED = Calibration(TokenMix(1.0, 1.0, 1.0, 1.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class ContextSize:
     """The size of a context."""
 
     tokens: int
@@ -57,20 +57,20 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Sourced:
+class SourcedMessage:
     """A message and who wrote its text."""
 
     message: Message
-    origin: Origin = "human"
+    origin: TextOrigin = "human"
 
 
-def canonical_count(billed: int | None, added: float) -> Count:
+def measure_context(billed: int | None, added: float) -> ContextSize:
     """The last response's real size plus an estimate of what was added since; without one, all estimate."""
     if billed is None:
-        tokens = math.ceil(max(0.0, added) * SAFETY)
-        return Count(tokens, tokens, is_wholly_estimated=True)
+        tokens = math.ceil(max(0.0, added) * SAFETY_FACTOR)
+        return ContextSize(tokens, tokens, is_wholly_estimated=True)
     estimated = round(added)
-    return Count(max(0, billed + estimated), estimated, is_wholly_estimated=False)
+    return ContextSize(max(0, billed + estimated), estimated, is_wholly_estimated=False)
 
 
 class Tally:
@@ -90,21 +90,25 @@ class Tally:
     )
 
     def __init__(
-        self, model: Model, *, estimator: Estimator = CALIBRATED, calibration: Calibration | None = None
+        self,
+        model: Model,
+        *,
+        estimator: TokenEstimator = CALIBRATED_ESTIMATOR,
+        calibration: Calibration | None = None,
     ) -> None:
         self._model = model
         self._estimator = estimator
-        self._calibration = (calibration or Calibration()) if estimator.calibrates else AS_WEIGHED
+        self._calibration = (calibration or Calibration()) if estimator.calibrates else UNCALIBRATED
         self._weigher = Weigher(estimator)
-        self._frame: tuple[Portion, ...] = ()
+        self._frame: tuple[TokenPortion, ...] = ()
         self._start()
 
     def _start(self) -> None:
         self._billed: int | None = None
-        self._added = NOTHING
-        self._total = NOTHING
+        self._added = _NOTHING
+        self._total = _NOTHING
         self._thinking = 0.0
-        self._ledger = Ledger()
+        self._ledger = BreakdownTotals()
 
     @property
     def calibration(self) -> Calibration:
@@ -119,23 +123,23 @@ class Tally:
         before = self._frame
         schemas = "\n".join(write_json(tool).decode() for tool in tools)
         self._frame = (
-            Portion("system_prompt", self._weigher.weigh(Text(system))),
-            Portion("tool_schema", self._weigher.weigh(Text(schemas))),
+            TokenPortion("system_prompt", self._weigher.weigh(Text(system))),
+            TokenPortion("tool_schema", self._weigher.weigh(Text(schemas))),
         )
         if self._billed is not None:
             self._added += _mixed(self._frame) + _mixed(before).times(-1)
 
-    def add(self, message: Message, origin: Origin = "human") -> float:
+    def add(self, message: Message, origin: TextOrigin = "human") -> float:
         """A message joins the context; what it weighs by itself, before calibration."""
         if self._model.drops_thinking and _ends_turn(message):
-            self._put(Portion("thinking", -self._thinking))
+            self._put(TokenPortion("thinking", -self._thinking))
         weight = 0.0
         for portion in self._weigher.portions(message, origin):
             self._put(portion)
             weight += portion.tokens
         return weight
 
-    def swap(self, before: Message, after: Message, origin: Origin = "human") -> float:
+    def swap(self, before: Message, after: Message, origin: TextOrigin = "human") -> float:
         """A message of the context was rewritten: what is billed stays the ground, the change is estimated.
 
         Only for a change that leaves the thinking alone, such as a cleared result.
@@ -150,7 +154,7 @@ class Tally:
 
     def discount(self, weight: float) -> None:
         """Results of this weight leave the prompt on the provider's side; the next bill knows better."""
-        self._put(Portion("tool_result", -weight))
+        self._put(TokenPortion("tool_result", -weight))
 
     def estimate_of(self, weight: float) -> int:
         """Tokens of a weight that `add` or `swap` gave, by all that was learnt since; for shares and sums."""
@@ -173,13 +177,13 @@ class Tally:
             if self._estimator.calibrates and self._billed is not None and len(usage.iterations) < 2:
                 scaled = self._added.times(self._scale)
                 self._calibration = self._calibration.learn(scaled, last.prompt - self._billed)
-            self._billed, self._added = last.prompt, NOTHING
+            self._billed, self._added = last.prompt, _NOTHING
         weight = self.add(reply)
         if last is not None and is_output_known:
-            self._billed, self._added = last.prompt + last.output, NOTHING
+            self._billed, self._added = last.prompt + last.output, _NOTHING
         return weight
 
-    def cut(self, view: Iterable[Message | Sourced]) -> None:
+    def cut(self, view: Iterable[Message | SourcedMessage]) -> None:
         """The context was rewritten: from here on it is this. Results that stayed are not weighed again.
 
         A bare message is a person's, as with `add`.
@@ -187,10 +191,10 @@ class Tally:
         self._weigher.start_over()
         self._start()
         for item in view:
-            sourced = item if isinstance(item, Sourced) else Sourced(item)
+            sourced = item if isinstance(item, SourcedMessage) else SourcedMessage(item)
             self.add(sourced.message, sourced.origin)
 
-    def rewrite(self, view: Iterable[Message | Sourced]) -> list[float]:
+    def rewrite(self, view: Iterable[Message | SourcedMessage]) -> list[float]:
         """The context was rewritten by ourselves: what was billed stays the ground, less what left, plus what
         came. Returns what each message weighs.
 
@@ -199,7 +203,7 @@ class Tally:
         billed, added, before = self._billed, self._added, self._total
         self._weigher.start_over()
         self._start()
-        sourced = (item if isinstance(item, Sourced) else Sourced(item) for item in view)
+        sourced = (item if isinstance(item, SourcedMessage) else SourcedMessage(item) for item in view)
         weights = [self.add(item.message, item.origin) for item in sourced]
         if billed is not None:
             self._billed, self._added = billed, added + before.times(-1) + self._total
@@ -208,7 +212,7 @@ class Tally:
     def take_ground(self, tokens: int) -> None:
         """The context as it is now was known to have this many: what was written down when it was last known
         better than it can be estimated."""
-        self._billed, self._added = tokens, NOTHING
+        self._billed, self._added = tokens, _NOTHING
 
     def switch_model(self, model: Model) -> None:
         """The next request goes to another model, whose tokenizer may count the same context differently."""
@@ -217,21 +221,21 @@ class Tally:
         if self._billed is not None:
             self._billed = round(self._billed * self._scale / before)
 
-    def count(self) -> Count:
+    def count(self) -> ContextSize:
         """The size of the context as it would be sent now."""
         added = self._added
         if self._billed is None:
             added += _mixed(self._frame)
-        return canonical_count(self._billed, self._estimate(added))
+        return measure_context(self._billed, self._estimate(added))
 
-    def breakdown(self) -> Breakdown:
+    def breakdown(self) -> TokenBreakdown:
         """Where the tokens of the context are. All of it is estimated, what has been billed too."""
         return self._ledger.breakdown(self._frame, self._estimate)
 
     @property
     def _scale(self) -> float:
         is_newer = self._estimator.calibrates and self._model.tokenizer == "newer"
-        return NEWER_SCALE if is_newer else 1.0
+        return NEWER_TOKENIZER_SCALE if is_newer else 1.0
 
     @property
     def _tokens_per_weight(self) -> float:
@@ -241,7 +245,7 @@ class Tally:
     def _estimate(self, mix: TokenMix) -> float:
         return self._calibration.estimate(mix) * self._scale
 
-    def _put(self, portion: Portion) -> None:
+    def _put(self, portion: TokenPortion) -> None:
         mix = portion.mix
         self._added += mix
         self._total += mix
@@ -250,8 +254,8 @@ class Tally:
             self._thinking += portion.tokens
 
 
-def _mixed(portions: Iterable[Portion]) -> TokenMix:
-    return sum((portion.mix for portion in portions), NOTHING)
+def _mixed(portions: Iterable[TokenPortion]) -> TokenMix:
+    return sum((portion.mix for portion in portions), _NOTHING)
 
 
 def _ends_turn(message: Message) -> bool:

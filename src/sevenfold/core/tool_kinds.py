@@ -1,6 +1,6 @@
 """What a tool does, by the name that an agent gives it: the only place that lists tool names.
 
-`find_tool` looks a name up, however it is spelled: `WebFetch`, `web_fetch` and `web-fetch` are one tool.
+`find_tool` looks a name up, however it is spelled: `WebFetchTool`, `web_fetch` and `web-fetch` are one tool.
 `find_effect` also looks at the arguments, for tools whose calls do different things. Nothing is known of
 a tool that is not listed, nor of any tool of an MCP server.
 """

@@ -10,19 +10,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import EMPTY, JsonObject, freeze
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze
 
 MAX_COUNT = 10**12
 """A million times the largest window: what is larger is no count of tokens."""
 
-BESIDE = frozenset({"compaction", "advisor_message"})
+UNTOTALED_KINDS = frozenset({"compaction", "advisor_message"})
 """Kinds of iteration that the totals leave out, though they are billed."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TokenCounts:
     """Tokens of one model run, by what became of them."""
 
     fresh: int = 0
@@ -46,7 +46,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Iteration(Counts):
+class Iteration(TokenCounts):
     """One model run inside a request that took several."""
 
     kind: str = "message"
@@ -56,7 +56,7 @@ class Iteration(Counts):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage(Counts):
+class Usage(TokenCounts):
     """What one request used, or several together."""
 
     iterations: tuple[Iteration, ...] = ()
@@ -71,10 +71,10 @@ class Usage(Counts):
     @property
     def beside(self) -> tuple[Iteration, ...]:
         """The runs that were billed on top of the totals."""
-        return tuple(item for item in self.iterations if item.kind in BESIDE)
+        return tuple(item for item in self.iterations if item.kind in UNTOTALED_KINDS)
 
     @property
-    def last_run(self) -> Counts | None:
+    def last_run(self) -> TokenCounts | None:
         """The model run whose prompt was the context: with several, the last that was no compaction."""
         if not self.iterations:
             return self
@@ -108,7 +108,7 @@ NO_USAGE = Usage(requests=0)
 """Where a sum starts."""
 
 
-def add_up(usages: Iterable[Usage]) -> Usage:
+def sum_usage(usages: Iterable[Usage]) -> Usage:
     """All of them together, for counting; price them one by one and add the costs."""
     return sum(usages, NO_USAGE)
 
@@ -147,7 +147,7 @@ def read_usage(wire: object) -> Usage:
     )
 
 
-def read_billed(wire: object, dialect: str) -> Usage:
+def read_stored_usage(wire: object, dialect: str) -> Usage:
     """Usage from a bill as it was kept: in the words of the provider that sent it."""
     return read_openai_usage(wire) if dialect == "openai" else read_usage(wire)
 
@@ -185,12 +185,12 @@ def read_openai_usage(wire: object) -> Usage:
     return Usage(prompt - cached - written, cached, written, 0, output, thinking)
 
 
-def _read_counts(path: str, wire: JsonObject) -> Counts:
+def _read_counts(path: str, wire: JsonObject) -> TokenCounts:
     written = _read_written(path, wire)
     output = _count(path, wire, "output_tokens")
     details = _inner(path, wire, "output_tokens_details")
     thinking = _count(f"{path}.output_tokens_details", details, "thinking_tokens")
-    return Counts(
+    return TokenCounts(
         _count(path, wire, "input_tokens"),
         _count(path, wire, "cache_read_input_tokens"),
         written.written_5m,
@@ -200,19 +200,19 @@ def _read_counts(path: str, wire: JsonObject) -> Counts:
     )
 
 
-def _read_written(path: str, wire: JsonObject) -> Counts:
+def _read_written(path: str, wire: JsonObject) -> TokenCounts:
     """Writes by lifetime. Older answers give the sum alone: then it is all of the default, five minutes."""
     split = _inner(path, wire, "cache_creation")
     short = _count(f"{path}.cache_creation", split, "ephemeral_5m_input_tokens")
     long = _count(f"{path}.cache_creation", split, "ephemeral_1h_input_tokens")
     if wire.get("cache_creation_input_tokens") is None:
-        return Counts(written_5m=short, written_1h=long)
+        return TokenCounts(written_5m=short, written_1h=long)
     total = _count(path, wire, "cache_creation_input_tokens")
     if short + long > total:
         raise WireError(
             f"{path}.cache_creation adds up to {short + long}, over cache_creation_input_tokens, {total}"
         )
-    return Counts(written_5m=total - long, written_1h=long)
+    return TokenCounts(written_5m=total - long, written_1h=long)
 
 
 def _read_iterations(usage: JsonObject) -> tuple[Iteration, ...]:
@@ -251,7 +251,7 @@ def _object(path: str, wire: object) -> JsonObject:
 
 def _inner(path: str, wire: JsonObject, key: str) -> JsonObject:
     value = wire.get(key)
-    return EMPTY if value is None else _object(f"{path}.{key}", value)
+    return EMPTY_OBJECT if value is None else _object(f"{path}.{key}", value)
 
 
 def _count(path: str, wire: JsonObject, key: str) -> int:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from sevenfold.core.catalog import LONG_WINDOW_TOKENS, has_long_suffix
 from sevenfold.core.models import Model
-from sevenfold.core.settings import amount, choice, place
+from sevenfold.core.settings import amount, choice, file_path
 
 DEFAULT_WINDOW_TOKENS = 200_000
 """The smallest window still sold: too small a guess compacts early, too large a one overflows."""
@@ -34,7 +34,7 @@ class WindowSettings:
     """How tokens that nobody has billed yet are counted. `plain`: 4 bytes for text, 2 for JSON; `exact`: by
     `tokenizer`."""
 
-    tokenizer: PurePath | None = place(None)
+    tokenizer: PurePath | None = file_path(None)
     """The `tokenizer.json` of your model, for `exact`. No provider of a closed model gives one away."""
 
     output_reserve_tokens: int = amount(20_000)

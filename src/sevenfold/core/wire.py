@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import EMPTY, NESTING, Json, JsonObject, freeze, nesting, thaw
+from sevenfold.core.json import EMPTY_OBJECT, MAX_NESTING, Json, JsonObject, freeze, nesting_depth, thaw
 from sevenfold.core.messages import (
     Block,
     Compaction,
@@ -27,10 +27,10 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 
-MESSAGE_NESTING = NESTING - 50
+MAX_MESSAGE_NESTING = MAX_NESTING - 50
 """Less than JSON itself may have, so that a message stays readable inside the record that stores it."""
 
-ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
 def read_message(wire: object) -> Message:
@@ -39,9 +39,9 @@ def read_message(wire: object) -> Message:
     if not isinstance(frozen, JsonObject):
         raise WireError(f"a message must be an object, not {type(wire).__name__}")
     named = frozen.get("role")
-    role = ROLES.get(named) if isinstance(named, str) else None
+    role = _ROLES.get(named) if isinstance(named, str) else None
     if role is None:
-        raise WireError(f"message role {named!r} is unknown; expected one of {', '.join(ROLES)}")
+        raise WireError(f"message role {named!r} is unknown; expected one of {', '.join(_ROLES)}")
     content = frozen.get("content")
     extra = frozen.without("role", "content")
     if isinstance(content, str):
@@ -71,7 +71,7 @@ def read_block(wire: object) -> Block:
 
 def write_block(block: Block) -> dict[str, object]:
     """The wire form of one block."""
-    return _with_extra(_named_fields(block), EMPTY if isinstance(block, Opaque) else block.extra)
+    return _with_extra(_named_fields(block), EMPTY_OBJECT if isinstance(block, Opaque) else block.extra)
 
 
 def _named_fields(block: Block) -> dict[str, object]:  # noqa: PLR0911 - one return a block type is the table
@@ -116,10 +116,10 @@ def _extra(wire: JsonObject, *named: str) -> JsonObject:
 
 def _freeze_shallow(wire: object) -> Json:
     frozen = freeze(wire)
-    depth = nesting(frozen)
-    if depth > MESSAGE_NESTING:
+    depth = nesting_depth(frozen)
+    if depth > MAX_MESSAGE_NESTING:
         raise WireError(
-            f"a message {depth} levels deep cannot be kept; at most {MESSAGE_NESTING} are allowed"
+            f"a message {depth} levels deep cannot be kept; at most {MAX_MESSAGE_NESTING} are allowed"
         )
     return frozen
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from sevenfold.background.notes import NotesWriter
-from sevenfold.background.notes_texts import NotesTexts, read_texts
+from sevenfold.background.notes_texts import NotesTexts, read_notes_texts
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, NotesSkipped
@@ -18,40 +18,40 @@ from sevenfold.core.requests import ModelRequest
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.structural_notes import StructuralNotes
 from sevenfold.providers.provider import Provider
-from sevenfold.request.compacting import Noted
-from sevenfold.request.history import Entry
-from sevenfold.request.opening import Opened
-from sevenfold.request.overflow_job import NotesText, SpillText
-from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.view import OWN
+from sevenfold.request.compacting import CompactionSources
+from sevenfold.request.history import HistoryMessage
+from sevenfold.request.opening import SessionResources
+from sevenfold.request.overflow_job import CompactionNotes, SpillText
+from sevenfold.request.pipeline import ViewBuilder
+from sevenfold.request.view import ENGINE_ENTRY
 from sevenfold.store.notes import NotesFile
 from sevenfold.store.records import MessageRecord, RecordId
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
-WAIT = timedelta(seconds=15)
+UPDATE_WAIT = timedelta(seconds=15)
 """For an update in progress, in this process or in another."""
 
-LOOK_AGAIN = timedelta(milliseconds=100)
+POLL_INTERVAL = timedelta(milliseconds=100)
 
 MAX_NOTED_BYTES = 256 * 1024 * 1024
 """A transcript up to this size is read whole when a session is taken up again, for its notes to go on from
 all of it: some seconds at most. The notes of a longer one go on from its last boundary."""
 
 
-class Noting:
+class NotesLayer:
     """The notes of one session."""
 
     def __init__(
-        self, path: RequestPath, opened: Opened, provider: Provider | None, spill: SpillText
+        self, path: ViewBuilder, opened: SessionResources, provider: Provider | None, spill: SpillText
     ) -> None:
         self._path, self._opened = path, opened
         self._settings: NotesSettings = opened.around.settings.notes
-        self._texts: NotesTexts = read_texts(opened.templates)
+        self._texts: NotesTexts = read_notes_texts(opened.templates)
         self._ids: list[RecordId] = []
         self._memory = StructuralNotes()
         self._writer = _writer(opened, self._settings, self._texts, provider, spill)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: HistoryMessage) -> None:
         """The next message of the history."""
         self._ids.append(entry.id)
         if self._writer is None:
@@ -72,10 +72,10 @@ class Noting:
                 self.add(entry)
             return
         seen: set[RecordId] = set()
-        for line in scan(project.sessions, self._opened.id):
-            if isinstance(line, Stored) and isinstance(line.record.body, MessageRecord):
+        for line in scan_transcript(project.sessions, self._opened.id):
+            if isinstance(line, StoredRecord) and isinstance(line.record.body, MessageRecord):
                 if line.record.id not in seen:
-                    self.add(Entry(line.record.body.message, line.record.id))
+                    self.add(HistoryMessage(line.record.body.message, line.record.id))
                 seen.add(line.record.id)
 
     def responded(self, tokens: int, parent: ModelRequest) -> None:
@@ -87,21 +87,21 @@ class Noting:
         if self._writer is not None:
             self._writer.shrank(tokens)
 
-    async def noted(self) -> Noted:
+    async def noted(self) -> CompactionSources:
         """What a compaction may use."""
         if self._writer is None:
             text = self._memory.render(self._settings, self._texts.template)
             last = self._place(self._ids[-1:])
-            return Noted(NotesText(text, last, self._texts.template), text)
+            return CompactionSources(CompactionNotes(text, last, self._texts.template), text)
         try:
             await self._settle(self._writer)
             loaded = await self._writer.load()
         except SevenfoldError as error:
             # A disk that fails costs the notes, not the session.
             self._opened.around.emit(NotesSkipped(self._opened.id, str(error)))
-            return Noted(structural=self._writer.render())
+            return CompactionSources(structural=self._writer.render())
         place = self._place(self._ids[loaded.covered - 1 : loaded.covered] if loaded.covered else ())
-        return Noted(NotesText(loaded.text, place, loaded.template), self._writer.render())
+        return CompactionSources(CompactionNotes(loaded.text, place, loaded.template), self._writer.render())
 
     async def close(self) -> None:
         if self._writer is not None:
@@ -110,28 +110,32 @@ class Noting:
     async def _settle(self, writer: NotesWriter) -> None:
         folder, clock = self._opened.folder, self._opened.around.clock
         started = clock.uptime()
-        await writer.settle(WAIT)
+        await writer.settle(UPDATE_WAIT)
         if folder is None:
             return
         file = NotesFile(folder, clock=clock)
         # Of the same time: an update of ours that takes longer has left its mark there too.
         waited = clock.uptime() - started
-        while waited < WAIT and file.is_updating():
-            await asyncio.sleep(LOOK_AGAIN.total_seconds())
-            waited += LOOK_AGAIN
+        while waited < UPDATE_WAIT and file.is_updating():
+            await asyncio.sleep(POLL_INTERVAL.total_seconds())
+            waited += POLL_INTERVAL
 
     def _place(self, ids: Sequence[RecordId]) -> int | None:
         """Where in the view the message of this name stands."""
         items, entries = self._path.shown.items, self._path.entries
         for index in range(len(items) - 1, -1, -1):
             entry = items[index].entry
-            if ids and entry != OWN and entries[entry].id == ids[0]:
+            if ids and entry != ENGINE_ENTRY and entries[entry].id == ids[0]:
                 return index
         return None
 
 
 def _writer(
-    opened: Opened, settings: NotesSettings, texts: NotesTexts, provider: Provider | None, spill: SpillText
+    opened: SessionResources,
+    settings: NotesSettings,
+    texts: NotesTexts,
+    provider: Provider | None,
+    spill: SpillText,
 ) -> NotesWriter | None:
     if opened.folder is None:
         return None

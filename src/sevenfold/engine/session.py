@@ -20,38 +20,38 @@ from typing import Self, cast
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import InputError, PromptTooLong, SettingsError, ThinkingRefused, WindowFull
-from sevenfold.core.events import Emit, Event, ignore
-from sevenfold.core.requests import Frame, ModelRequest, Reply
-from sevenfold.engine.noting import Noting
-from sevenfold.engine.side_query import choose_side
-from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.core.events import Emit, Event, ignore_event
+from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
+from sevenfold.engine.noting import NotesLayer
+from sevenfold.engine.side_query import choose_side_query
+from sevenfold.layers.compact_ladder import CompactionTrigger
 from sevenfold.layers.context_sources import ContextFile, ContextSource
 from sevenfold.layers.forks import ForkBrief
 from sevenfold.providers.provider import OnDelta, Provider
-from sevenfold.request.bill_book import Spent
-from sevenfold.request.cache_watch import CacheWatch
-from sevenfold.request.clearing import Clearing
-from sevenfold.request.compact_hooks import NO_HOOKS, CompactHooks, HookCalls
-from sevenfold.request.compacting import Compacting, Wishes
-from sevenfold.request.context import Context
-from sevenfold.request.follow import Follower
-from sevenfold.request.history import Entry, History
-from sevenfold.request.mirror import Shared
-from sevenfold.request.opening import Opened, Wanted
-from sevenfold.request.overflow import Overflow
+from sevenfold.request.bill_book import SpendSummary
+from sevenfold.request.cache_watch import CacheMonitor
+from sevenfold.request.clearing import MicrocompactLayer
+from sevenfold.request.compact_hooks import NO_COMPACT_HOOKS, CompactHookRunner, CompactHooks
+from sevenfold.request.compacting import CompactionLayer, CompactionRequest
+from sevenfold.request.context import SessionContext
+from sevenfold.request.follow import HistorySync
+from sevenfold.request.history import History, HistoryMessage
+from sevenfold.request.mirror import SharedCount
+from sevenfold.request.opening import SessionOptions, SessionResources
+from sevenfold.request.overflow import Compactor
 from sevenfold.request.overflow_job import Compacted, Part
-from sevenfold.request.overflow_state import StateFile
-from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.recalling import Recalling
-from sevenfold.request.remembered import Remembered
-from sevenfold.request.resume import rebuild
-from sevenfold.request.view import View
-from sevenfold.request.watched import WatchedProvider
+from sevenfold.request.overflow_state import CompactionStateFile
+from sevenfold.request.pipeline import ViewBuilder
+from sevenfold.request.recalling import RecallLayer
+from sevenfold.request.remembered import SessionMemories
+from sevenfold.request.resume import rebuild_view
+from sevenfold.request.view import PreparedRequest
+from sevenfold.request.watched import MonitoredProvider
 from sevenfold.run.fork import ForkResult, ToolRunner, run_fork
 from sevenfold.run.governed import GovernedProvider
 from sevenfold.run.governor import Governor
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.sessions import SessionId
 
 
@@ -60,42 +60,42 @@ class Session:
 
     def __init__(
         self,
-        frame: Frame,
-        opened: Opened,
+        frame: RequestParams,
+        opened: SessionResources,
         provider: Provider | None = None,
-        hooks: CompactHooks = NO_HOOKS,
+        hooks: CompactHooks = NO_COMPACT_HOOKS,
         *,
         governs: bool = True,
         is_agent: bool = False,
         memory: MemoryDir | None = None,
     ) -> None:
         self._opened, self._around, self._provider = opened, opened.around, provider
-        self._watch = CacheWatch(opened.around.emit, opened.around.catalog)
+        self._watch = CacheMonitor(opened.around.emit, opened.around.catalog)
         forks = None
         if provider is not None:
             held = GovernedProvider(provider, opened.governor) if governs and opened.governor else provider
-            forks = WatchedProvider(held, self._watch, opened.around.journal, opened.around.clock)
+            forks = MonitoredProvider(held, self._watch, opened.around.journal, opened.around.clock)
         self._forks = forks
-        self._path = RequestPath(frame, self._capabilities(frame), opened.around)
-        self._follower = Follower(self._path)
+        self._path = ViewBuilder(frame, self._capabilities(frame), opened.around)
+        self._follower = HistorySync(self._path)
         settings, emit = opened.around.settings, opened.around.emit
-        overflow = Overflow(
+        overflow = Compactor(
             forks,
             settings.compact,
             notes=settings.notes,
-            state=StateFile(opened.folder, emit=emit),
+            state=CompactionStateFile(opened.folder, emit=emit),
             catalog=opened.around.catalog,
             clock=opened.around.clock,
             emit=emit,
         )
-        self._compacting = Compacting(self._path, overflow, opened.start)
+        self._compacting = CompactionLayer(self._path, overflow, opened.start)
         if overflow.state.limit_tokens is not None:
             self._path.window.learn(overflow.state.limit_model, overflow.state.limit_tokens)
-        self._hooks = HookCalls(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
-        self._clearing = Clearing(self._path)
-        self._remembered = Remembered(opened, memory)
-        self._context = Context(self._path, opened, self._remembered)
-        self._noting = Noting(self._path, opened, forks, self._compacting.spill)
+        self._hooks = CompactHookRunner(hooks, timedelta(seconds=settings.compact.hook_seconds), emit)
+        self._clearing = MicrocompactLayer(self._path)
+        self._remembered = SessionMemories(opened, memory)
+        self._context = SessionContext(self._path, opened, self._remembered)
+        self._noting = NotesLayer(self._path, opened, forks, self._compacting.spill)
         self._one_at_a_time = asyncio.Lock()
         self._recorded = ""
         self.history = History()
@@ -103,29 +103,29 @@ class Session:
         self._recovered: set[type[Exception]] = set()
         self._sent: ModelRequest | None = None
         if opened.resumed is not None:
-            self.history = History(rebuild(self._path, opened.resumed))
+            self.history = History(rebuild_view(self._path, opened.resumed))
             self._follower.has_taken(self.history)
-        side = choose_side(self._path, opened, forks, is_agent=is_agent)
-        self._recalling = Recalling(self._path, self._remembered, side)
+        side = choose_side_query(self._path, opened, forks, is_agent=is_agent)
+        self._recalling = RecallLayer(self._path, self._remembered, side)
         self._path.on_entry = self._noting.add
         self._refuse_if_cramped()
 
     @classmethod
     async def open(  # noqa: PLR0913 - keywords, of which most callers give one or two
         cls,
-        frame: Frame,
+        frame: RequestParams,
         *,
         project: str | Path | None = ".",
         session: str | None = None,
         provider: Provider | None = None,
         settings: Mapping[str, Mapping[str, object]] | None = None,
-        hooks: CompactHooks = NO_HOOKS,
+        hooks: CompactHooks = NO_COMPACT_HOOKS,
         governs: bool = True,
         is_agent: bool = False,
         trusts_local: bool = True,
         memory: MemoryDir | None = None,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
         environ: Mapping[str, str] | None = None,
     ) -> Self:
         """Start a session in the project that a path lies in, or take one up again by its id or as `latest`.
@@ -139,12 +139,14 @@ class Session:
         it open already.
         """
         where = Path(project) if project is not None else None
-        wanted = Wanted(where, session, settings, trusts_local=trusts_local)
+        wanted = SessionOptions(where, session, settings, trusts_local=trusts_local)
         surely = environ if environ is not None else os.environ
-        opened = await durably(lambda: Opened.open(wanted, surely, clock or SystemClock(), emit))
+        opened = await run_blocking(
+            lambda: SessionResources.open(wanted, surely, clock or SystemClock(), emit)
+        )
         try:
             found = cls(frame, opened, provider, hooks, governs=governs, is_agent=is_agent, memory=memory)
-            await durably(found._noting.catch_up)
+            await run_blocking(found._noting.catch_up)
         except BaseException:
             await opened.close()
             raise
@@ -178,7 +180,7 @@ class Session:
         return ModelRequest(frame, self._path.shown.messages(), marks)
 
     @property
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[HistoryMessage]:
         """What was said since the last boundary, each with the id of its record."""
         return self._path.entries
 
@@ -188,12 +190,12 @@ class Session:
         return self._opened.governor
 
     @property
-    def spent(self) -> tuple[Spent, ...]:
+    def spent(self) -> tuple[SpendSummary, ...]:
         """What was billed since the session was opened here, by whose calls they were: `main`, `summary`,
         `notes`, and other kinds of forks."""
         return self._watch.book.spent()
 
-    def count_shared(self, messages: Sequence[object]) -> Shared:
+    def count_shared(self, messages: Sequence[object]) -> SharedCount:
         """How much this list seems to share with the one that is followed here."""
         return self._follower.count_shared(messages)
 
@@ -203,8 +205,8 @@ class Session:
         return self._follower.followed
 
     async def prepare(
-        self, history: History | Sequence[object] | None = None, *, frame: Frame | None = None
-    ) -> View:
+        self, history: History | Sequence[object] | None = None, *, frame: RequestParams | None = None
+    ) -> PreparedRequest:
         """The view of this history: what to send now.
 
         Asked again with nothing new, it answers the same: a client's retries cost nothing and change nothing.
@@ -250,7 +252,7 @@ class Session:
             await self._around.journal.flush()
             return done
 
-    async def recover(self, error: PromptTooLong | ThinkingRefused) -> View | None:
+    async def recover(self, error: PromptTooLong | ThinkingRefused) -> PreparedRequest | None:
         """The provider refused the last view: a shorter one, or one without thinking; None where none helps.
 
         Asked twice for the same reason without an answer or anything new in between, there is none.
@@ -271,7 +273,7 @@ class Session:
             self._recovered.add(type(error))
             return await self._hand_out()
 
-    async def record(self, reply: Reply) -> None:
+    async def record(self, reply: ModelResponse) -> None:
         """A model's answer to the last view. The same answer twice counts once."""
         async with self._one_at_a_time:
             self._refuse_if_closed()
@@ -336,7 +338,7 @@ class Session:
                 # Whatever went wrong: somebody else may want the session.
                 self._is_closed = True
                 await self._recalling.close()
-                await durably(self._remembered.close)
+                await run_blocking(self._remembered.close)
                 await self._opened.close()
 
     def _refuse_if_closed(self) -> None:
@@ -353,7 +355,7 @@ class Session:
             "blocking_margin_tokens, or a larger window_tokens for this model"
         )
 
-    async def _hand_out(self) -> View:
+    async def _hand_out(self) -> PreparedRequest:
         self._path.finish()
         view = self._path.view()
         self._refuse_if_full(view)
@@ -372,14 +374,14 @@ class Session:
 
     async def _compact(
         self,
-        trigger: Trigger,
+        trigger: CompactionTrigger,
         hook_text: str,
         *,
         instructions: str = "",
         part: Part | None = None,
         error: PromptTooLong | None = None,
     ) -> Compacted:
-        wishes = Wishes(trigger, instructions, hook_text, part, error)
+        wishes = CompactionRequest(trigger, instructions, hook_text, part, error)
         noted = replace(await self._noting.noted(), extras=await self._hooks.ask_restoring())
         context = await self._context.read()
         done = await self._compacting.run(wishes, noted, context)
@@ -388,13 +390,13 @@ class Session:
         await self._hooks.tell_after(done)
         return done
 
-    def _capabilities(self, frame: Frame) -> Capabilities:
+    def _capabilities(self, frame: RequestParams) -> Capabilities:
         model = self._around.catalog.find(frame.model)
         if self._provider is not None:
             return self._provider.capabilities(model)
         return choose_capabilities(model, "anthropic")
 
-    def _refuse_if_full(self, view: View) -> None:
+    def _refuse_if_full(self, view: PreparedRequest) -> None:
         if view.level == "blocked" and not self._path.window.thresholds.is_automatic:
             limit = self._path.window.thresholds.blocking
             raise WindowFull(

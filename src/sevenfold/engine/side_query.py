@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from sevenfold.background.notes_texts import read_template
-from sevenfold.core.catalog import find_cheap
-from sevenfold.layers.recall_side import PROMPT
+from sevenfold.core.catalog import find_cheapest_model
+from sevenfold.layers.recall_side import RECALL_PROMPT
 from sevenfold.providers.provider import Provider
-from sevenfold.request.opening import Opened
-from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.opening import SessionResources
+from sevenfold.request.pipeline import ViewBuilder
 from sevenfold.request.recalling import SideQuery
 
 
-def choose_side(
-    path: RequestPath, opened: Opened, provider: Provider | None, *, is_agent: bool
+def choose_side_query(
+    path: ViewBuilder, opened: SessionResources, provider: Provider | None, *, is_agent: bool
 ) -> SideQuery | None:
     """The cheapest model of whoever serves the conversation's; None where nobody is to be asked."""
     around, asked_for = path.around, path.around.settings.recall.side_query
     if provider is None or asked_for == "off":
         return None
-    cheap = find_cheap(path.model, around.catalog, around.clock.now().date()) or path.model
+    cheap = find_cheapest_model(path.model, around.catalog, around.clock.now().date()) or path.model
     # A loop of somebody else's did not ask for calls to other models, nor one model to be asked twice.
     if asked_for == "auto" and (not is_agent or cheap == path.model):
         return None
-    return SideQuery(provider, cheap.name, read_template(opened.templates, PROMPT))
+    return SideQuery(provider, cheap.name, read_template(opened.templates, RECALL_PROMPT))

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 from sevenfold.blocking import LoopThread
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, PromptTooLong, SevenfoldError, ThinkingRefused
-from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore
+from sevenfold.core.events import Emit, ReplyUnrecorded, RequestPassed, ignore_event
 from sevenfold.core.json import read_json
-from sevenfold.core.requests import Frame, Reply
+from sevenfold.core.requests import ModelResponse, RequestParams
 from sevenfold.engine import Session
-from sevenfold.integrations.anthropic_stream import passed_on, passed_on_async
-from sevenfold.integrations.lanes import Lanes, Passage
+from sevenfold.integrations.anthropic_stream import tee_response, tee_response_async
+from sevenfold.integrations.lanes import ConversationPool, InFlightRequest
 from sevenfold.providers.anthropic import AnthropicProvider
-from sevenfold.providers.anthropic_reply import read_reply
-from sevenfold.providers.error_map import map_fault, read_fault
-from sevenfold.request.view import View
+from sevenfold.providers.anthropic_reply import read_messages_response
+from sevenfold.providers.error_map import map_fault, read_provider_fault
+from sevenfold.request.view import PreparedRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from anthropic._request import APIRequest
 
 C = TypeVar("C", bound="Anthropic | AsyncAnthropic")
-Run: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
+RunCoroutine: TypeAlias = Callable[[Coroutine[Any, Any, Any]], Any]
 
-Recoverable: TypeAlias = PromptTooLong | ThinkingRefused
+RecoverableError: TypeAlias = PromptTooLong | ThinkingRefused
 
-PATH = "/v1/messages"
-BETAS = "anthropic-beta"
+_PATH = "/v1/messages"
+_BETAS = "anthropic-beta"
 
-NO_THREADS = {
+THREADS_UNSUPPORTED = {
     "type": "error",
     "error": {
         "type": "invalid_request_error",
@@ -60,11 +60,11 @@ def attach(
     *,
     project: str | Path | None = ".",
     settings: Mapping[str, Mapping[str, object]] | None = None,
-    emit: Emit = ignore,
+    emit: Emit = ignore_event,
     clock: Clock | None = None,
     environ: Mapping[str, str] | None = None,
     context: bool = False,
-) -> Attached[C]:
+) -> AttachedClient[C]:
     """The layers under this client: `with attach(client) as client`, or `async with` for an async one.
 
     Each conversation that passes is a session of the project, known by its messages. Without a project
@@ -72,7 +72,7 @@ def attach(
     With `context` the model is told what instruction files say; without, the prompt is the caller's alone.
     """
 
-    async def open_session(frame: Frame) -> Session:
+    async def open_session(frame: RequestParams) -> Session:
         session = await Session.open(
             frame,
             project=project,
@@ -86,13 +86,13 @@ def attach(
             await session.add_context()
         return session
 
-    return Attached(client, Lanes(open_session), emit)
+    return AttachedClient(client, ConversationPool(open_session), emit)
 
 
-class Attached(Generic[C]):
+class AttachedClient(Generic[C]):
     """A client on its way under the layers; a context manager of either colour."""
 
-    def __init__(self, client: C, lanes: Lanes, emit: Emit) -> None:
+    def __init__(self, client: C, lanes: ConversationPool, emit: Emit) -> None:
         self._client, self._lanes, self._emit = client, lanes, emit
         self._loop = LoopThread()
 
@@ -107,7 +107,7 @@ class Attached(Generic[C]):
         if not isinstance(self._client, Anthropic):
             raise InputError(_wrong_colour(self._client, "with", "Anthropic"))
         return self._client.with_middleware(
-            Layers(self._client, _Desk(self._lanes, self._emit), self._loop.run)
+            LayersMiddleware(self._client, _MiddlewareCore(self._lanes, self._emit), self._loop.run)
         )
 
     def __exit__(self, *_: object) -> None:
@@ -119,7 +119,9 @@ class Attached(Generic[C]):
 
         if not isinstance(self._client, AsyncAnthropic):
             raise InputError(_wrong_colour(self._client, "async with", "AsyncAnthropic"))
-        return self._client.with_middleware(AsyncLayers(self._client, _Desk(self._lanes, self._emit)))
+        return self._client.with_middleware(
+            AsyncLayersMiddleware(self._client, _MiddlewareCore(self._lanes, self._emit))
+        )
 
     async def __aexit__(self, *_: object) -> None:
         await self._lanes.close()
@@ -130,8 +132,8 @@ class _Call:
     """A request of the caller's, and what it became."""
 
     request: APIRequest
-    passage: Passage
-    view: View
+    passage: InFlightRequest
+    view: PreparedRequest
 
     @property
     def session(self) -> Session:
@@ -145,7 +147,7 @@ class _Call:
             data = lane.writer.write(self.view.request, streams=streams)
         headers = dict(self.request.headers)
         if self.view.request.frame.betas:
-            headers[BETAS] = ",".join(self.view.request.frame.betas)
+            headers[_BETAS] = ",".join(self.view.request.frame.betas)
         changed = {"json_data": None, "content": data, "headers": headers}
         return type(self.request)(
             options=self.request.options.model_copy(update=changed),
@@ -156,14 +158,14 @@ class _Call:
         )
 
 
-class _Desk:
+class _MiddlewareCore:
     """What both colours share: which requests are ours, and how each becomes a view."""
 
-    def __init__(self, lanes: Lanes, emit: Emit) -> None:
+    def __init__(self, lanes: ConversationPool, emit: Emit) -> None:
         self._lanes, self._emit = lanes, emit
 
     def is_ours(self, request: APIRequest) -> bool:
-        if request.method.lower() != "post" or request.url.partition("?")[0] != PATH:
+        if request.method.lower() != "post" or request.url.partition("?")[0] != _PATH:
             return False
         reason = _why_untouched(_body(request))
         if reason:
@@ -177,31 +179,31 @@ class _Desk:
         passage = await self._lanes.find(messages, frame)
         return _Call(request, passage, await passage.lane.session.prepare(messages, frame=frame))
 
-    def read(self, response: httpx2.Response) -> Reply | None:
+    def read(self, response: httpx2.Response) -> ModelResponse | None:
         """An answer that came whole. One that we cannot read is the caller's all the same."""
         try:
-            return read_reply(read_json(response.content))
+            return read_messages_response(read_json(response.content))
         except SevenfoldError as error:
             self.lost(f"{type(error).__name__}: {error}")
             return None
 
-    async def record(self, call: _Call, reply: Reply) -> None:
+    async def record(self, call: _Call, reply: ModelResponse) -> None:
         await call.session.record(reply)
         call.passage.leave()
 
     def lost(self, reason: str) -> None:
         self._emit(ReplyUnrecorded(reason))
 
-    async def recover(self, call: _Call, error: Recoverable) -> _Call | None:
+    async def recover(self, call: _Call, error: RecoverableError) -> _Call | None:
         """The provider refused the view: another one, if there can be one that it takes."""
         view = await call.session.recover(error)
         return None if view is None else _Call(call.request, call.passage, view)
 
 
-class Layers:
+class LayersMiddleware:
     """For a blocking client. Runs once an attempt: asked again, a session answers the same."""
 
-    def __init__(self, client: Anthropic, desk: _Desk, run: Run) -> None:
+    def __init__(self, client: Anthropic, desk: _MiddlewareCore, run: RunCoroutine) -> None:
         self._client, self._desk, self._run = client, desk, run
 
     def __call__(self, request: APIRequest, call_next: CallNext) -> APIResponse[Any]:
@@ -228,10 +230,10 @@ class Layers:
             return response
         if call.request.stream:
 
-            def ended(reply: Reply) -> None:
+            def ended(reply: ModelResponse) -> None:
                 self._run(self._desk.record(call, reply))
 
-            passing = passed_on(raw, ended, self._desk.lost)
+            passing = tee_response(raw, ended, self._desk.lost)
             return APIResponse(**_answered(call.request, self._client, passing))
         # A caller who asked to stream the bytes of a plain answer gets them from memory.
         raw.read()
@@ -241,10 +243,10 @@ class Layers:
         return response
 
 
-class AsyncLayers:
+class AsyncLayersMiddleware:
     """For an async client."""
 
-    def __init__(self, client: AsyncAnthropic, desk: _Desk) -> None:
+    def __init__(self, client: AsyncAnthropic, desk: _MiddlewareCore) -> None:
         self._client, self._desk = client, desk
 
     async def __call__(self, request: APIRequest, call_next: AsyncCallNext) -> AsyncAPIResponse[Any]:
@@ -270,7 +272,7 @@ class AsyncLayers:
         if not raw.is_success or not call.view.request.frame.max_tokens:
             return response
         if call.request.stream:
-            passing = passed_on_async(raw, partial(self._desk.record, call), self._desk.lost)
+            passing = tee_response_async(raw, partial(self._desk.record, call), self._desk.lost)
             return AsyncAPIResponse(**_answered(call.request, self._client, passing))
         await raw.aread()
         reply = self._desk.read(raw)
@@ -294,7 +296,7 @@ def _body(request: APIRequest) -> Mapping[str, object]:
 
 
 def _betas(request: APIRequest) -> tuple[str, ...]:
-    named = request.headers.get(BETAS)
+    named = request.headers.get(_BETAS)
     return tuple(name.strip() for name in named.split(",") if name.strip()) if isinstance(named, str) else ()
 
 
@@ -308,33 +310,33 @@ def _why_untouched(body: Mapping[str, object]) -> str:
     return ""
 
 
-def _refused(response: httpx2.Response) -> Recoverable | None:
+def _refused(response: httpx2.Response) -> RecoverableError | None:
     if response.status_code not in (400, 413):
         return None
     response.read()
     return _read_refusal(response)
 
 
-async def _refusal_async(response: httpx2.Response) -> Recoverable | None:
+async def _refusal_async(response: httpx2.Response) -> RecoverableError | None:
     if response.status_code not in (400, 413):
         return None
     await response.aread()
     return _read_refusal(response)
 
 
-def _read_refusal(response: httpx2.Response) -> Recoverable | None:
+def _read_refusal(response: httpx2.Response) -> RecoverableError | None:
     try:
         body = response.json()
     except ValueError:
         body = None
-    error = map_fault(read_fault(response.text, response.status_code, body, response.headers))
+    error = map_fault(read_provider_fault(response.text, response.status_code, body, response.headers))
     return error if isinstance(error, (PromptTooLong, ThinkingRefused)) else None
 
 
 def _refusal(request: APIRequest) -> httpx2.Response:
     import httpx2
 
-    return httpx2.Response(400, json=NO_THREADS, request=httpx2.Request("POST", request.url))
+    return httpx2.Response(400, json=THREADS_UNSUPPORTED, request=httpx2.Request("POST", request.url))
 
 
 def _answered(request: APIRequest, client: object, raw: httpx2.Response) -> dict[str, Any]:

@@ -8,30 +8,30 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.requests import Reply
-from sevenfold.providers.anthropic_reply import Assembly
+from sevenfold.core.requests import ModelResponse
+from sevenfold.providers.anthropic_reply import MessagesAssembler
 
 if TYPE_CHECKING:
     import httpx2
 
-CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+ENCODING_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers of the bytes as they were sent; what we pass on is decoded."""
 
 
-LEFT = "the stream ended, or was left, before the answer was whole"
+STREAM_LEFT_REASON = "the stream ended, or was left, before the answer was whole"
 
 
-class Reader:
+class StreamedReplyReader:
     """Puts an answer together from the bytes of its events."""
 
     def __init__(self, lost: Callable[[str], None]) -> None:
-        self._assembly = Assembly()
+        self._assembly = MessagesAssembler()
         self._rest = b""
         self._is_over = self._is_told = False
         self._lost = lost
         self._problem = ""
 
-    def feed(self, data: bytes) -> Reply | None:
+    def feed(self, data: bytes) -> ModelResponse | None:
         """The next bytes; the answer, with those that make it whole."""
         if self._problem or self._is_told:
             return None
@@ -51,7 +51,7 @@ class Reader:
         """No more will come. Again does nothing."""
         if not self._is_told:
             self._is_told = True
-            self._lost(self._problem or LEFT)
+            self._lost(self._problem or STREAM_LEFT_REASON)
 
     def _read(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -62,14 +62,14 @@ class Reader:
                 self._is_over = self._is_over or event.get("type") == "message_stop"
 
 
-def passed_on(
-    original: httpx2.Response, ended: Callable[[Reply], None], lost: Callable[[str], None]
+def tee_response(
+    original: httpx2.Response, ended: Callable[[ModelResponse], None], lost: Callable[[str], None]
 ) -> httpx2.Response:
     """The same response, read along as it passes; `ended` is told the answer once it is whole, or `lost` why
     it never was."""
     import httpx2
 
-    reader = Reader(lost)
+    reader = StreamedReplyReader(lost)
 
     class Passing(httpx2.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
@@ -87,13 +87,13 @@ def passed_on(
     return _with_stream(original, Passing())
 
 
-def passed_on_async(
-    original: httpx2.Response, ended: Callable[[Reply], Awaitable[None]], lost: Callable[[str], None]
+def tee_response_async(
+    original: httpx2.Response, ended: Callable[[ModelResponse], Awaitable[None]], lost: Callable[[str], None]
 ) -> httpx2.Response:
     """The same for an async client."""
     import httpx2
 
-    reader = Reader(lost)
+    reader = StreamedReplyReader(lost)
 
     class Passing(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -115,7 +115,11 @@ def _with_stream(
 ) -> httpx2.Response:
     import httpx2
 
-    headers = [(name, value) for name, value in original.headers.multi_items() if name.lower() not in CODED]
+    headers = [
+        (name, value)
+        for name, value in original.headers.multi_items()
+        if name.lower() not in ENCODING_HEADERS
+    ]
     return httpx2.Response(
         original.status_code,
         headers=headers,

@@ -11,29 +11,29 @@ from weakref import WeakSet
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject, freeze_object, thaw
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.engine import Session
-from sevenfold.providers.anthropic_body import BodyWriter
-from sevenfold.request.mirror import Shared
+from sevenfold.providers.anthropic_body import MessagesBodyWriter
+from sevenfold.request.mirror import SharedCount
 
-OpenSession: TypeAlias = Callable[[Frame], Awaitable[Session]]
+OpenSession: TypeAlias = Callable[[RequestParams], Awaitable[Session]]
 
-MOST_LANES = 32
+MAX_CONVERSATIONS = 32
 """Conversations held at once, unless more than that are being answered. One that is let go of costs its next
 request a cold start, nothing more."""
 
-FRAMED = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
+PARAM_FIELDS = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
 
 
-class FrameReader:
+class ParamsReader:
     """Frames from request bodies; the same one again as long as nothing in it changed."""
 
     def __init__(self) -> None:
         self._copy: dict[str, object] = {}
         self._betas: tuple[str, ...] = ()
-        self._frame: Frame | None = None
+        self._frame: RequestParams | None = None
 
-    def read(self, body: Mapping[str, object], betas: tuple[str, ...]) -> Frame:
+    def read(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
         rest = {key: value for key, value in body.items() if key not in ("messages", "stream")}
         if self._frame is None or rest != self._copy or betas != self._betas:
             wire = freeze_object(rest)
@@ -43,54 +43,54 @@ class FrameReader:
 
 
 @dataclass(slots=True)
-class Lane:
+class AttachedConversation:
     """One conversation."""
 
     session: Session
-    writer: BodyWriter = field(default_factory=BodyWriter)
+    writer: MessagesBodyWriter = field(default_factory=MessagesBodyWriter)
     writing: threading.Lock = field(default_factory=threading.Lock)
     """A blocking client may be called from several threads, and the writer serves one at a time."""
-    passages: WeakSet[Passage] = field(default_factory=WeakSet)
+    passages: WeakSet[InFlightRequest] = field(default_factory=WeakSet)
 
-    def enter(self) -> Passage:
-        passage = Passage(self)
+    def enter(self) -> InFlightRequest:
+        passage = InFlightRequest(self)
         self.passages.add(passage)
         return passage
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
-class Passage:
+class InFlightRequest:
     """A request on its way: its conversation stays open until it was answered, or nobody holds this any more,
     as when a stream is left behind without a word."""
 
-    lane: Lane
+    lane: AttachedConversation
 
     def leave(self) -> None:
         self.lane.passages.discard(self)
 
 
 @dataclass(slots=True)
-class Lanes:
+class ConversationPool:
     """All conversations of a client, the one used last at the end."""
 
     open_session: OpenSession
-    lanes: list[Lane] = field(default_factory=list[Lane])
-    _frames: FrameReader = field(default_factory=FrameReader)
+    lanes: list[AttachedConversation] = field(default_factory=list[AttachedConversation])
+    _frames: ParamsReader = field(default_factory=ParamsReader)
     _choosing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def find(self, messages: Sequence[object], frame: Frame) -> Passage:
+    async def find(self, messages: Sequence[object], frame: RequestParams) -> InFlightRequest:
         """Into the conversation that these messages go on with; a new one where there is none."""
         async with self._choosing:
             lane = self._known(messages)
             if lane is None:
-                lane = Lane(await self.open_session(frame))
+                lane = AttachedConversation(await self.open_session(frame))
                 await self._make_room()
             else:
                 self.lanes.remove(lane)
             self.lanes.append(lane)
             return lane.enter()
 
-    def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> Frame:
+    def read_frame(self, body: Mapping[str, object], betas: tuple[str, ...]) -> RequestParams:
         return self._frames.read(body, betas)
 
     async def close(self) -> None:
@@ -100,16 +100,16 @@ class Lanes:
     async def _make_room(self) -> None:
         """Let go of those used longest ago, but of none that still waits for an answer."""
         idle = [lane for lane in self.lanes if not lane.passages]
-        for lane in idle[: max(0, len(self.lanes) + 1 - MOST_LANES)]:
+        for lane in idle[: max(0, len(self.lanes) + 1 - MAX_CONVERSATIONS)]:
             self.lanes.remove(lane)
             await lane.session.close()
 
-    def _known(self, messages: Sequence[object]) -> Lane | None:
+    def _known(self, messages: Sequence[object]) -> AttachedConversation | None:
         """The lane with most in common: all of it, or where something was changed, half and more than one.
 
         What is shared from the start counts first: conversations that only go on alike are not the same.
         """
-        best, most = None, Shared(0, 0)
+        best, most = None, SharedCount(0, 0)
         for lane in self.lanes:
             shared, known = lane.session.count_shared(messages), lane.session.followed
             is_enough = shared.total == known or shared.total >= max(2, known / 2)
@@ -118,15 +118,15 @@ class Lanes:
         return best
 
 
-def _frame(wire: JsonObject, betas: tuple[str, ...]) -> Frame:
+def _frame(wire: JsonObject, betas: tuple[str, ...]) -> RequestParams:
     model, most = wire.get("model"), wire.get("max_tokens")
     system, tools = wire.get("system"), wire.get("tools")
-    return Frame(
+    return RequestParams(
         model if isinstance(model, str) else "",
         _whole("max_tokens", most),
         system if isinstance(system, str) else _objects("system", system),
         _objects("tools", tools),
-        wire.without(*FRAMED),
+        wire.without(*PARAM_FIELDS),
         betas,
     )
 

@@ -12,28 +12,28 @@ from dataclasses import dataclass
 from typing import cast
 
 from sevenfold.core.errors import InputError, MemoryConflict, SevenfoldError
-from sevenfold.core.memories import ARCHIVE, INDEX, LOGS, TEAM
+from sevenfold.core.memories import ARCHIVE_PREFIX, INDEX_FILE, LOGS_PREFIX, TEAM_PREFIX
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, Taint
-from sevenfold.store.memory_changes import Remove, Stored, Write
+from sevenfold.store.memory_changes import Remove, StoredMemory, Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.memory_keys import check_memory_key
 
-ROOT = "/memories"
-MAX_LINES = 999_999
-MAX_VIEW_CHARS = 16_000
+MEMORIES_ROOT = "/memories"
+_MAX_LINES = 999_999
+_MAX_VIEW_CHARS = 16_000
 """What the model is told that a view holds; the rest is had with a range."""
-DEPTH = 2
+_DEPTH = 2
 """Of a listing."""
-AROUND = 2
+CONTEXT_LINES = 2
 """Lines before and after an edit that are shown with it."""
 
-_KEPT = (TEAM, LOGS, ARCHIVE)
+_KEPT = (TEAM_PREFIX, LOGS_PREFIX, ARCHIVE_PREFIX)
 """What others write; it can be read here, and not changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class CommandAnswer:
+class CommandResult:
     """What the model reads."""
 
     text: str
@@ -54,7 +54,7 @@ class MemoryCommands:
     is_trusted: bool = False
     """The caller lets nothing foreign into its conversations."""
 
-    def run(self, given: Mapping[str, object]) -> CommandAnswer:
+    def run(self, given: Mapping[str, object]) -> CommandResult:
         """The answer to a command as the API hands it out."""
         doing = {
             "view": self._view,
@@ -67,22 +67,26 @@ class MemoryCommands:
         try:
             if doing is None:
                 raise _Refused(f"Error: Unknown command {given.get('command')!r:.80}")
-            return CommandAnswer(doing(given))
+            return CommandResult(doing(given))
         except _Refused as refused:
-            return CommandAnswer(str(refused), is_error=True)
+            return CommandResult(str(refused), is_error=True)
         except MemoryConflict as error:
             changed = ", ".join(error.keys)
-            return CommandAnswer(f"Error: {changed} was changed meanwhile. View it again", is_error=True)
+            return CommandResult(f"Error: {changed} was changed meanwhile. View it again", is_error=True)
         except SevenfoldError as error:
-            return CommandAnswer(f"Error: {error}", is_error=True)
+            return CommandResult(f"Error: {error}", is_error=True)
 
     def _view(self, given: Mapping[str, object]) -> str:
         path = _path(given, "path")
-        if path == INDEX:
-            return _numbered(f"{ROOT}/{INDEX}", self.memory.index_text().text, given.get("view_range"))
+        if path == INDEX_FILE:
+            return _numbered(
+                f"{MEMORIES_ROOT}/{INDEX_FILE}", self.memory.index_text().text, given.get("view_range")
+            )
         stored = self._find(path)
         if stored is not None:
-            return _numbered(f"{ROOT}/{stored.memory.key}", stored.memory.text, given.get("view_range"))
+            return _numbered(
+                f"{MEMORIES_ROOT}/{stored.memory.key}", stored.memory.text, given.get("view_range")
+            )
         listed = self._below(path)
         if path and not listed:
             raise _Refused(f"The path {_shown(path)} does not exist. Please provide a valid path.")
@@ -147,13 +151,13 @@ class MemoryCommands:
         self._commit(changes, "renamed")
         return f"Successfully renamed {_shown(old)} to {_shown(renamed[0] if is_file else new)}"
 
-    def _find(self, path: str) -> Stored | None:
+    def _find(self, path: str) -> StoredMemory | None:
         """The memory at a path; models leave the ending out, or take another."""
         if not path:
             return None
         return self.memory.find(path) or self.memory.find(f"{path}.md")
 
-    def _existing(self, given: Mapping[str, object]) -> Stored:
+    def _existing(self, given: Mapping[str, object]) -> StoredMemory:
         path = _path(given, "path")
         self._refuse_kept(path)
         stored = self._find(path)
@@ -161,10 +165,10 @@ class MemoryCommands:
             raise _Refused(f"Error: The path {_shown(path)} does not exist. Please provide a valid path.")
         return stored
 
-    def _changed(self, path: str) -> list[Stored]:
+    def _changed(self, path: str) -> list[StoredMemory]:
         """The memory at a path, or all those below it."""
         if not path:
-            raise _Refused(f"Error: Cannot change the {ROOT} directory itself")
+            raise _Refused(f"Error: Cannot change the {MEMORIES_ROOT} directory itself")
         self._refuse_kept(path)
         stored = self._find(path)
         found = [stored] if stored else [self.memory.read(key) for key in self._below(path)]
@@ -181,10 +185,12 @@ class MemoryCommands:
         return check_memory_key(path if path.endswith(".md") else f"{path}.md")
 
     def _refuse_kept(self, path: str) -> None:
-        if path.removesuffix(".md").casefold() == INDEX.removesuffix(".md").casefold():
+        if path.removesuffix(".md").casefold() == INDEX_FILE.removesuffix(".md").casefold():
             raise _Refused(f"Error: {_shown(path)} is made of the files; write the file of a topic instead")
         if f"{path}/".startswith(_KEPT):
-            raise _Refused(f"Error: {_shown(path)} cannot be changed here; write below {ROOT} itself")
+            raise _Refused(
+                f"Error: {_shown(path)} cannot be changed here; write below {MEMORIES_ROOT} itself"
+            )
 
     def _commit(self, changes: Sequence[Write | Remove], why: str) -> None:
         foreign: frozenset[Taint] = frozenset() if self.is_trusted else frozenset(["tool"])
@@ -207,8 +213,8 @@ class MemoryCommands:
 
 
 def _checked(key: str, text: str, base: str | None) -> Write:
-    if text.count("\n") >= MAX_LINES:
-        raise _Refused(f"File {_shown(key)} exceeds maximum line limit of {MAX_LINES:,} lines.")
+    if text.count("\n") >= _MAX_LINES:
+        raise _Refused(f"File {_shown(key)} exceeds maximum line limit of {_MAX_LINES:,} lines.")
     refuse_secrets(text)
     return Write(key, text, base)
 
@@ -216,12 +222,12 @@ def _checked(key: str, text: str, base: str | None) -> Write:
 def _path(given: Mapping[str, object], name: str) -> str:
     """What lies below the root; empty: the root itself. Whatever else is in it, keys' grammar refuses."""
     path = _text(given, name)
-    below = path.removeprefix(ROOT)
-    if not path.startswith(ROOT) or (below and not below.startswith("/")):
-        raise _Refused(f"Error: Path must start with {ROOT}, got: {path:.200}")
+    below = path.removeprefix(MEMORIES_ROOT)
+    if not path.startswith(MEMORIES_ROOT) or (below and not below.startswith("/")):
+        raise _Refused(f"Error: Path must start with {MEMORIES_ROOT}, got: {path:.200}")
     parts = below.strip("/").split("/")
     if any(part in (".", "..") for part in parts) or "\\" in path or "%" in path or "\0" in path:
-        raise _Refused(f"Error: Path {path:.200} would escape {ROOT} directory")
+        raise _Refused(f"Error: Path {path:.200} would escape {MEMORIES_ROOT} directory")
     return "/".join(parts)
 
 
@@ -235,16 +241,16 @@ def _text(given: Mapping[str, object], name: str, default: str | None = None) ->
 
 
 def _shown(path: str) -> str:
-    return f"{ROOT}/{path}" if path else ROOT
+    return f"{MEMORIES_ROOT}/{path}" if path else MEMORIES_ROOT
 
 
 def _numbered(shown: str, text: str, view_range: object) -> str:
     lines = _lines(text)
     numbered = "\n".join(f"{at:6}\t{lines[at - 1]}" for at in _range(view_range, len(lines)))
     answer = f"Here's the content of {shown} with line numbers:\n{numbered}"
-    if len(answer) <= MAX_VIEW_CHARS:
+    if len(answer) <= _MAX_VIEW_CHARS:
         return answer
-    return f"{answer[:MAX_VIEW_CHARS]}\n[cut at {MAX_VIEW_CHARS:,} characters; use view_range for the rest]"
+    return f"{answer[:_MAX_VIEW_CHARS]}\n[cut at {_MAX_VIEW_CHARS:,} characters; use view_range for the rest]"
 
 
 def _range(view_range: object, count: int) -> range:
@@ -262,7 +268,7 @@ def _range(view_range: object, count: int) -> range:
             )
 
 
-def _listing(path: str, found: Mapping[str, Stored]) -> str:
+def _listing(path: str, found: Mapping[str, StoredMemory]) -> str:
     """Sizes of files and of folders with all that is in them, as `du -h` shows them."""
     base = len(path) + 1 if path else 0
     sizes: dict[str, int] = {path: 0}
@@ -270,13 +276,13 @@ def _listing(path: str, found: Mapping[str, Stored]) -> str:
         size = len(stored.memory.text.encode("utf-8", "replace"))
         parts = key[base:].split("/")
         sizes[path] += size
-        for depth in range(1, min(len(parts), DEPTH) + 1):
+        for depth in range(1, min(len(parts), _DEPTH) + 1):
             name = key[:base] + "/".join(parts[:depth])
             sizes[name] = sizes.get(name, 0) + size
     lines = (f"{_size(size)}\t{_shown(name)}" for name, size in sorted(sizes.items()))
     return "\n".join(
         (
-            f"Here're the files and directories up to {DEPTH} levels deep in {_shown(path)}, excluding "
+            f"Here're the files and directories up to {_DEPTH} levels deep in {_shown(path)}, excluding "
             "hidden items and node_modules:",
             *lines,
         )
@@ -311,5 +317,5 @@ def _snippet(text: str, at: int, new: str) -> str:
     lines = _lines(text)
     first = text.count("\n", 0, at)
     last = first + new.count("\n")
-    shown = range(max(0, first - AROUND), min(len(lines), last + AROUND + 1))
+    shown = range(max(0, first - CONTEXT_LINES), min(len(lines), last + CONTEXT_LINES + 1))
     return "\n".join(f"{line + 1:6}\t{lines[line]}" for line in shown)

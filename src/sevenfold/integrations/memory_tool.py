@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from sevenfold.integrations.memory_commands import MemoryCommands
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
 if TYPE_CHECKING:
     from anthropic.lib.tools import BetaAsyncBuiltinFunctionTool, BetaBuiltinFunctionTool
@@ -54,7 +54,7 @@ def async_memory_tool(
             return _declared()
 
         async def call(self, input: object) -> str:  # noqa: A002 - the SDK's name for it
-            return await durably(lambda: _answer(commands, input))
+            return await run_blocking(lambda: _answer(commands, input))
 
     return MemoryTool()
 

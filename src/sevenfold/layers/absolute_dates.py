@@ -51,7 +51,7 @@ _KEPT = re.compile(
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?]?|\n")
 
 
-def make_absolute(text: str, day: date) -> str:
+def resolve_relative_dates(text: str, day: date) -> str:
     """The text as if it had been written with dates, on that day. What is absolute stays as it is."""
     low = text.lower()
     if not any(hint in low for hint in _HINTS) or not _RELATIVE.search(text):

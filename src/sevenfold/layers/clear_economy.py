@@ -14,18 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
-from sevenfold.layers.clear_facts import Clearing, CutFacts, MicrocompactSettings
-from sevenfold.layers.shelf import Kind, Shelf, Standing
-from sevenfold.layers.stakes import LONG_TTL, Stakes
+from sevenfold.layers.clear_facts import ClearingFacts, ClearingPlan, MicrocompactSettings
+from sevenfold.layers.shelf import ClearableResults, PlacedResult, ResultKind
+from sevenfold.layers.stakes import LONG_TTL, ClearingLedger
 
-LEAST_SAVED = 30
+MIN_SAVED_TOKENS = 30
 """Tokens: below this a marker and a look at the spill are no gain."""
 
 REREAD_CHANCE = 0.1
 """That a thousand tokens of a file just seen are quoted by a later edit; grows with the root of the size."""
 REREAD_HALF_LIFE = 16.0
 """Results after which that chance has halved."""
-REREAD_SHARE: dict[Kind, float] = {
+REREAD_SHARE: dict[ResultKind, float] = {
     "read": 1.0,
     "edit": 1.0,
     "write": 3.0,
@@ -37,7 +37,7 @@ REREAD_SHARE: dict[Kind, float] = {
 REREAD_SUPERSEDED_SHARE = 0.4
 """Of that chance, for a file that was read or written again since."""
 
-USE_CHANCE: dict[Kind, float] = {
+USE_CHANCE: dict[ResultKind, float] = {
     "read": 0.33,
     "edit": 0.3,
     "write": 0.5,
@@ -49,22 +49,22 @@ USE_CHANCE: dict[Kind, float] = {
 USE_HALF_LIFE = 8.0
 USE_SUPERSEDED_SHARE = 0.3
 
-PAID_SHARE = 0.5
+PAID_READS_SHARE = 0.5
 """Of a rewrite that must have been paid in reads first: a cut in every round would rewrite the same tail."""
-RISKED_SHARE = 0.01
+MAX_RISK_SHARE = 0.01
 """Of what keeping everything would have cost: a loss of that much may be risked before anything was won."""
 RECOVERY_ROUNDS = 8
 """In which what is spent beyond that and beyond what was won must be back: a session may end before."""
-YOUNG_SHARE = 1.5
+EXPECTED_ROUNDS_FACTOR = 1.5
 """Rounds to come that a session may hope for, for each that it has had."""
 
-SCANNED = 96
+MAX_SCANNED_RESULTS = 96
 """Results that are looked at in every round; older ones every `SCAN_ROUNDS`, for they change no more."""
-SCAN_ROUNDS = 16
+FULL_SCAN_ROUNDS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Temper:
+class ClearingWeights:
     """What a policy gives for having things in view, and how it bears risk."""
 
     lost_rounds: float
@@ -79,9 +79,9 @@ class Temper:
     """How often the chance of reading a result again is counted; once where lost rounds are counted too."""
 
 
-TEMPERS: dict[str, Temper] = {
-    "thrift": Temper(0.0, margin=1.75, unwon_margin=2.0, unwon_share=0.06, reread_margin=1.75),
-    "balanced": Temper(2.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0),
+CLEARING_WEIGHTS: dict[str, ClearingWeights] = {
+    "thrift": ClearingWeights(0.0, margin=1.75, unwon_margin=2.0, unwon_share=0.06, reread_margin=1.75),
+    "balanced": ClearingWeights(2.5, margin=2.0, unwon_margin=4.0, unwon_share=0.03, reread_margin=1.0),
 }
 
 
@@ -89,18 +89,18 @@ TEMPERS: dict[str, Temper] = {
 class _Outlook:
     """One round's figures."""
 
-    facts: CutFacts
-    temper: Temper
+    facts: ClearingFacts
+    temper: ClearingWeights
     ahead: int
     """Rounds for which a clearing is expected to save."""
-    stakes: Stakes
+    stakes: ClearingLedger
 
     @property
     def fund(self) -> float:
         """What may be lost on a rewrite without being worse off than with everything kept."""
-        return max(0.0, self.stakes.won + RISKED_SHARE * self.stakes.kept_cost)
+        return max(0.0, self.stakes.won + MAX_RISK_SHARE * self.stakes.kept_cost)
 
-    def worth(self, item: Standing, shelf: Shelf) -> float:
+    def worth(self, item: PlacedResult, shelf: ClearableResults) -> float:
         """What clearing this result is expected to save, apart from the rewrite."""
         facts, result, age = self.facts, item.result, shelf.age(item)
         is_superseded = shelf.is_superseded(item)
@@ -109,11 +109,11 @@ class _Outlook:
         if facts.is_cold:
             gain += prices.write * saved
         round_cost = prices.read * facts.view_tokens
-        chance = reread_chance(item, age, is_superseded=is_superseded)
+        chance = estimate_reread_chance(item, age, is_superseded=is_superseded)
         reread = self.temper.reread_margin * chance * (round_cost + prices.write * result.tokens)
         if not self.temper.lost_rounds:
             return gain - reread
-        lost = use_chance(item, age, is_superseded=is_superseded) * round_cost
+        lost = estimate_use_chance(item, age, is_superseded=is_superseded) * round_cost
         return gain - reread - lost * self.temper.lost_rounds
 
     def risk(self, rewrite_cost: float, saved_tokens: int) -> float:
@@ -126,26 +126,26 @@ class _Outlook:
         return self.temper.margin * (rewrite_cost - unwon) + self.temper.unwon_margin * unwon
 
 
-def reread_chance(item: Standing, age: int, *, is_superseded: bool) -> float:
+def estimate_reread_chance(item: PlacedResult, age: int, *, is_superseded: bool) -> float:
     """That the agent will have to ask again for this result, once it is cleared."""
     share = REREAD_SHARE[item.result.kind] * (REREAD_SUPERSEDED_SHARE if is_superseded else 1.0)
     size = sqrt(item.result.tokens / 1_000)
     return min(1.0, REREAD_CHANCE * share * size * 0.5 ** (age / REREAD_HALF_LIFE))
 
 
-def use_chance(item: Standing, age: int, *, is_superseded: bool) -> float:
+def estimate_use_chance(item: PlacedResult, age: int, *, is_superseded: bool) -> float:
     """That something in this result will be used again."""
     share = USE_SUPERSEDED_SHARE if is_superseded else 1.0
     return USE_CHANCE[item.result.kind] * share * 0.5 ** (age / USE_HALF_LIFE)
 
 
-def rounds_ahead(facts: CutFacts, settings: MicrocompactSettings) -> int:
+def estimate_rounds_ahead(facts: ClearingFacts, settings: MicrocompactSettings) -> int:
     """Rounds to come with this cache. A young session may be a short one."""
     usual = settings.rounds_ahead_1h if facts.ttl >= LONG_TTL else settings.rounds_ahead_5m
-    return min(usual, int(YOUNG_SHARE * facts.round) + 1)
+    return min(usual, int(EXPECTED_ROUNDS_FACTOR * facts.round) + 1)
 
 
-def rewrite_tokens(facts: CutFacts, saved: int, first: Standing) -> int:
+def count_rewrite_tokens(facts: ClearingFacts, saved: int, first: PlacedResult) -> int:
     """What is in the cache, stays in the view and has to be written again when the first result goes."""
     anchor = first.anchor
     if anchor < facts.live_tokens:
@@ -153,17 +153,19 @@ def rewrite_tokens(facts: CutFacts, saved: int, first: Standing) -> int:
     return max(0, facts.cached_tokens - saved - anchor)
 
 
-def choose_economic(
-    facts: CutFacts, shelf: Shelf, stakes: Stakes, settings: MicrocompactSettings
-) -> Clearing | None:
+def choose_by_price(
+    facts: ClearingFacts, shelf: ClearableResults, stakes: ClearingLedger, settings: MicrocompactSettings
+) -> ClearingPlan | None:
     """All that is worth it while the cache is cold; while it is warm, as deep a cut as pays best, if any."""
-    outlook = _Outlook(facts, TEMPERS[settings.policy], rounds_ahead(facts, settings), stakes)
-    is_whole = facts.is_cold or facts.round % SCAN_ROUNDS == 0
-    stale = shelf.stale(settings.keep_last, facts.round, None if is_whole else SCANNED)
+    outlook = _Outlook(
+        facts, CLEARING_WEIGHTS[settings.policy], estimate_rounds_ahead(facts, settings), stakes
+    )
+    is_whole = facts.is_cold or facts.round % FULL_SCAN_ROUNDS == 0
+    stale = shelf.stale(settings.keep_last, facts.round, None if is_whole else MAX_SCANNED_RESULTS)
     found = [
         _Candidate(item, worth)
         for item in stale
-        if item.result.saved_tokens >= LEAST_SAVED and (worth := outlook.worth(item, shelf)) > 0
+        if item.result.saved_tokens >= MIN_SAVED_TOKENS and (worth := outlook.worth(item, shelf)) > 0
     ]
     if not found:
         return None
@@ -172,7 +174,9 @@ def choose_economic(
     return _warm_cut(found, outlook, shelf, settings)
 
 
-def choose_ski(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings) -> Clearing | None:
+def choose_ski_rental(
+    facts: ClearingFacts, shelf: ClearableResults, settings: MicrocompactSettings
+) -> ClearingPlan | None:
     """The plain rule: clear all but the last few once the reads paid on them equal the rewrite."""
     stale = [item for item in shelf.stale(settings.idle_keep, facts.round) if item.result.saved_tokens]
     if not stale:
@@ -183,30 +187,30 @@ def choose_ski(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings) ->
     for item in stale:
         saved += item.result.saved_tokens
         paid += item.result.saved_tokens * shelf.stale_rounds(item, settings.idle_keep, facts.round)
-    rewritten = rewrite_tokens(facts, saved, stale[-1])
+    rewritten = count_rewrite_tokens(facts, saved, stale[-1])
     if prices.read * paid < (prices.write - prices.read) * rewritten:
         return None
     reason = f"{paid:,} tokens were read of stale results, as dear as writing {rewritten:,} again"
-    return Clearing(tuple(item.result.id for item in reversed(stale)), "ski", reason, saved, rewritten)
+    return ClearingPlan(tuple(item.result.id for item in reversed(stale)), "ski", reason, saved, rewritten)
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    item: Standing
+    item: PlacedResult
     worth: float
 
 
-def _cold_cut(items: Sequence[Standing], policy: str) -> Clearing:
+def _cold_cut(items: Sequence[PlacedResult], policy: str) -> ClearingPlan:
     saved = sum(item.result.saved_tokens for item in items)
     reason = (
         f"the cache is cold: {len(items)} results, {saved:,} tokens, are cleared and nothing is rewritten"
     )
-    return Clearing(tuple(item.result.id for item in reversed(items)), policy, reason, saved, 0)
+    return ClearingPlan(tuple(item.result.id for item in reversed(items)), policy, reason, saved, 0)
 
 
 def _warm_cut(
-    found: Sequence[_Candidate], outlook: _Outlook, shelf: Shelf, settings: MicrocompactSettings
-) -> Clearing | None:
+    found: Sequence[_Candidate], outlook: _Outlook, shelf: ClearableResults, settings: MicrocompactSettings
+) -> ClearingPlan | None:
     """The depth that pays best: every candidate up to there goes."""
     prices, facts = outlook.facts.prices, outlook.facts
     saved = depth = best_saved = best_rewritten = 0
@@ -217,9 +221,9 @@ def _warm_cut(
         gain += each.worth
         stale = shelf.stale_rounds(each.item, settings.keep_last, facts.round)
         paid += prices.read * each.item.result.saved_tokens * stale
-        rewritten = rewrite_tokens(facts, saved, each.item)
+        rewritten = count_rewrite_tokens(facts, saved, each.item)
         cost = (prices.write - prices.read) * rewritten
-        is_due = is_due or paid >= PAID_SHARE * cost
+        is_due = is_due or paid >= PAID_READS_SHARE * cost
         net = gain - outlook.risk(cost, saved)
         if net > best:
             best, best_gain, depth, best_saved, best_rewritten = net, gain, index, saved, rewritten
@@ -231,4 +235,4 @@ def _warm_cut(
         f"{depth} results, {best_saved:,} tokens: some {outlook.ahead} rounds without them save about"
         f" {best_gain:,.0f} tokens' price, writing {best_rewritten:,} again costs {cost:,.0f}"
     )
-    return Clearing(ids, settings.policy, reason, best_saved, best_rewritten)
+    return ClearingPlan(ids, settings.policy, reason, best_saved, best_rewritten)

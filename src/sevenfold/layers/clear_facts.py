@@ -10,7 +10,7 @@ from sevenfold.core.messages import ToolUseId
 from sevenfold.core.settings import amount, choice, switch
 from sevenfold.layers.stakes import CachePrices
 
-Policy: TypeAlias = Literal["balanced", "thrift", "fixed", "ski", "keep"]
+ClearingPolicy: TypeAlias = Literal["balanced", "thrift", "fixed", "ski", "keep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class MicrocompactSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class CutFacts:
+class ClearingFacts:
     """What a clearing depends on, at the moment when a request is made ready."""
 
     now: datetime
@@ -90,7 +90,7 @@ class CutFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Clearing:
+class ClearingPlan:
     """Results to clear now."""
 
     ids: tuple[ToolUseId, ...]

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sevenfold.core.globs import matches_name
-from sevenfold.layers.shell_words import SimpleCommand, read_commands
+from sevenfold.layers.shell_words import SimpleCommand, parse_commands
 
-MAX_CHARS = 100_000
-MAX_DEPTH = 3
+_MAX_CHARS = 100_000
+_MAX_DEPTH = 3
 """Command lines inside words of command lines: `sudo bash -c "ssh host 'git push'"`."""
-MAX_STARTS = 40
+MAX_COMMAND_STARTS = 40
 """Words among which the command that is meant begins, and commands that run one another."""
-MAX_ELSEWHERE = 8
+MAX_REMOTE_READINGS = 8
 """Readings of `ssh` and its like: each is read as a line of its own."""
 
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
@@ -48,14 +48,14 @@ _VALUED = {
 """Programs whose options are known: those that take the next word, before the word that says what to do."""
 
 
-def split_commands(line: str, depth: int = MAX_DEPTH) -> tuple[tuple[str, ...], ...]:
+def split_commands(line: str, depth: int = _MAX_DEPTH) -> tuple[tuple[str, ...], ...]:
     """The words of each command, bare: no quotes, assignments or redirections, and programs without their
     folder. What `sudo` and its like run follows as a command of its own.
 
     With a depth of 1 nothing is looked for inside of words, or in what runs on another machine.
     """
     found: list[tuple[str, ...]] = []
-    for simple in read_commands(line[:MAX_CHARS]):
+    for simple in parse_commands(line[:_MAX_CHARS]):
         commands = [*_readings(simple.words)]
         found += commands
         for inner in _inner_lines(simple, commands) if depth > 1 else ():
@@ -73,7 +73,7 @@ def _readings(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """A simple command, and those that it runs in turn: each that it could be, for only the program knows
     which of its options take the next word."""
     seen, left = set[int](), [0]
-    while left and len(seen) < MAX_STARTS:
+    while left and len(seen) < MAX_COMMAND_STARTS:
         at = left.pop()
         while at < len(words) and (words[at] in _KEYWORDS or _ASSIGNED.match(words[at])):
             at += 1
@@ -87,7 +87,7 @@ def _readings(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         elif program in _FINDERS:
             if "-delete" in words[at:]:
                 yield ("rm",)
-            behind = range(at + 2, min(len(words), at + MAX_STARTS))
+            behind = range(at + 2, min(len(words), at + MAX_COMMAND_STARTS))
             left += [start for start in behind if words[start - 1] in _EXECUTING]
 
 
@@ -99,7 +99,7 @@ def _starts(words: Sequence[str], at: int, operands: int) -> set[int]:
     while left:
         state = left.pop()
         here, owed, is_value = state
-        if here >= min(len(words), at + MAX_STARTS) or state in seen:
+        if here >= min(len(words), at + MAX_COMMAND_STARTS) or state in seen:
             continue
         seen.add(state)
         is_option = words[here].startswith("-")
@@ -123,8 +123,8 @@ def _inner_lines(simple: SimpleCommand, commands: Sequence[Sequence[str]]) -> It
         yield from simple.fed
     for command in commands:
         if command[0] in _ELSEWHERE:
-            starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))[:MAX_ELSEWHERE]
-            yield from (" ".join(command[start : start + MAX_STARTS]) for start in starts)
+            starts = sorted(_starts(command, 1, _ELSEWHERE[command[0]]))[:MAX_REMOTE_READINGS]
+            yield from (" ".join(command[start : start + MAX_COMMAND_STARTS]) for start in starts)
 
 
 def _begins(command: Sequence[str], wanted: Sequence[str]) -> bool:

@@ -16,32 +16,32 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 from sevenfold.layers.compact import CompactSettings
 
-Rung: TypeAlias = Literal["notes", "block", "summary", "trimmed", "structural", "clip"]
-RUNGS: tuple[Rung, ...] = get_args(Rung)
-MODEL_RUNGS = frozenset[Rung]({"block", "summary", "trimmed"})
+CompactionStrategy: TypeAlias = Literal["notes", "block", "summary", "trimmed", "structural", "clip"]
+COMPACTION_STRATEGIES: tuple[CompactionStrategy, ...] = get_args(CompactionStrategy)
+MODEL_STRATEGIES = frozenset[CompactionStrategy]({"block", "summary", "trimmed"})
 """Those that ask a model, and therefore cost money when they fail."""
 
-Trigger: TypeAlias = Literal["auto", "manual", "reactive"]
+CompactionTrigger: TypeAlias = Literal["auto", "manual", "reactive"]
 """`reactive`: the provider refused an ordinary request because its prompt is too long."""
 
-Failure: TypeAlias = Literal["too long", "broken", "refused", "unusable", "too large", "unavailable"]
+StrategyFailure: TypeAlias = Literal["too long", "broken", "refused", "unusable", "too large", "unavailable"]
 """`too long`: the prompt; `broken`: a stream; `refused`: any other answer of the provider but a reply;
 `unusable`: a reply that holds no summary; `too large`: what came out is over the target; `unavailable`: there
 was nothing to try with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class StrategyAttempt:
     """One rung that was tried, and what came of it."""
 
-    rung: Rung
-    failure: Failure
+    rung: CompactionStrategy
+    failure: StrategyFailure
 
 
 @dataclass(frozen=True, slots=True)
-class LadderFacts:
-    trigger: Trigger
-    attempts: tuple[Attempt, ...] = ()
+class StrategyFacts:
+    trigger: CompactionTrigger
+    attempts: tuple[StrategyAttempt, ...] = ()
     """Of this compaction, in order."""
     failures_in_row: int = 0
     """Model calls for summaries that failed since the last one that did not, in this session."""
@@ -66,40 +66,40 @@ class LadderFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StrategyChoice:
     """What to try next."""
 
-    rung: Rung
-    skipped: tuple[Skip, ...] = ()
+    rung: CompactionStrategy
+    skipped: tuple[SkippedStrategy, ...] = ()
     """Rungs above it that are passed over now, for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Skip:
-    rung: Rung
+class SkippedStrategy:
+    rung: CompactionStrategy
     reason: str
 
 
-def next_rung(facts: LadderFacts, settings: CompactSettings) -> Step:
+def choose_strategy(facts: StrategyFacts, settings: CompactSettings) -> StrategyChoice:
     """The next rung to try. There is always one: after everything else, the clip."""
     if _is_repeat_due(facts, settings):
-        return Step(facts.attempts[-1].rung)
-    reached = max((RUNGS.index(attempt.rung) for attempt in facts.attempts), default=-1)
-    skips: list[Skip] = []
-    for rung in RUNGS[reached + 1 : -1]:
+        return StrategyChoice(facts.attempts[-1].rung)
+    reached = max((COMPACTION_STRATEGIES.index(attempt.rung) for attempt in facts.attempts), default=-1)
+    skips: list[SkippedStrategy] = []
+    for rung in COMPACTION_STRATEGIES[reached + 1 : -1]:
         reason = _unfit(rung, facts, settings)
         if reason is None:
-            return Step(rung, tuple(skips))
-        skips.append(Skip(rung, reason))
-    return Step("clip", tuple(skips))
+            return StrategyChoice(rung, tuple(skips))
+        skips.append(SkippedStrategy(rung, reason))
+    return StrategyChoice("clip", tuple(skips))
 
 
-def _is_repeat_due(facts: LadderFacts, settings: CompactSettings) -> bool:
+def _is_repeat_due(facts: StrategyFacts, settings: CompactSettings) -> bool:
     """Whether the rung that just failed is worth the same call again, or one with still less in it."""
     if not facts.attempts or not _may_call(facts, settings):
         return False
     last = facts.attempts[-1]
-    if last.rung not in MODEL_RUNGS:
+    if last.rung not in MODEL_STRATEGIES:
         return False
     tries = sum(attempt == last for attempt in facts.attempts)
     if last.failure == "broken":
@@ -110,14 +110,14 @@ def _is_repeat_due(facts: LadderFacts, settings: CompactSettings) -> bool:
     return is_too_long and facts.can_trim and asked < settings.trim_tries
 
 
-def _may_call(facts: LadderFacts, settings: CompactSettings) -> bool:
+def _may_call(facts: StrategyFacts, settings: CompactSettings) -> bool:
     """By hand one may always try, within what one compaction may waste; otherwise the breaker decides."""
     if facts.trigger == "manual":
-        return sum(attempt.rung in MODEL_RUNGS for attempt in facts.attempts) < settings.breaker_failures
+        return sum(attempt.rung in MODEL_STRATEGIES for attempt in facts.attempts) < settings.breaker_failures
     return facts.failures_in_row < settings.breaker_failures
 
 
-def _unfit(rung: Rung, facts: LadderFacts, settings: CompactSettings) -> str | None:
+def _unfit(rung: CompactionStrategy, facts: StrategyFacts, settings: CompactSettings) -> str | None:
     """Why a rung is of no use now; None when it may be tried."""
     if not facts.has_rounds:
         return "nothing was said since the last compaction"
@@ -136,7 +136,7 @@ def _unfit(rung: Rung, facts: LadderFacts, settings: CompactSettings) -> str | N
             return None
 
 
-def _unfit_model(facts: LadderFacts, settings: CompactSettings) -> str | None:
+def _unfit_model(facts: StrategyFacts, settings: CompactSettings) -> str | None:
     if not facts.has_model:
         return "no provider was given to write summaries"
     if facts.is_thrashing and facts.trigger != "manual":
@@ -146,7 +146,7 @@ def _unfit_model(facts: LadderFacts, settings: CompactSettings) -> str | None:
     return None
 
 
-def _unfit_notes(facts: LadderFacts) -> str | None:
+def _unfit_notes(facts: StrategyFacts) -> str | None:
     if facts.is_partial:
         return "notes are about the whole session, not a part of it"
     if facts.is_directed:
@@ -154,7 +154,7 @@ def _unfit_notes(facts: LadderFacts) -> str | None:
     return facts.notes_missing or None
 
 
-def _unfit_block(facts: LadderFacts) -> str | None:
+def _unfit_block(facts: StrategyFacts) -> str | None:
     if facts.block_missing:
         return facts.block_missing
     if facts.is_partial:
@@ -162,13 +162,13 @@ def _unfit_block(facts: LadderFacts) -> str | None:
     return None if facts.fits_window else "the whole view does not fit the window"
 
 
-def _unfit_summary(facts: LadderFacts) -> str | None:
+def _unfit_summary(facts: StrategyFacts) -> str | None:
     if not facts.fits_window or _failed(facts, "too long"):
         return "the whole view does not fit the window"
     return None
 
 
-def _unfit_trimmed(facts: LadderFacts) -> str | None:
+def _unfit_trimmed(facts: StrategyFacts) -> str | None:
     if not facts.can_trim:
         return "there are no older rounds to drop"
     if not facts.fits_window or _failed(facts, "too long"):
@@ -176,7 +176,7 @@ def _unfit_trimmed(facts: LadderFacts) -> str | None:
     return "a shorter prompt would not have helped"
 
 
-def _failed(facts: LadderFacts, failure: Failure) -> bool:
+def _failed(facts: StrategyFacts, failure: StrategyFailure) -> bool:
     return any(attempt.failure == failure for attempt in facts.attempts)
 
 
@@ -205,7 +205,7 @@ class BreakerState:
         """A model wrote a summary that can be used."""
         return replace(self, failures_in_row=0)
 
-    def ended(self, end: Ending, settings: CompactSettings) -> BreakerState:
+    def ended(self, end: CompactionOutcome, settings: CompactSettings) -> BreakerState:
         """A compaction is over."""
         if end.trigger == "manual" and end.is_within:
             return replace(self, futile_in_row=0, last_length=end.length)
@@ -242,10 +242,10 @@ class BreakerState:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class CompactionOutcome:
     """How a compaction ended."""
 
-    trigger: Trigger
+    trigger: CompactionTrigger
     is_within: bool
     """The view is below the target now."""
     length: int

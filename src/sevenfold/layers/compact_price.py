@@ -10,12 +10,12 @@ from decimal import Decimal
 from sevenfold.core.messages import Message, RedactedThinking, Thinking, ToolResult
 from sevenfold.core.models import Model, Prices
 
-SUMMARY_TOKENS = 4_000
+EXPECTED_SUMMARY_TOKENS = 4_000
 """What a summary takes, thinking included; the choice turns on it only between models."""
 
 
 @dataclass(frozen=True, slots=True)
-class PathFacts:
+class SummaryPathFacts:
     model: Model
     is_warm: bool
     """The provider's cache still holds the prefix."""
@@ -31,7 +31,7 @@ class PathFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PathChoice:
+class SummaryPath:
     is_warm: bool
     """The unchanged prefix, on the session's own model."""
     model: Model
@@ -39,17 +39,17 @@ class PathChoice:
     """What it should cost; None where no price is known."""
 
 
-def choose_path(facts: PathFacts) -> PathChoice:
+def choose_summary_path(facts: SummaryPathFacts) -> SummaryPath:
     """The cheapest way whose price is known, on a model whose window takes it; the warm prefix wins a tie."""
     own = _prices(facts.model, facts.whole_tokens, facts)
     warm = _warm_usd(facts, own) if own else None
-    choices = [PathChoice(True, facts.model, warm)]
+    choices = [SummaryPath(True, facts.model, warm)]
     for model in (facts.model, *facts.others):
-        if facts.stripped_tokens + SUMMARY_TOKENS > model.window_tokens:
+        if facts.stripped_tokens + EXPECTED_SUMMARY_TOKENS > model.window_tokens:
             continue
         prices = _prices(model, facts.stripped_tokens, facts)
         usd = _usd(facts.stripped_tokens, prices.fresh, prices) if prices else None
-        choices.append(PathChoice(False, model, usd))
+        choices.append(SummaryPath(False, model, usd))
     priced = [(choice.usd, at) for at, choice in enumerate(choices) if choice.usd is not None]
     if warm is None or not priced:
         # Without prices: reading a cache is cheap everywhere, and without one less to send costs less.
@@ -57,7 +57,7 @@ def choose_path(facts: PathFacts) -> PathChoice:
     return choices[min(priced)[1]]
 
 
-def count_unread(messages: Sequence[Message], counts: Sequence[int], model: Model, held: int) -> int:
+def count_uncached_tokens(messages: Sequence[Message], counts: Sequence[int], model: Model, held: int) -> int:
     """Tokens of a view that a question after it has to pay anew: all but what the last request held."""
     return sum(counts[min(held, _first_thought(messages, model)) :])
 
@@ -80,15 +80,15 @@ def _has_thinking(message: Message) -> bool:
     return any(isinstance(block, (Thinking, RedactedThinking)) for block in message.blocks)
 
 
-def _prices(model: Model, prompt_tokens: int, facts: PathFacts) -> Prices | None:
+def _prices(model: Model, prompt_tokens: int, facts: SummaryPathFacts) -> Prices | None:
     tariff = model.prices_at(facts.when)
     return tariff.for_prompt(prompt_tokens) if tariff else None
 
 
-def _warm_usd(facts: PathFacts, prices: Prices) -> Decimal:
+def _warm_usd(facts: SummaryPathFacts, prices: Prices) -> Decimal:
     read = facts.whole_tokens - facts.unread_tokens if facts.is_warm else 0
     return _usd(facts.whole_tokens - read, prices.fresh, prices) + read * prices.read / 1_000_000
 
 
 def _usd(tokens: int, price: Decimal, prices: Prices) -> Decimal:
-    return (tokens * price + SUMMARY_TOKENS * prices.output) / 1_000_000
+    return (tokens * price + EXPECTED_SUMMARY_TOKENS * prices.output) / 1_000_000

@@ -9,13 +9,13 @@ from typing import Literal, TypeAlias
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
 from sevenfold.core.tool_kinds import PATH_KEYS, find_effect
 from sevenfold.layers.compact import CompactSettings
-from sevenfold.layers.cut_text import Count, cut_tokens
-from sevenfold.layers.fences import fenced, read_fences
+from sevenfold.layers.cut_text import CountTokens, truncate_tokens
+from sevenfold.layers.fences import fence_text, find_fences
 
-FILE_TAG = "restored-file"
-KEPT_TAG = "restored"
+RESTORED_FILE_TAG = "restored-file"
+RESTORED_TAG = "restored"
 
-Kind: TypeAlias = Literal["skill", "plan", "todo", "tasks", "tools", "agents", "mcp", "hook", "session"]
+ExtraKind: TypeAlias = Literal["skill", "plan", "todo", "tasks", "tools", "agents", "mcp", "hook", "session"]
 """Skills that were in use; the plan, by its path; the todo list; background tasks and how they stand;
 schemas of deferred tools; which agents there are; instructions of MCP servers; what session-start hooks say;
 metadata of the session."""
@@ -25,7 +25,7 @@ metadata of the session."""
 class Extra:
     """Something beside files that was in view and must be again: a skill, the plan, the todo list, …"""
 
-    kind: Kind
+    kind: ExtraKind
     title: str
     text: str
     is_cut: bool = False
@@ -46,7 +46,7 @@ class RestoreFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class RestoreSkip:
     """What is not put back, and why."""
 
     what: str
@@ -59,11 +59,11 @@ class RestorePlan:
     """To be read again, in this order, each within the settings' budget."""
     extras: tuple[Extra, ...]
     """As they go into view, cut where they were too long."""
-    left: tuple[Left, ...]
+    left: tuple[RestoreSkip, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FileText:
+class RestoredFile:
     """A file as it goes back into view."""
 
     path: str
@@ -71,13 +71,13 @@ class FileText:
     is_cut: bool
 
 
-def plan_restore(facts: RestoreFacts, settings: CompactSettings, count: Count) -> RestorePlan:
+def plan_restore(facts: RestoreFacts, settings: CompactSettings, count: CountTokens) -> RestorePlan:
     """The newest few files and what else was there; each refusal is told."""
     files: list[str] = []
-    left: list[Left] = []
+    left: list[RestoreSkip] = []
     for path in dict.fromkeys(facts.seen):
         if path in facts.barred:
-            left.append(Left(path, "transcripts, plans and instruction files are never restored"))
+            left.append(RestoreSkip(path, "transcripts, plans and instruction files are never restored"))
         elif path not in facts.in_view and len(files) < settings.restored_files:
             files.append(path)
     extras: list[Extra] = []
@@ -87,9 +87,9 @@ def plan_restore(facts: RestoreFacts, settings: CompactSettings, count: Count) -
         tokens = (
             min(settings.restored_skill_tokens, skills_left) if is_skill else settings.restored_extra_tokens
         )
-        text = cut_tokens(extra.text, tokens, count)
+        text = truncate_tokens(extra.text, tokens, count)
         if not text.strip():
-            left.append(Left(f"{extra.kind} {extra.title}", _why_none(extra)))
+            left.append(RestoreSkip(f"{extra.kind} {extra.title}", _why_none(extra)))
             continue
         skills_left -= count(text) if is_skill else 0
         extras.append(replace(extra, text=text, is_cut=extra.is_cut or len(text) < len(extra.text)))
@@ -107,20 +107,20 @@ def _why_none(extra: Extra) -> str:
     )
 
 
-def render_file(file: FileText) -> Text:
-    return Text(fenced(FILE_TAG, file.text + _note(is_cut=file.is_cut), label=file.path))
+def render_restored_file(file: RestoredFile) -> Text:
+    return Text(fence_text(RESTORED_FILE_TAG, file.text + _note(is_cut=file.is_cut), label=file.path))
 
 
-def render_extra(extra: Extra) -> Text:
+def render_restored_extra(extra: Extra) -> Text:
     text = extra.text + _note(is_cut=extra.is_cut)
-    return Text(fenced(KEPT_TAG, text, label=f"{extra.kind}: {extra.title}"))
+    return Text(fence_text(RESTORED_TAG, text, label=f"{extra.kind}: {extra.title}"))
 
 
 def _note(*, is_cut: bool) -> str:
     return "\n[only its beginning is shown; read the rest if it is needed]" if is_cut else ""
 
 
-def files_read(messages: Sequence[Message]) -> tuple[str, ...]:
+def find_read_files(messages: Sequence[Message]) -> tuple[str, ...]:
     """Paths that were read with success, or restored by an earlier compaction, the newest first."""
     uses: dict[str, str] = {}
     found: list[str] = []
@@ -143,4 +143,8 @@ def _paths(use: ToolUse) -> Iterator[str]:
 
 
 def _restored(text: str) -> Iterable[str]:
-    return (fence.label for fence in read_fences(FILE_TAG, text)) if text.startswith(f"<{FILE_TAG} ") else ()
+    return (
+        (fence.label for fence in find_fences(RESTORED_FILE_TAG, text))
+        if text.startswith(f"<{RESTORED_FILE_TAG} ")
+        else ()
+    )

@@ -11,7 +11,7 @@ from sevenfold.layers.compact import CompactSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RoundSpan:
     """Messages that belong together: an answer and everything up to the next one."""
 
     start: int
@@ -20,7 +20,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Trim:
+class TrimPlan:
     """Which messages a shorter request leaves out."""
 
     start: int
@@ -31,14 +31,14 @@ class Trim:
     tokens: int
 
 
-def plan_rounds(messages: Sequence[Message], counts: Sequence[int]) -> tuple[Round, ...]:
+def split_rounds(messages: Sequence[Message], counts: Sequence[int]) -> tuple[RoundSpan, ...]:
     """The rounds of a view, oldest first. Answers in a row, and answers whose results come later, are one."""
     starts = [
         at for at, message in enumerate(messages) if at == 0 or _begins_round(messages[at - 1], message)
     ]
     stops = [*starts[1:], len(messages)]
     return tuple(
-        Round(start, stop, sum(counts[start:stop])) for start, stop in zip(starts, stops, strict=True)
+        RoundSpan(start, stop, sum(counts[start:stop])) for start, stop in zip(starts, stops, strict=True)
     )
 
 
@@ -53,7 +53,7 @@ def _has_results(message: Message) -> bool:
     return any(isinstance(block, ToolResult) for block in message.blocks)
 
 
-def head_length(messages: Sequence[Message], is_summary: Sequence[bool]) -> int:
+def count_head_messages(messages: Sequence[Message], is_summary: Sequence[bool]) -> int:
     """How many messages at the beginning are the work of an earlier compaction."""
     length = 0
     while length < len(messages) and (
@@ -63,11 +63,11 @@ def head_length(messages: Sequence[Message], is_summary: Sequence[bool]) -> int:
     return length
 
 
-def plan_trim(rounds: Sequence[Round], overshoot: int | None, settings: CompactSettings) -> Trim:
+def plan_trim(rounds: Sequence[RoundSpan], overshoot: int | None, settings: CompactSettings) -> TrimPlan:
     """The oldest rounds that cover an overshoot, or a share of all where none was stated; never the last."""
     if len(rounds) < 2:
         start = rounds[0].start if rounds else 0
-        return Trim(start, start, 0, 0)
+        return TrimPlan(start, start, 0, 0)
     if overshoot is None:
         count = math.ceil(len(rounds) * settings.trim_pct / 100)
     else:
@@ -77,10 +77,10 @@ def plan_trim(rounds: Sequence[Round], overshoot: int | None, settings: CompactS
             count += 1
     count = min(max(count, 1), len(rounds) - 1)
     dropped = rounds[:count]
-    return Trim(dropped[0].start, dropped[-1].stop, count, sum(item.tokens for item in dropped))
+    return TrimPlan(dropped[0].start, dropped[-1].stop, count, sum(item.tokens for item in dropped))
 
 
-def keep_from(rounds: Sequence[Round], budget_tokens: int, *, length: int) -> int:
+def choose_kept_start(rounds: Sequence[RoundSpan], budget_tokens: int, *, length: int) -> int:
     """Where the newest rounds begin that fit the budget together; `length`, the view's end, if none do."""
     start, spent = length, 0
     for item in reversed(rounds):
@@ -91,6 +91,6 @@ def keep_from(rounds: Sequence[Round], budget_tokens: int, *, length: int) -> in
     return start
 
 
-def round_start(rounds: Sequence[Round], index: int) -> int:
+def find_round_start(rounds: Sequence[RoundSpan], index: int) -> int:
     """The beginning of the round that a message belongs to: a place where the view may be parted."""
     return next((item.start for item in rounds if item.start <= index < item.stop), index)

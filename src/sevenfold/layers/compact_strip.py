@@ -16,13 +16,13 @@ from sevenfold.core.messages import (
     Thinking,
     ToolResult,
 )
-from sevenfold.core.text import cut_lines
+from sevenfold.core.text import truncate_lines
 
-RESTORED = ("<restored-file ", "<restored ")
+_RESTORED = ("<restored-file ", "<restored ")
 """How blocks begin that a compaction put back into view."""
 
-IMAGE, DOCUMENT = "[image]", "[document]"
-NOTHING_LEFT = "[thinking]"
+IMAGE_PLACEHOLDER, DOCUMENT_PLACEHOLDER = "[image]", "[document]"
+THINKING_PLACEHOLDER = "[thinking]"
 """For an answer that was thinking alone: a message must say something."""
 
 
@@ -44,7 +44,7 @@ def without_first_image(messages: Sequence[Message], held: int) -> tuple[Message
     return (*messages[:held], *without_media(messages[held:]))
 
 
-def without_blocks(messages: Iterable[Message]) -> tuple[Message, ...]:
+def without_compaction_blocks(messages: Iterable[Message]) -> tuple[Message, ...]:
     """A provider's compaction block as the user's text, for a request that cannot carry it."""
     return tuple(
         replace(message, role="user", content=tuple(_spell_summary(block) for block in message.blocks))
@@ -58,7 +58,7 @@ def without_restored(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Without what an earlier compaction put back: it is put back again, as it is then."""
 
     def drop(block: Block) -> Block | None:
-        is_restored = isinstance(block, Text) and block.text.startswith(RESTORED)
+        is_restored = isinstance(block, Text) and block.text.startswith(_RESTORED)
         return None if is_restored else block
 
     return tuple(_rewritten(message, drop) if message.role == "user" else message for message in messages)
@@ -76,7 +76,7 @@ def with_short_results(messages: Iterable[Message], max_bytes: int, pointer: str
         if not isinstance(block, ToolResult):
             return block
         text = _result_text(block)
-        shown = cut_lines(text, max_bytes)
+        shown = truncate_lines(text, max_bytes)
         if len(shown) == len(text):
             return block
         return replace(
@@ -86,7 +86,7 @@ def with_short_results(messages: Iterable[Message], max_bytes: int, pointer: str
     return tuple(_rewritten(message, cut) for message in messages)
 
 
-def starts_with_user(messages: Sequence[Message], opening: str) -> tuple[Message, ...]:
+def ensure_user_first(messages: Sequence[Message], opening: str) -> tuple[Message, ...]:
     """The same with a user's message first, as the API wants it."""
     if messages and messages[0].role == "user":
         return tuple(messages)
@@ -100,7 +100,7 @@ def _rewritten(message: Message, change: Callable[[Block], Block | None]) -> Mes
     if all(new is old for new, old in zip(changed, message.content, strict=True)):
         return message
     left = tuple(block for block in changed if block is not None)
-    return replace(message, content=left or (Text(NOTHING_LEFT),))
+    return replace(message, content=left or (Text(THINKING_PLACEHOLDER),))
 
 
 def _drop_thinking(block: Block) -> Block | None:
@@ -110,9 +110,9 @@ def _drop_thinking(block: Block) -> Block | None:
 def _name_media(block: Block) -> Block:
     match block:
         case Image():
-            return Text(IMAGE)
+            return Text(IMAGE_PLACEHOLDER)
         case Document():
-            return Text(DOCUMENT)
+            return Text(DOCUMENT_PLACEHOLDER)
         case ToolResult() if isinstance(block.content, tuple):
             inner = tuple(_name_media(item) for item in block.content)
             same = all(new is old for new, old in zip(inner, block.content, strict=True))
@@ -127,7 +127,7 @@ def _shows_image(message: Message) -> bool:
 
 
 def _spell_summary(block: Block) -> Block:
-    return Text(block.content or NOTHING_LEFT) if isinstance(block, Compaction) else block
+    return Text(block.content or THINKING_PLACEHOLDER) if isinstance(block, Compaction) else block
 
 
 def _result_text(result: ToolResult) -> str:

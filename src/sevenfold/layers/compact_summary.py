@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sevenfold.core.messages import Message, Text
-from sevenfold.layers.compact_ladder import Rung
-from sevenfold.layers.compact_said import Said, render_said
-from sevenfold.layers.fences import fenced, read_fences
+from sevenfold.layers.compact_ladder import CompactionStrategy
+from sevenfold.layers.compact_said import UserQuote, render_user_quotes
+from sevenfold.layers.fences import fence_text, find_fences
 
-OPENING = "[This session goes on from an earlier part, which is no longer in view.]"
+SUMMARY_OPENING = "[This session goes on from an earlier part, which is no longer in view.]"
 """How every head begins: the next compaction knows its predecessor by it."""
 
 SUMMARY_TAG = "session-summary"
-LEAST_CHARS = 80
+MIN_SUMMARY_CHARS = 80
 """Less than a sentence is no summary of anything."""
 
-_SOURCES: dict[Rung, str] = {
+_SOURCES: dict[CompactionStrategy, str] = {
     "notes": "These notes, kept while it went on, stand for it:",
     "block": "Its summary stands before this message.",
     "summary": "This summary stands for it:",
@@ -33,7 +33,7 @@ _GO_ON = (
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedSummary:
     """What an answer held."""
 
     summary: str
@@ -41,27 +41,27 @@ class Parsed:
     """Why it is none; empty when it is one."""
 
 
-def parse_summary(text: str) -> Parsed:
+def parse_summary(text: str) -> ParsedSummary:
     """The summary of an answer, without its scratchpad. An incomplete summary is a failure."""
     if not text.strip():
-        return Parsed("", "the answer was empty")
+        return ParsedSummary("", "the answer was empty")
     rest = text
     if (start := text.find("<analysis>")) >= 0 and not text[:start].strip():
         _, closed, rest = text.partition("</analysis>")
         if not closed:
-            return Parsed("", "the answer broke off before its summary")
+            return ParsedSummary("", "the answer broke off before its summary")
     start, end = rest.find("<summary>"), rest.rfind("</summary>")
     if start < 0:
-        return Parsed("", "the answer held no <summary>")
+        return ParsedSummary("", "the answer held no <summary>")
     if end < start:
-        return Parsed("", "the summary was not closed")
+        return ParsedSummary("", "the summary was not closed")
     summary = rest[start + len("<summary>") : end].strip()
-    if len(summary) < LEAST_CHARS:
-        return Parsed("", f"the summary had {len(summary)} characters")
-    return Parsed(summary)
+    if len(summary) < MIN_SUMMARY_CHARS:
+        return ParsedSummary("", f"the summary had {len(summary)} characters")
+    return ParsedSummary(summary)
 
 
-def render_directive(template: str, *, instructions: str = "", scope: str = "") -> str:
+def render_summary_directive(template: str, *, instructions: str = "", scope: str = "") -> str:
     """The request for a summary. Braces of the instructions are theirs."""
     wish = (
         f"\nThe user asks for this in particular:\n{instructions.strip()}\n" if instructions.strip() else ""
@@ -70,52 +70,54 @@ def render_directive(template: str, *, instructions: str = "", scope: str = "") 
     return re.sub(r"\{(scope|instructions)\}", lambda found: filled[found[1]], template).strip()
 
 
-def render_scope(anchor: str) -> str:
+def render_summary_scope(anchor: str) -> str:
     """For a summary of what follows a message alone."""
     quoted = " ".join(anchor.split())[:200]
     return f", but only of the part that begins with the message that reads: “{quoted}”" if quoted else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class SummaryHead:
     """What goes into the message that opens the new view."""
 
-    rung: Rung
+    rung: CompactionStrategy
     summary: str
-    said: tuple[Said, ...] = ()
+    said: tuple[UserQuote, ...] = ()
     transcript: str = ""
     remark: str = ""
     """What else should be known, such as what was dropped."""
 
 
-def render_head(head: Head, restored: Sequence[Text] = ()) -> Message:
+def render_summary_head(head: SummaryHead, restored: Sequence[Text] = ()) -> Message:
     """One message of the user's side: the summary, the user's words, what was restored, how to go on."""
     blocks = [Text(_render_opening(head))]
     if head.said:
-        blocks.append(Text(f"## All user messages, word for word, oldest first\n{render_said(head.said)}"))
+        blocks.append(
+            Text(f"## All user messages, word for word, oldest first\n{render_user_quotes(head.said)}")
+        )
     return Message("user", (*blocks, *restored, Text(_GO_ON)))
 
 
-def _render_opening(head: Head) -> str:
+def _render_opening(head: SummaryHead) -> str:
     where = f"All of it can be read in {head.transcript}." if head.transcript else ""
-    parts = [OPENING, where, head.remark, _SOURCES[head.rung]]
+    parts = [SUMMARY_OPENING, where, head.remark, _SOURCES[head.rung]]
     if head.rung != "block" and head.summary:
-        parts.append(fenced(SUMMARY_TAG, head.summary))
+        parts.append(fence_text(SUMMARY_TAG, head.summary))
     return "\n".join(part for part in parts if part)
 
 
-def is_head(message: Message) -> bool:
+def is_summary_head(message: Message) -> bool:
     """Whether this message opened a view after a compaction."""
     first = next((block for block in message.blocks if isinstance(block, Text)), None)
-    return message.role == "user" and first is not None and first.text.startswith(OPENING)
+    return message.role == "user" and first is not None and first.text.startswith(SUMMARY_OPENING)
 
 
-def carried_summary(messages: Sequence[Message]) -> str:
+def find_carried_summary(messages: Sequence[Message]) -> str:
     """The summary that an earlier compaction left in these messages; empty where there is none."""
     for message in messages:
-        if is_head(message):
+        if is_summary_head(message):
             texts = (block.text for block in message.blocks if isinstance(block, Text))
             for text in texts:
-                for fence in read_fences(SUMMARY_TAG, text):
+                for fence in find_fences(SUMMARY_TAG, text):
                     return fence.text
     return ""

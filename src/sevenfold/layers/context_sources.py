@@ -13,17 +13,17 @@ from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.settings import limit, switch
-from sevenfold.layers.cut_text import Count, cut_tokens
-from sevenfold.layers.fences import fenced
+from sevenfold.layers.cut_text import CountTokens, truncate_tokens
+from sevenfold.layers.fences import fence_text
 
-REMINDER = "system-reminder"
-FENCE = "context"
+REMINDER_TAG = "system-reminder"
+CONTEXT_TAG = "context"
 
 SourceKind: TypeAlias = Literal[
     "managed", "user", "project", "local", "memory", "mcp", "skills", "todo", "plan", "selection"
 ]
 
-HEADINGS: dict[SourceKind, str] = {
+CONTEXT_HEADINGS: dict[SourceKind, str] = {
     "managed": "Instructions of whoever runs this installation",
     "user": "The user's own instructions, for every project",
     "project": "Instructions that came with the project",
@@ -48,9 +48,9 @@ _CHANGED = (
 )
 _GONE = "No longer there; what it said before no longer holds."
 _UNSHOWN = "Not shown: there is no room left for it. Read it before relying on what it may say."
-_TAGS = re.compile(rf"<(?=[\s/]*{REMINDER})", re.IGNORECASE)
+_TAGS = re.compile(rf"<(?=[\s/]*{REMINDER_TAG})", re.IGNORECASE)
 
-LEAST_TOKENS = 50
+_LEAST_TOKENS = 50
 """Fewer lines of a source than this hold are of no use to anybody."""
 
 
@@ -101,7 +101,7 @@ class ContextFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedContext:
     """Sources as they go into the view; no text where there are none."""
 
     text: str
@@ -110,15 +110,15 @@ class Rendered:
     """Titles of those that are not shown whole."""
 
 
-def arrange(sources: Iterable[ContextSource]) -> tuple[ContextSource, ...]:
+def sort_sources(sources: Iterable[ContextSource]) -> tuple[ContextSource, ...]:
     """By kind, those of one kind as they came; the last of a name counts, and an empty one not at all."""
     named = {source.key: source for source in sources}
-    order = list(HEADINGS)
+    order = list(CONTEXT_HEADINGS)
     ordered = sorted(named.values(), key=lambda source: order.index(source.kind))
     return tuple(source for source in ordered if source.text.strip())
 
 
-def changed_sources(
+def find_changed_sources(
     before: Sequence[ContextSource], after: Sequence[ContextSource]
 ) -> tuple[ContextSource, ...]:
     """What has to be said for the second to hold where the first was said; one that is gone has no text."""
@@ -128,27 +128,29 @@ def changed_sources(
     return (*(source for source in after if said.get(source.key) != source), *gone)
 
 
-def render_context(sources: Sequence[ContextSource], limit_tokens: int, count: Count) -> Rendered:
+def render_context(
+    sources: Sequence[ContextSource], limit_tokens: int, count: CountTokens
+) -> RenderedContext:
     """All of the context, within its limit."""
     return _render(sources, _Room(limit_tokens, limit_tokens), count, _OPENING)
 
 
-def render_changes(
-    sources: Sequence[ContextSource], limit_tokens: int, count: Count, *, used_tokens: int = 0
-) -> Rendered:
+def render_context_changes(
+    sources: Sequence[ContextSource], limit_tokens: int, count: CountTokens, *, used_tokens: int = 0
+) -> RenderedContext:
     """What has changed of it, to be said after everything else, within what is left of the limit."""
     return _render(sources, _Room(max(0, limit_tokens - used_tokens), limit_tokens), count, _CHANGED)
 
 
-def is_context(message: Message) -> bool:
+def is_context_message(message: Message) -> bool:
     """Whether all of the context was said with this message."""
     first = message.blocks[0] if message.role == "user" and message.blocks else None
-    return isinstance(first, Text) and first.text.startswith(f"<{REMINDER}>\n{_OPENING}")
+    return isinstance(first, Text) and first.text.startswith(f"<{REMINDER_TAG}>\n{_OPENING}")
 
 
 def render_reminder(text: str) -> str:
     """A remark of the program's own, in words that it chose."""
-    return f"<{REMINDER}>\n{text}\n</{REMINDER}>"
+    return f"<{REMINDER_TAG}>\n{text}\n</{REMINDER_TAG}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +159,17 @@ class _Room:
     limit_tokens: int
 
 
-def _render(sources: Sequence[ContextSource], room: _Room, count: Count, opening: str) -> Rendered:
+def _render(
+    sources: Sequence[ContextSource], room: _Room, count: CountTokens, opening: str
+) -> RenderedContext:
     if not sources:
-        return Rendered("", 0)
+        return RenderedContext("", 0)
     shown = _fitted(sources, room.left_tokens, count)
     cut = [one for one, other in zip(shown, sources, strict=True) if one.is_cut or one.text != other.text]
     parts = [opening, *([_warning(cut, room.limit_tokens)] if cut else [])]
     parts += [_section(one, other) for one, other in zip(shown, sources, strict=True)]
     text = render_reminder("\n\n".join(parts))
-    return Rendered(text, count(text), tuple(source.title for source in cut))
+    return RenderedContext(text, count(text), tuple(source.title for source in cut))
 
 
 def _section(shown: ContextSource, whole: ContextSource) -> str:
@@ -174,19 +178,20 @@ def _section(shown: ContextSource, whole: ContextSource) -> str:
     elif not shown.text:
         body = _UNSHOWN
     else:
-        body = harmless(shown.text)
+        body = escape_reminder_tags(shown.text)
         if shown.is_cut or shown.text != whole.text:
             body += "\n[the rest is not shown]"
-    return f"# {HEADINGS[shown.kind]}\n{fenced(FENCE, body, label=harmless(shown.name))}"
+    fenced = fence_text(CONTEXT_TAG, body, label=escape_reminder_tags(shown.name))
+    return f"# {CONTEXT_HEADINGS[shown.kind]}\n{fenced}"
 
 
-def harmless(text: str) -> str:
+def escape_reminder_tags(text: str) -> str:
     """The text with no tag in it that would end or begin a reminder: what is ours is said by us alone."""
     return _TAGS.sub("&lt;", text)
 
 
 def _warning(cut: Sequence[ContextSource], limit_tokens: int) -> str:
-    named = ", ".join(harmless(" ".join(source.title.split())) for source in cut)
+    named = ", ".join(escape_reminder_tags(" ".join(source.title.split())) for source in cut)
     return (
         f"Warning: not all of this is shown, since context may have {limit_tokens:,} tokens in all. Cut: "
         f"{named}. To mend it, shorten them, move what is seldom needed into files that they name, or raise "
@@ -194,7 +199,7 @@ def _warning(cut: Sequence[ContextSource], limit_tokens: int) -> str:
     )
 
 
-def _fitted(sources: Sequence[ContextSource], limit_tokens: int, count: Count) -> list[ContextSource]:
+def _fitted(sources: Sequence[ContextSource], limit_tokens: int, count: CountTokens) -> list[ContextSource]:
     """The sources cut so that all fit: an operator's first, then the longest give way to the shorter."""
     sizes = [count(source.text) for source in sources]
     managed = [at for at, source in enumerate(sources) if source.kind == "managed"]
@@ -217,7 +222,7 @@ def _shares(sizes: dict[int, int], budget: int) -> dict[int, int]:
     return shares
 
 
-def _cut(source: ContextSource, share: int, count: Count) -> ContextSource:
-    text = cut_tokens(source.text, share, count)
+def _cut(source: ContextSource, share: int, count: CountTokens) -> ContextSource:
+    text = truncate_tokens(source.text, share, count)
     is_whole = len(text) == len(source.text)
-    return source if is_whole else replace(source, text=text if share >= LEAST_TOKENS else "")
+    return source if is_whole else replace(source, text=text if share >= _LEAST_TOKENS else "")

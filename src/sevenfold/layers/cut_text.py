@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from sevenfold.core.text import cut_lines
+from sevenfold.core.text import truncate_lines
 
-Count: TypeAlias = Callable[[str], int]
+CountTokens: TypeAlias = Callable[[str], int]
 """Tokens of a text."""
 
 
-def cut_tokens(text: str, max_tokens: int, count: Count) -> str:
+def truncate_tokens(text: str, max_tokens: int, count: CountTokens) -> str:
     """As much of the beginning as has about that many tokens, in whole lines."""
     tokens = count(text)
     if tokens <= max_tokens:
         return text
     size = len(text.encode("utf-8", "surrogatepass"))
-    return cut_lines(text, size * max(0, max_tokens) // tokens)
+    return truncate_lines(text, size * max(0, max_tokens) // tokens)

@@ -13,18 +13,18 @@ from sevenfold.core.memories import Memory, change_body, change_field, read_memo
 from sevenfold.core.provenance import Origin
 from sevenfold.core.settings import amount, choice, limit, switch
 from sevenfold.core.tool_kinds import OWN_READERS
-from sevenfold.layers.absolute_dates import make_absolute
-from sevenfold.layers.fences import fenced
-from sevenfold.layers.forks import ForkBrief, Permit
+from sevenfold.layers.absolute_dates import resolve_relative_dates
+from sevenfold.layers.fences import fence_text
+from sevenfold.layers.forks import ForkBrief, ToolPermit
 
-KIND = "dream"
+DREAM_KIND = "dream"
 MEMORY_TOOL = "memory"
 """The only way in which a dream changes anything, and only in its own copy."""
 
-FIRST_REST = timedelta(hours=1)
+FIRST_RETRY_REST = timedelta(hours=1)
 """After one failure; it doubles with each, up to the usual rest."""
 
-Step: TypeAlias = Literal["wait", "count sessions", "take lock"]
+DreamStep: TypeAlias = Literal["wait", "count sessions", "take lock"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class DreamFacts:
     """Other sessions that went on since the last dream."""
 
 
-def next_step(facts: DreamFacts, settings: DreamSettings) -> Step:
+def choose_dream_step(facts: DreamFacts, settings: DreamSettings) -> DreamStep:
     """What to do next, cheapest question first; the caller does it and asks again."""
     if not settings.enabled or _rests(facts, settings):
         return "wait"
@@ -106,12 +106,12 @@ def _rests(facts: DreamFacts, settings: DreamSettings) -> bool:
         return True
     if not facts.strikes or facts.last_attempt is None:
         return False
-    pause = min(settings.rest, FIRST_REST * 2 ** min(facts.strikes - 1, 10))
+    pause = min(settings.rest, FIRST_RETRY_REST * 2 ** min(facts.strikes - 1, 10))
     return facts.now - facts.last_attempt < pause
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DreamMemory:
     """A memory as a dream finds it."""
 
     memory: Memory
@@ -128,13 +128,13 @@ class Kept:
         if body != memory.body:
             text = change_body(text, body)
         said = memory.document.text("description")
-        if said and make_absolute(said, self.written) != said:
-            text = _with_description(text, make_absolute(said, self.written))
+        if said and resolve_relative_dates(said, self.written) != said:
+            text = _with_description(text, resolve_relative_dates(said, self.written))
         return memory if text == memory.text else read_memory(memory.key, text)
 
 
 def _dated_body(body: str, days: tuple[date, ...]) -> str:
-    made = {day: make_absolute(body, day).splitlines(keepends=True) for day in {*days}}
+    made = {day: resolve_relative_dates(body, day).splitlines(keepends=True) for day in {*days}}
     lines = body.splitlines(keepends=True)
     # Nothing is put on another line, so that each can be taken from the text of its own day.
     return "".join(made[days[min(at, len(days) - 1)]][at] for at in range(len(lines)))
@@ -162,13 +162,13 @@ class DreamTask:
     """The folder that shows the memories to tools that read files."""
 
 
-def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
+def build_dream_brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
     """The fork that dreams: it reads, and it writes only to a copy of the memories."""
-    logs = "\n".join(fenced("log", text, label=key) for key, text in task.logs.items())
+    logs = "\n".join(fence_text("log", text, label=key) for key, text in task.logs.items())
     filled = {
         "today": task.today.isoformat(),
-        "manifest": fenced("memories", task.manifest),
-        "index": fenced("index", task.index),
+        "manifest": fence_text("memories", task.manifest),
+        "index": fence_text("index", task.index),
         "logs": logs or "(none)",
         "transcripts": task.transcripts,
         "copy": task.copy,
@@ -176,5 +176,5 @@ def brief(task: DreamTask, prompt: str, settings: DreamSettings) -> ForkBrief:
     }
     # In one go, so that braces in a memory stay as they are.
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
-    permits = tuple(Permit(tool) for tool in (*OWN_READERS, MEMORY_TOOL))
-    return ForkBrief(KIND, directive, permits, max_rounds=settings.rounds)
+    permits = tuple(ToolPermit(tool) for tool in (*OWN_READERS, MEMORY_TOOL))
+    return ForkBrief(DREAM_KIND, directive, permits, max_rounds=settings.rounds)

@@ -13,30 +13,30 @@ from datetime import date
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
-from sevenfold.core.memories import ARCHIVE, INDEX, KINDS, TEAM, Memory, read_memory
-from sevenfold.layers.absolute_dates import make_absolute
-from sevenfold.layers.dream import DreamSettings, Kept
-from sevenfold.layers.memory_facts import Fact, FactShelf, covers, read_fact, split_facts
+from sevenfold.core.memories import ARCHIVE_PREFIX, INDEX_FILE, MEMORY_KINDS, TEAM_PREFIX, Memory, read_memory
+from sevenfold.layers.absolute_dates import resolve_relative_dates
+from sevenfold.layers.dream import DreamMemory, DreamSettings
+from sevenfold.layers.memory_facts import Fact, FactIndex, covers_fact, parse_fact, split_facts
 
-MOST_BYTES = 64 * 1024
+MAX_MERGED_BYTES = 64 * 1024
 """Of one memory: eight times what is ever put before a model at once."""
-MOST_DESCRIPTION = 400
+MAX_MERGED_DESCRIPTION = 400
 REWORDED_PERCENT, RELATED_PERCENT, MADE_OF_PERCENT = 40, 25, 60
 """Of a fact's words: to be found where it is said to stand in other words; to be found where it is said to be
 contradicted, which is at least on the same matter; to come from what is known, so that it is nothing new."""
 SURE_PERCENT = 70
 """Of its words, below which a fact in other words counts as let go of: who is to say that it is the same?"""
 
-Why: TypeAlias = Literal["duplicate", "reworded", "contradicted", "stale"]
-WHYS: tuple[Why, ...] = get_args(Why)
+RemovalCause: TypeAlias = Literal["duplicate", "reworded", "contradicted", "stale"]
+REMOVAL_CAUSES: tuple[RemovalCause, ...] = get_args(RemovalCause)
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class RemovalReason:
     """Why a fact, or all of a memory, is let go of."""
 
     key: str
-    why: Why
+    why: RemovalCause
     of: str = ""
     """The memory that says it, or says better."""
     fact: str = ""
@@ -45,23 +45,23 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class RemovedFact:
     """A fact that is gone, for a reason that holds."""
 
     key: str
     fact: str
-    reason: Reason
+    reason: RemovalReason
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class DreamCheck:
     changed: tuple[str, ...]
     """Files that are another, new or gone, by key."""
     refused: Mapping[str, str]
     """What may not be published, and why."""
     gained: Mapping[str, tuple[str, ...]]
     """Facts that no memory and no log said before."""
-    losses: tuple[Loss, ...]
+    losses: tuple[RemovedFact, ...]
     sources: Mapping[str, frozenset[str]]
     """Whose facts went into a changed file beside its own, and on whom a removal leans."""
     facts: int
@@ -85,12 +85,12 @@ class Checked:
 
 
 def check_dream(
-    before: Mapping[str, Kept],
+    before: Mapping[str, DreamMemory],
     after: Mapping[str, str],
-    reasons: Sequence[Reason],
+    reasons: Sequence[RemovalReason],
     today: date,
     logs: Mapping[str, str] = MappingProxyType({}),
-) -> Checked:
+) -> DreamCheck:
     """Compare the memories with what the dream would make of them. `logs` are known too, and no memories."""
     kept = {key: kept.memory.text for key, kept in before.items()}
     changed = tuple(key for key in {**kept, **after} if kept.get(key) != after.get(key))
@@ -98,7 +98,7 @@ def check_dream(
     look.shelve(logs)
     for key in changed:
         look.check(key)
-    return Checked(
+    return DreamCheck(
         changed,
         look.refused,
         {key: tuple(facts) for key, facts in look.gained.items()},
@@ -110,11 +110,11 @@ def check_dream(
     )
 
 
-def over_budget(checked: Checked, published: frozenset[str], settings: DreamSettings) -> str:
+def explain_over_budget(checked: DreamCheck, published: frozenset[str], settings: DreamSettings) -> str:
     """Why this is more than one dream may let go of; empty when it is not. A single one is always allowed."""
     facts = [loss for loss in checked.losses if loss.key in published]
     gone = {loss.key for loss in facts if loss.key in checked.removed}
-    gone |= {key for key in published if key.startswith(ARCHIVE)}
+    gone |= {key for key in published if key.startswith(ARCHIVE_PREFIX)}
     checks = ((len(facts), checked.facts, "facts"), (len(gone), checked.files, "memories"))
     for count, total, what in checks:
         if count > max(1, total * settings.drop_percent // 100):
@@ -127,38 +127,38 @@ def over_budget(checked: Checked, published: frozenset[str], settings: DreamSett
 
 @dataclass(slots=True)
 class _Look:
-    before: Mapping[str, Kept]
+    before: Mapping[str, DreamMemory]
     after: Mapping[str, str]
-    reasons: Sequence[Reason]
+    reasons: Sequence[RemovalReason]
     today: date
     changed: frozenset[str]
     old: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
     new: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
-    was: FactShelf = field(default_factory=FactShelf)
-    now: FactShelf = field(default_factory=FactShelf)
+    was: FactIndex = field(default_factory=FactIndex)
+    now: FactIndex = field(default_factory=FactIndex)
     known: list[Fact] = field(default_factory=list[Fact])
     refused: dict[str, str] = field(default_factory=dict[str, str])
     gained: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    losses: list[Loss] = field(default_factory=list[Loss])
+    losses: list[RemovedFact] = field(default_factory=list[RemovedFact])
     sources: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     def shelve(self, logs: Mapping[str, str]) -> None:
         for key, kept in self.before.items():
-            self.old[key] = facts_of(kept.dated, kept.written)
+            self.old[key] = list_memory_facts(kept.dated, kept.written)
             self.was.add(key, self.old[key])
         for key, text in self.after.items():
             kept = self.before.get(key)
-            self.new[key] = facts_of(read_memory(key, text), kept.written if kept else self.today)
+            self.new[key] = list_memory_facts(read_memory(key, text), kept.written if kept else self.today)
             self.now.add(key, self.new[key])
         for key, text in logs.items():
-            facts = split_facts(make_absolute(text, self.today))
+            facts = split_facts(resolve_relative_dates(text, self.today))
             self.was.add(key, facts)
             self.known += facts
 
     def check(self, key: str) -> None:
         text = self.after.get(key)
-        fault = fault_of(key, text) if text is not None else ""
-        if key.startswith(TEAM):
+        fault = find_memory_fault(key, text) if text is not None else ""
+        if key.startswith(TEAM_PREFIX):
             fault = "it belongs to the team, and a dream leaves what others share alone"
         if fault:
             self.refused[key] = fault
@@ -191,7 +191,7 @@ class _Look:
             fact, self.new.get(reason.of, ()), SURE_PERCENT
         )
         if not is_sure:
-            self.losses.append(Loss(key, fact.text, reason))
+            self.losses.append(RemovedFact(key, fact.text, reason))
 
     def _check_new(self, key: str, fact: Fact) -> None:
         """A fact that stands there now: it stood there before, or somewhere else, or is out of nowhere."""
@@ -218,12 +218,12 @@ class _Look:
                 self._link(key, reason.key)
                 yield reason.key
 
-    def _reason(self, key: str, fact: Fact) -> Reason | None:
+    def _reason(self, key: str, fact: Fact) -> RemovalReason | None:
         mine = [reason for reason in self.reasons if reason.key == key]
-        exact = (each for each in mine if each.fact and covers(read_fact(each.fact), fact))
+        exact = (each for each in mine if each.fact and covers_fact(parse_fact(each.fact), fact))
         return next(exact, next((each for each in mine if not each.fact), None))
 
-    def _objection(self, reason: Reason, fact: Fact) -> str:
+    def _objection(self, reason: RemovalReason, fact: Fact) -> str:
         said = f"{fact.text[:120]!r} is said to be {reason.why}"
         there = self.new.get(reason.of, ())
         if reason.why == "stale":
@@ -241,41 +241,43 @@ class _Look:
             self.sources.setdefault(key, set()).add(source)
 
 
-def facts_of(memory: Memory, written: date) -> tuple[Fact, ...]:
+def list_memory_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
     """What a memory states. When its rule applies is a part of what it says."""
     rules = (Fact(rule, (), frozenset([f"applies_to {rule}"])) for rule in memory.applies_to)
-    return (*stated(memory, written), *rules)
+    return (*find_stated_facts(memory, written), *rules)
 
 
-def stated(memory: Memory, written: date) -> tuple[Fact, ...]:
+def find_stated_facts(memory: Memory, written: date) -> tuple[Fact, ...]:
     """What its words state, dates made absolute; where it has no body, what its description does."""
-    found = split_facts(make_absolute(memory.body, written))
-    return found or split_facts(make_absolute(memory.description, written))
+    found = split_facts(resolve_relative_dates(memory.body, written))
+    return found or split_facts(resolve_relative_dates(memory.description, written))
 
 
-def fault_of(key: str, text: str) -> str:
+def find_memory_fault(key: str, text: str) -> str:
     """Why a file cannot be a memory; empty when it can."""
     memory = read_memory(key, text)
     head, size = memory.document, len(text.encode("utf-8", "surrogatepass"))
-    if key == INDEX:
+    if key == INDEX_FILE:
         return "the index is kept by the engine; change a memory's description instead"
-    if size > MOST_BYTES:
-        return f"it has {size:,} bytes, and {MOST_BYTES:,} is the most; split it by topic"
+    if size > MAX_MERGED_BYTES:
+        return f"it has {size:,} bytes, and {MAX_MERGED_BYTES:,} is the most; split it by topic"
     if head.fault:
         return head.fault
     description = head.text("description")
     if not head.text("name").strip() or not description.strip():
         return "its head lacks a name or a description"
-    if "\n" in description.strip() or len(description) > MOST_DESCRIPTION:
-        return f"its description is no line of at most {MOST_DESCRIPTION} characters"
-    if memory.kind not in KINDS:
-        return f"its type is {memory.kind!r:.40}; it is one of {', '.join(KINDS)}"
+    if "\n" in description.strip() or len(description) > MAX_MERGED_DESCRIPTION:
+        return f"its description is no line of at most {MAX_MERGED_DESCRIPTION} characters"
+    if memory.kind not in MEMORY_KINDS:
+        return f"its type is {memory.kind!r:.40}; it is one of {', '.join(MEMORY_KINDS)}"
     return ""
 
 
 def _is_in_sight(other: str, key: str) -> bool:
     """What is put aside says nothing any more, but for the memory that is put aside as a whole."""
-    return not other.startswith(ARCHIVE) or other.startswith(f"{ARCHIVE}{key.removesuffix('.md')}")
+    return not other.startswith(ARCHIVE_PREFIX) or other.startswith(
+        f"{ARCHIVE_PREFIX}{key.removesuffix('.md')}"
+    )
 
 
 def _made_of(fact: Fact, known: Sequence[Fact], percent: int) -> bool:

@@ -11,10 +11,10 @@ from datetime import date
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.memories import read_memory, write_memory
-from sevenfold.layers.absolute_dates import make_absolute
-from sevenfold.layers.dream_check import facts_of
+from sevenfold.layers.absolute_dates import resolve_relative_dates
+from sevenfold.layers.dream_check import list_memory_facts
 from sevenfold.layers.extract_rules import Statement, find_statements
-from sevenfold.layers.memory_facts import FactShelf, split_facts
+from sevenfold.layers.memory_facts import FactIndex, split_facts
 
 _LINE = re.compile(r"- (?:\d\d:\d\d )?(?P<said>.+)")
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)\.md$")
@@ -24,14 +24,14 @@ NAME_WORDS = 5
 
 def distil_logs(logs: Mapping[str, str], texts: Mapping[str, str], today: date) -> dict[str, str]:
     """New memories by key, for what the logs state and no memory says."""
-    shelf = FactShelf()
+    shelf = FactIndex()
     for key, text in texts.items():
-        shelf.add(key, facts_of(read_memory(key, text), today))
+        shelf.add(key, list_memory_facts(read_memory(key, text), today))
     made: dict[str, str] = {}
     for log, text in logs.items():
         day = _day_of(log, today)
         for statement in _statements(text.splitlines()):
-            said = make_absolute(statement.text, day)
+            said = resolve_relative_dates(statement.text, day)
             facts = split_facts(said)
             if not facts or all(shelf.find(fact, is_strict=True) for fact in facts):
                 continue

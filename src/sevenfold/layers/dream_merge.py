@@ -13,16 +13,23 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import ARCHIVE, TEAM, Memory, change_body, change_field, read_memory
-from sevenfold.layers.dream import DreamSettings, Kept
-from sevenfold.layers.dream_check import MOST_BYTES, Reason, fault_of, stated
-from sevenfold.layers.memory_facts import Fact, FactShelf, read_fact, split_facts
+from sevenfold.core.memories import (
+    ARCHIVE_PREFIX,
+    TEAM_PREFIX,
+    Memory,
+    change_body,
+    change_field,
+    read_memory,
+)
+from sevenfold.layers.dream import DreamMemory, DreamSettings
+from sevenfold.layers.dream_check import MAX_MERGED_BYTES, RemovalReason, find_memory_fault, find_stated_facts
+from sevenfold.layers.memory_facts import Fact, FactIndex, parse_fact, split_facts
 
-LIKE = 0.7
+MIN_LIKENESS = 0.7
 """Of two facts' words, at which they are about one thing, all numbers and names being the same."""
-MOST_OF = 0.6
+MIN_COVERED_SHARE = 0.6
 """Of an older memory's facts that a newer one says, or nearly says, when the two belong together."""
-AGED = 4
+UNUSED_AGE_FACTOR = 4
 """Times as long as for a broken memory until one that nothing speaks against is put aside for its age."""
 
 _PLAIN = frozenset(("about", "info", "memory", "note", "notes", "old", "project", "rule", "rules", "topic"))
@@ -30,7 +37,7 @@ _PLAIN = frozenset(("about", "info", "memory", "note", "notes", "old", "project"
 
 
 @dataclass(frozen=True, slots=True)
-class UseFacts:
+class MemoryUseFacts:
     """What is known of how a memory was used."""
 
     last_use: datetime | None = None
@@ -39,40 +46,40 @@ class UseFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DreamDraft:
     """What a dream would make of the memories: the files as they would be, and why some are no more."""
 
     texts: Mapping[str, str]
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[RemovalReason, ...] = ()
 
 
-def plan_mechanical(
-    kept: Sequence[Kept], uses: Mapping[str, UseFacts], now: datetime, settings: DreamSettings
-) -> Draft:
+def plan_merge(
+    kept: Sequence[DreamMemory], uses: Mapping[str, MemoryUseFacts], now: datetime, settings: DreamSettings
+) -> DreamDraft:
     """The draft of a dream without a model. `kept` is newest first."""
     work = _Work({item.memory.key: item.memory.text for item in kept})
     # What others share is theirs to change, and what nobody vouches for must not get into what somebody does.
-    own = [item for item in kept if not item.memory.key.startswith(TEAM) and item.origin.is_trusted]
+    own = [item for item in kept if not item.memory.key.startswith(TEAM_PREFIX) and item.origin.is_trusted]
     for item in own:
         work.tidy(item)
     for item in own:
         # Before anything is merged: what took others in would take them out of sight with it.
-        why = _why_stale(item, uses.get(item.memory.key, UseFacts()), now, settings)
+        why = _why_stale(item, uses.get(item.memory.key, MemoryUseFacts()), now, settings)
         if why:
             work.archive(item.memory.key, why)
     while work.merge_all([item for item in own if item.memory.key in work.texts]):
         pass  # what was merged may say what another says now
-    return Draft(work.texts, tuple(work.reasons))
+    return DreamDraft(work.texts, tuple(work.reasons))
 
 
-def _why_stale(item: Kept, use: UseFacts, now: datetime, settings: DreamSettings) -> str:
+def _why_stale(item: DreamMemory, use: MemoryUseFacts, now: datetime, settings: DreamSettings) -> str:
     """Why a memory is put aside; empty when it is not. Whom one works for and how never goes by age."""
     day = max(item.written, use.last_use.date()) if use.last_use else item.written
     idle, limit = now.date() - day, timedelta(days=settings.stale_days)
     if use.is_broken and idle >= limit:
         return f"the project no longer has what it names, and it was not used for {idle.days} days"
     lasts = item.memory.kind in ("user", "feedback") or bool(item.memory.applies_to)
-    if not lasts and idle >= AGED * limit:
+    if not lasts and idle >= UNUSED_AGE_FACTOR * limit:
         return f"it was not used for {idle.days} days"
     return ""
 
@@ -80,30 +87,30 @@ def _why_stale(item: Kept, use: UseFacts, now: datetime, settings: DreamSettings
 @dataclass(slots=True)
 class _Work:
     texts: dict[str, str]
-    reasons: list[Reason] = field(default_factory=list[Reason])
-    shelf: FactShelf = field(default_factory=FactShelf)
+    reasons: list[RemovalReason] = field(default_factory=list[RemovalReason])
+    shelf: FactIndex = field(default_factory=FactIndex)
     facts: dict[str, tuple[Fact, ...]] = field(default_factory=dict[str, tuple[Fact, ...]])
 
-    def tidy(self, item: Kept) -> None:
+    def tidy(self, item: DreamMemory) -> None:
         """Dates absolute, a line that says again what one above it says taken out."""
         memory = item.dated
-        body = without_repeats(memory.body)
+        body = without_repeated_blocks(memory.body)
         self.texts[memory.key] = memory.text if body == memory.body else change_body(memory.text, body)
 
-    def merge_all(self, items: Sequence[Kept]) -> bool:
+    def merge_all(self, items: Sequence[DreamMemory]) -> bool:
         """Take each into a newer one that says the same, if there is one; whether any was."""
-        self.shelf, count = FactShelf(), len(self.reasons)
+        self.shelf, count = FactIndex(), len(self.reasons)
         for item in items:
             key = item.memory.key
-            self.facts[key] = stated(read_memory(key, self.texts[key]), item.written)
+            self.facts[key] = find_stated_facts(read_memory(key, self.texts[key]), item.written)
             newer = self._same(self.facts[key]) or self._alike(item)
             if newer is None or not self._take_in(newer, item):
                 self.shelf.add(key, self.facts[key])
         return len(self.reasons) > count
 
     def archive(self, key: str, why: str) -> None:
-        self.texts[f"{ARCHIVE}{key}"] = self.texts.pop(key)
-        self.reasons.append(Reason(key, "stale", f"{ARCHIVE}{key}", note=why))
+        self.texts[f"{ARCHIVE_PREFIX}{key}"] = self.texts.pop(key)
+        self.reasons.append(RemovalReason(key, "stale", f"{ARCHIVE_PREFIX}{key}", note=why))
 
     def _same(self, facts: tuple[Fact, ...]) -> str | None:
         """A newer memory that states every one of these."""
@@ -115,21 +122,22 @@ class _Work:
                 return None
         return min(common) if common else None
 
-    def _alike(self, item: Kept) -> str | None:
+    def _alike(self, item: DreamMemory) -> str | None:
         """A newer memory of the same kind that says, or nearly says, most of it."""
         facts = self.facts[item.memory.key]
         near: dict[str, int] = {}
         for fact in facts:
-            for key in {*self.shelf.find_like(fact, LIKE), *self.shelf.find(fact, is_strict=True)}:
+            for key in {*self.shelf.find_like(fact, MIN_LIKENESS), *self.shelf.find(fact, is_strict=True)}:
                 near[key] = near.get(key, 0) + 1
         fit = [
             key
             for key, count in near.items()
-            if count >= MOST_OF * len(facts) and read_memory(key, self.texts[key]).kind == item.memory.kind
+            if count >= MIN_COVERED_SHARE * len(facts)
+            and read_memory(key, self.texts[key]).kind == item.memory.kind
         ]
         return min(fit, key=lambda key: (-near[key], key)) if fit else None
 
-    def _take_in(self, newer: str, item: Kept) -> bool:
+    def _take_in(self, newer: str, item: DreamMemory) -> bool:
         """Add what only the older says to the newer; False where the two would not fit in one file."""
         key = item.memory.key
         into, older = read_memory(newer, self.texts[newer]), read_memory(key, self.texts[key])
@@ -145,13 +153,13 @@ class _Work:
                 text = change_field(text, "applies_to", rules)
             except InputError:
                 return False
-        is_better = not fault_of(newer, text) or fault_of(newer, into.text)
-        if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES or not is_better:
+        is_better = not find_memory_fault(newer, text) or find_memory_fault(newer, into.text)
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_MERGED_BYTES or not is_better:
             return False
         self.texts[newer] = text
         del self.texts[key]
-        self.reasons.append(Reason(key, "duplicate", newer))
-        self.facts[newer] = stated(read_memory(newer, text), item.written)
+        self.reasons.append(RemovalReason(key, "duplicate", newer))
+        self.facts[newer] = find_stated_facts(read_memory(newer, text), item.written)
         self.shelf.add(newer, self.facts[newer])
         return True
 
@@ -164,19 +172,19 @@ def _is_about(older: Memory, newer: Memory) -> bool:
     named = re.split(r"[-_/\s]+", older.name)
     return all(
         {*fact.words, *fact.hard} <= known
-        for fact in (read_fact(part) for part in named)
+        for fact in (parse_fact(part) for part in named)
         if fact.text.casefold() not in _PLAIN and not fact.text.isdigit()
     )
 
 
-def without_repeats(body: str) -> str:
+def without_repeated_blocks(body: str) -> str:
     """The text without blocks all of whose facts stand in one above, under the same heading; code stays."""
-    shelf = FactShelf()
+    shelf = FactIndex()
     kept: list[str] = []
     for block in _blocks(body):
         facts = split_facts(block)
         if block.startswith("#"):
-            shelf = FactShelf()
+            shelf = FactIndex()
         if facts and "```" not in block and all(shelf.find(fact, is_strict=True) for fact in facts):
             continue
         shelf.add("", facts)
@@ -186,7 +194,7 @@ def without_repeats(body: str) -> str:
 
 def _blocks_beyond(older: str, newer: str) -> list[str]:
     """The blocks of the older text that state something that the newer does not."""
-    shelf = FactShelf()
+    shelf = FactIndex()
     shelf.add("", split_facts(newer))
     return [
         block.strip("\n")

@@ -7,42 +7,46 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from difflib import unified_diff
 
-from sevenfold.core.memories import ARCHIVE, Memory
-from sevenfold.layers.dream_check import WHYS, Reason, Why
+from sevenfold.core.memories import ARCHIVE_PREFIX, Memory
+from sevenfold.layers.dream_check import REMOVAL_CAUSES, RemovalCause, RemovalReason
 
-MARK = "LET GO"
+REMOVAL_MARK = "LET GO"
 
 _LINE = re.compile(
-    rf"[\s*`>-]*{MARK}[\s:*`]+(?P<key>[^\s:`]+)`?\s*[:,]\s*(?P<reason>.+)",
+    rf"[\s*`>-]*{REMOVAL_MARK}[\s:*`]+(?P<key>[^\s:`]+)`?\s*[:,]\s*(?P<reason>.+)",
     re.IGNORECASE,
 )
 _REASON = re.compile(
-    rf"\s*(?P<why>{'|'.join(WHYS)})(?:\s+(?:of|in|by|with)\s+`?(?P<of>[^\s:;,`]+)`?)?"
+    rf"\s*(?P<why>{'|'.join(REMOVAL_CAUSES)})(?:\s+(?:of|in|by|with)\s+`?(?P<of>[^\s:;,`]+)`?)?"
     r"(?:\s*[:;,]\s*[\"“](?P<fact>[^\"”]*)[\"”])?(?:\s*[:;,.–—-]+\s*(?P<note>.*))?\s*",
     re.IGNORECASE | re.DOTALL,
 )
 
 
-def read_reasons(answer: str) -> tuple[Reason, ...]:
+def parse_removal_reasons(answer: str) -> tuple[RemovalReason, ...]:
     """The lines of an answer that say what was let go of, and why; others are words."""
     lines = (_LINE.fullmatch(line) for line in answer.splitlines())
-    found = (read_reason(with_suffix(line["key"]), line["reason"]) for line in lines if line)
+    found = (parse_removal_reason(with_md_suffix(line["key"]), line["reason"]) for line in lines if line)
     return tuple(reason for reason in found if reason)
 
 
-def read_reason(key: str, text: str) -> Reason | None:
+def parse_removal_reason(key: str, text: str) -> RemovalReason | None:
     """`duplicate of other.md`, `contradicted by other.md: "the fact"`, `stale: "the fact": since when`."""
     match = _REASON.fullmatch(text)
     if match is None:
         return None
-    why: Why = next(each for each in WHYS if each == match["why"].lower())
-    of = with_suffix(match["of"].rstrip(".")) if match["of"] else ""
-    return Reason(key, why, of, (match["fact"] or "").strip(), (match["note"] or "").strip())
+    why: RemovalCause = next(each for each in REMOVAL_CAUSES if each == match["why"].lower())
+    of = with_md_suffix(match["of"].rstrip(".")) if match["of"] else ""
+    return RemovalReason(key, why, of, (match["fact"] or "").strip(), (match["note"] or "").strip())
 
 
-def render_diff(before: Mapping[str, str], after: Mapping[str, str], keys: Collection[str]) -> str:
+def render_memory_diff(before: Mapping[str, str], after: Mapping[str, str], keys: Collection[str]) -> str:
     """What changes in these files, as a person reads it; a file that only moves is one line."""
-    moved = {key: f"{ARCHIVE}{key}" for key in keys if before.get(key) == after.get(f"{ARCHIVE}{key}", "")}
+    moved = {
+        key: f"{ARCHIVE_PREFIX}{key}"
+        for key in keys
+        if before.get(key) == after.get(f"{ARCHIVE_PREFIX}{key}", "")
+    }
     parts: list[str] = []
     for key in sorted({*keys} - {*moved.values()}):
         if key in moved:
@@ -55,12 +59,12 @@ def render_diff(before: Mapping[str, str], after: Mapping[str, str], keys: Colle
     return "\n".join(parts)
 
 
-def with_suffix(name: str) -> str:
+def with_md_suffix(name: str) -> str:
     """People and models leave it out."""
     return name if name.endswith(".md") else f"{name}.md"
 
 
-def render_manifest(memories: Iterable[tuple[Memory, date]]) -> str:
+def render_dream_manifest(memories: Iterable[tuple[Memory, date]]) -> str:
     """One line a memory: what it is, since when, and when it matters."""
     return "\n".join(
         f"- [{memory.kind or 'memory'}] {memory.key} ({day.isoformat()}): {memory.description[:200]}"

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import ClassVar, Literal
 
-from sevenfold.core.memories import INDEX, Memory
+from sevenfold.core.memories import INDEX_FILE, Memory
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse
 from sevenfold.core.settings import amount, choice, limit, switch
 from sevenfold.core.tool_kinds import MEMORY_WRITERS, OWN_READERS, PATH_KEYS, changes_memory, find_effect
-from sevenfold.layers.compact_summary import is_head
-from sevenfold.layers.extract_rules import agrees, find_statements
-from sevenfold.layers.extract_said import own_words
-from sevenfold.layers.fences import fenced
-from sevenfold.layers.forks import ForkBrief, Permit
+from sevenfold.layers.compact_summary import is_summary_head
+from sevenfold.layers.extract_rules import find_statements, is_agreement
+from sevenfold.layers.extract_said import strip_pasted_text
+from sevenfold.layers.fences import fence_text
+from sevenfold.layers.forks import ForkBrief, ToolPermit
 
-KIND = "extraction"
-MAX_ROUNDS = 5
+EXTRACTION_KIND = "extraction"
+MAX_EXTRACTION_ROUNDS = 5
 """One to read, one to write, and the rest to correct a draft that was refused."""
 
 _CUE = re.compile(
@@ -30,7 +30,7 @@ _CUE = re.compile(
     r"correct)\b",
     re.IGNORECASE,
 )
-CUE_WORDS = 5
+MIN_CUE_WORDS = 5
 """A shorter message that holds such a word is a remark on the work."""
 
 
@@ -48,7 +48,7 @@ class ExtractionSettings:
     every_turns: int = amount(1, at_least=1)
     """What was said is freshest in the turn in which it was said, and the prefix is warm then."""
 
-    rounds: int = limit(MAX_ROUNDS, at_least=1, at_most=MAX_ROUNDS)
+    rounds: int = limit(MAX_EXTRACTION_ROUNDS, at_least=1, at_most=MAX_EXTRACTION_ROUNDS)
     """Model calls of one fork: one to read, one to write, the rest to correct refused drafts."""
 
 
@@ -67,11 +67,11 @@ class ExtractionFacts:
     has_model: bool = True
 
 
-Step = Literal["wait", "pass", "skip", "fork", "rules"]
+ExtractionStep = Literal["wait", "pass", "skip", "fork", "rules"]
 """`pass`: there is nothing to find. `skip`: the main agent has already written memory itself."""
 
 
-def next_step(facts: ExtractionFacts, settings: ExtractionSettings) -> Step:
+def choose_extraction_step(facts: ExtractionFacts, settings: ExtractionSettings) -> ExtractionStep:
     """What to do about the turns since the last look."""
     if not settings.enabled or facts.turns < settings.every_turns:
         return "wait"
@@ -87,21 +87,21 @@ def next_step(facts: ExtractionFacts, settings: ExtractionSettings) -> Step:
 def has_cue(own: str, *, is_answer: bool) -> bool:
     """Whether a user's own words could hold something worth remembering: cheap, and rather too often "
     "yes."""
-    if agrees(own) or find_statements(own, is_answer=is_answer):
+    if is_agreement(own) or find_statements(own, is_answer=is_answer):
         return True
-    return len(own.split()) >= CUE_WORDS and bool(_CUE.search(own))
+    return len(own.split()) >= MIN_CUE_WORDS and bool(_CUE.search(own))
 
 
-def user_words(message: Message) -> str:
+def extract_user_words(message: Message) -> str:
     """A user's own words in a message; empty where it is a tool's, a program's or another agent's."""
-    if message.role != "user" or is_head(message):
+    if message.role != "user" or is_summary_head(message):
         return ""
     texts = (block.text for block in message.blocks if isinstance(block, Text))
-    own = (own_words(text) for text in texts if not text.lstrip().startswith("<"))
+    own = (strip_pasted_text(text) for text in texts if not text.lstrip().startswith("<"))
     return "\n\n".join(part for part in own if part)
 
 
-def wrote_memory(messages: Sequence[Message], folder: str) -> bool:
+def has_memory_write(messages: Sequence[Message], folder: str) -> bool:
     """Whether the agent itself wrote memory, with a tool call that succeeded."""
     failed = {
         block.tool_use_id
@@ -123,14 +123,14 @@ def _writes(use: ToolUse, folder: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedMemory:
     """A memory as the manifest shows it."""
 
     memory: Memory
     modified: datetime
 
 
-def render_manifest(listed: Iterable[Listed]) -> str:
+def render_memory_manifest(listed: Iterable[ListedMemory]) -> str:
     """A line for each memory, so that the fork spends no call on listing."""
     lines = [
         f"- [{item.memory.kind or 'memory'}] {item.memory.key} ({item.modified:%Y-%m-%dT%H:%M}): "
@@ -150,17 +150,17 @@ class ExtractionTask:
     today: date
     tools: tuple[str, ...]
     """What the conversation declares of what a fork may use."""
-    rounds: int = MAX_ROUNDS
+    rounds: int = MAX_EXTRACTION_ROUNDS
 
 
-def brief(task: ExtractionTask, prompt: str) -> ForkBrief:
+def build_extraction_brief(task: ExtractionTask, prompt: str) -> ForkBrief:
     """The fork that writes memories: it may read, and a gate checks what it writes."""
     filled = {
         "messages": str(task.messages),
         "today": task.today.isoformat(),
         "tool": task.tool,
-        "manifest": fenced("memory-index", task.manifest, label=INDEX),
+        "manifest": fence_text("memory-index", task.manifest, label=INDEX_FILE),
     }
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
-    permits = tuple(Permit(name) for name in (*OWN_READERS, *MEMORY_WRITERS) if name in task.tools)
-    return ForkBrief(KIND, directive, permits, max_rounds=task.rounds)
+    permits = tuple(ToolPermit(name) for name in (*OWN_READERS, *MEMORY_WRITERS) if name in task.tools)
+    return ForkBrief(EXTRACTION_KIND, directive, permits, max_rounds=task.rounds)

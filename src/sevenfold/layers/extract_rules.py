@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from sevenfold.layers.extract_said import is_reported
-from sevenfold.layers.stems import content_stems, split_sentences
+from sevenfold.layers.extract_said import is_reported_speech
+from sevenfold.layers.stems import find_content_stems, split_sentences
 
 StatementKind: TypeAlias = Literal[
     "asked", "rule", "about you", "pointer", "correction", "decision", "amendment"
@@ -20,9 +20,9 @@ StatementKind: TypeAlias = Literal[
 
 MAX_STATEMENT_CHARS = 400
 """A longer sentence is a story."""
-ANSWER_WORDS = 8
+MAX_ANSWER_WORDS = 8
 """Of a bare answer to a question: a longer one stands by itself."""
-LEAST_STEMS = 2
+MIN_STATEMENT_STEMS = 2
 """Fewer words that mean something are no statement: "always!"."""
 
 _LEAD = r"(?:^|[,;:—–-]\s*|\b(?:please|also|and|but|so|ok|okay|yes|no|right|then)[,:]?\s+)"
@@ -195,7 +195,7 @@ def find_statements(own: str, *, is_answer: bool = False) -> tuple[Statement, ..
     is_settling = is_answer and "?" not in own and any(_settles(sentence) for sentence in sentences)
     for sentence in sentences:
         kind = _kind_of(sentence, is_settling=is_settling)
-        if kind is not None and len(content_stems(sentence)) >= LEAST_STEMS:
+        if kind is not None and len(find_content_stems(sentence)) >= MIN_STATEMENT_STEMS:
             found.append(Statement(kind, _cleaned(sentence, kind)))
     return tuple(found)
 
@@ -204,7 +204,7 @@ def find_recap(answer: str) -> str:
     """Where an assistant says in full what was settled: its words; empty where it does not."""
     for paragraph in re.split(r"\n\s*\n", answer):
         line = " ".join(paragraph.split())
-        if _RECAP.match(line.lstrip("*_ ")) and len(content_stems(line)) >= 6 and "?" not in line[-2:]:
+        if _RECAP.match(line.lstrip("*_ ")) and len(find_content_stems(line)) >= 6 and "?" not in line[-2:]:
             return line
     return ""
 
@@ -212,24 +212,24 @@ def find_recap(answer: str) -> str:
 def find_answer(asked: str, own: str) -> str:
     """A few words that answer an assistant's question, with the question; empty where they are none."""
     question = next(reversed(split_sentences(asked)), "")
-    is_short = 0 < len(own.split()) <= ANSWER_WORDS and "?" not in own and not _MUSING.search(own)
+    is_short = 0 < len(own.split()) <= MAX_ANSWER_WORDS and "?" not in own and not _MUSING.search(own)
     if not is_short or not question.endswith("?") or len(question) > MAX_STATEMENT_CHARS:
         return ""
     return "" if _PERMISSION.search(question) else f"{question} — {' '.join(own.split())}"
 
 
-def find_subject(own: str) -> str:
+def find_amended_subject(own: str) -> str:
     """Of what an amendment amends the policy or rule: "retry"; empty where it does not say."""
     found = _SUBJECT.search(own)
     return found["what"].strip() if found else ""
 
 
-def agrees(own: str) -> bool:
+def is_agreement(own: str) -> bool:
     """Whether the user says yes to what was proposed."""
     return bool(_YES.match(own.strip()))
 
 
-def answers(own: str) -> bool:
+def is_response(own: str) -> bool:
     """Whether the user corrects or agrees to what was proposed."""
     return bool(_CORRECTION.match(own.strip()) or _YES.match(own.strip()))
 
@@ -242,7 +242,7 @@ def _settles(sentence: str) -> bool:
 
 
 def _kind_of(sentence: str, *, is_settling: bool) -> StatementKind | None:
-    if len(sentence) > MAX_STATEMENT_CHARS or is_reported(sentence):
+    if len(sentence) > MAX_STATEMENT_CHARS or is_reported_speech(sentence):
         return None
     asked = _ASKED.search(sentence)
     if asked and not sentence.rstrip().endswith("?"):

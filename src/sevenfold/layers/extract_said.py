@@ -12,7 +12,7 @@ PASTE_CHARS = 1_500
 """Nobody types a paragraph of this length to an agent."""
 PASTE_LINES = 12
 """Nor that many lines on end without an empty one."""
-MAX_CHARS = 20_000
+_MAX_CHARS = 20_000
 """A message is looked at up to here: what is longer is pasted."""
 QUOTED_WORDS = 4
 """Between quotation marks, fewer are a name or an example of the speaker's own."""
@@ -46,15 +46,15 @@ _REPORTED = re.compile(
 """A sentence that tells what some text says is about that text, and nobody's rule."""
 
 
-def own_words(text: str) -> str:
+def strip_pasted_text(text: str) -> str:
     """What the person says themselves, by paragraphs."""
-    rest = _TAGGED.sub("\n", _FENCED.sub("\n", text[:MAX_CHARS]))
+    rest = _TAGGED.sub("\n", _FENCED.sub("\n", text[:_MAX_CHARS]))
     paragraphs = re.split(r"\n\s*\n", rest)
     own = (_own_lines(part) for part in paragraphs if not _is_paste(part))
     return "\n\n".join(part for part in own if part.strip())
 
 
-def is_reported(sentence: str) -> bool:
+def is_reported_speech(sentence: str) -> bool:
     """Whether it tells what a page, a mail or a file says."""
     return bool(_REPORTED.search(sentence))
 
@@ -66,7 +66,7 @@ def _is_paste(paragraph: str) -> bool:
 def _own_lines(paragraph: str) -> str:
     kept: list[str] = []
     for line in paragraph.split("\n"):
-        if kept and kept[-1].rstrip().endswith(":") and is_reported(kept[-1]):
+        if kept and kept[-1].rstrip().endswith(":") and is_reported_speech(kept[-1]):
             # "The page says:" and what follows it.
             continue
         if not _FOREIGN_LINE.match(line):

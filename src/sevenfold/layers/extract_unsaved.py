@@ -11,7 +11,7 @@ UnsavedRule: TypeAlias = Literal["task state", "activity", "debugging", "git", "
 
 
 @dataclass(frozen=True, slots=True)
-class Unsaved:
+class UnsavedPattern:
     """One kind of it."""
 
     rule: UnsavedRule
@@ -27,8 +27,8 @@ def without_code(text: str) -> str:
     return _FENCE.sub("", text)
 
 
-UNSAVED = (
-    Unsaved(
+UNSAVED_PATTERNS = (
+    UnsavedPattern(
         "task state",
         re.compile(
             r"\b(?:to-?do|next steps?|in progress|remaining (?:work|tasks?|steps?)|left to do|wip|"
@@ -41,7 +41,7 @@ UNSAVED = (
         ),
         "it is the state of the task at hand, which is over when it is read again",
     ),
-    Unsaved(
+    UnsavedPattern(
         "activity",
         re.compile(
             r"\b(?:(?:in|during) this (?:session|conversation|turn)|(?:we|i|the (?:agent|assistant|"
@@ -55,7 +55,7 @@ UNSAVED = (
         ),
         "it tells what was done, which git and the transcript tell already",
     ),
-    Unsaved(
+    UnsavedPattern(
         "debugging",
         re.compile(
             r"\b(?:root cause|stack ?trace|traceback|the (?:fix|bug|error|crash) (?:was|is|came)|"
@@ -66,7 +66,7 @@ UNSAVED = (
         ),
         "it is a debugging recipe: the fix is in the code, and its reason in the commit",
     ),
-    Unsaved(
+    UnsavedPattern(
         "git",
         re.compile(
             r"\b(?:commit|sha|revision) `?[0-9a-f]{7,40}\b|\b(?:pr|pull request|"
@@ -76,7 +76,7 @@ UNSAVED = (
         ),
         "git's history says it already",
     ),
-    Unsaved(
+    UnsavedPattern(
         "code",
         re.compile(
             r"\b(?:function|class|method|module|file|script|endpoint|component|constant|test|"

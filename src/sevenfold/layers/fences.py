@@ -13,14 +13,14 @@ class Fence:
     text: str
 
 
-def fenced(tag: str, text: str, *, label: str = "") -> str:
+def fence_text(tag: str, text: str, *, label: str = "") -> str:
     """The text between tags whose key does not occur in it. The same text always gets the same fence."""
     key = _key(text)
     named = f' name="{_quoted(label)}"' if label else ""
     return f"<{tag} {key}{named}>\n{text}\n</{tag} {key}>"
 
 
-def read_fences(tag: str, text: str) -> tuple[Fence, ...]:
+def find_fences(tag: str, text: str) -> tuple[Fence, ...]:
     """What stands in the fences of this tag, in order."""
     name = re.escape(tag)
     opening = re.compile(rf'<{name} ([0-9a-f]{{8,64}})(?: name="([^"\n]*)")?>\n')

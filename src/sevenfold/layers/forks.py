@@ -17,12 +17,12 @@ from sevenfold.core.tool_kinds import PATH_KEYS
 FORK_MARK = "<sevenfold-fork>"
 """How a directive begins. History that ends in one is a fork's, and a fork starts no forks."""
 
-PLACEHOLDER = "[this call is being answered elsewhere; its result is not needed for what follows]"
+OPEN_CALL_PLACEHOLDER = "[this call is being answered elsewhere; its result is not needed for what follows]"
 """The same for every call of every fork, so that parallel forks share all but their directive."""
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
+class ToolPermit:
     """A tool that a fork may call."""
 
     tool: str
@@ -44,7 +44,7 @@ class ForkBrief:
     kind: str
     """Whose work it is, for the bill: `summary`, `notes`, …"""
     directive: str
-    allow: tuple[Permit, ...] = ()
+    allow: tuple[ToolPermit, ...] = ()
     """All other tools stay declared, since they are part of the prefix, and are denied when called."""
     max_rounds: int = 1
     max_tokens: int | None = None
@@ -71,7 +71,7 @@ def plan_fork(parent: Sequence[Message], brief: ForkBrief) -> tuple[Message, ...
     if parent and parent[-1].role == "system":
         # Nothing but an answer may follow a system message; a second one is part of the first.
         return (Message("system", (directive,)),)
-    waiting = (ToolResult(use.id, PLACEHOLDER) for use in open_calls(parent))
+    waiting = (ToolResult(use.id, OPEN_CALL_PLACEHOLDER) for use in find_open_calls(parent))
     blocks: tuple[Block, ...] = (*waiting, directive)
     return (Message("user", blocks),)
 
@@ -85,7 +85,7 @@ def is_fork(messages: Sequence[Message]) -> bool:
     return False
 
 
-def open_calls(messages: Sequence[Message]) -> tuple[ToolUse, ...]:
+def find_open_calls(messages: Sequence[Message]) -> tuple[ToolUse, ...]:
     """The calls of the last answer that have no result yet."""
     answered: set[str] = set()
     for message in reversed(messages):
@@ -96,7 +96,7 @@ def open_calls(messages: Sequence[Message]) -> tuple[ToolUse, ...]:
     return ()
 
 
-def deny(use: ToolUse, reason: str) -> ToolResult:
+def render_denial(use: ToolUse, reason: str) -> ToolResult:
     """What a denied call gets back."""
     return ToolResult(use.id, reason, is_error=True)
 

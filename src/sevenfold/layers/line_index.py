@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sevenfold.core.provenance import Taint
-from sevenfold.layers.stems import is_negated, read_stems, split_sentences
+from sevenfold.layers.stems import find_stems_uncached, is_negated, split_sentences
 
-MAX_LINES = 4_000
+_MAX_LINES = 4_000
 """Lines of one text that are compared. Beyond that it is a source all the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LineSource:
     """Who said a line."""
 
     taint: Taint
@@ -24,10 +24,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LineMatch:
     """A line and how much of a sentence is in it."""
 
-    source: Source
+    source: LineSource
     is_negated: bool
     share: float
 
@@ -35,7 +35,7 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class _Text:
     text: str
-    source: Source
+    source: LineSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Kind:
     """What lines of one source have in common. The lines themselves are kept as numbers: a long conversation
     has very many."""
 
-    source: Source
+    source: LineSource
     is_negated: bool
 
 
@@ -55,10 +55,10 @@ class LineIndex:
         self._kinds: list[_Kind] = []
         self._lines: dict[str, list[int]] = {}
 
-    def add(self, text: str, source: Source) -> None:
+    def add(self, text: str, source: LineSource) -> None:
         self._unread.append(_Text(text, source))
 
-    def find(self, stems: frozenset[str]) -> Iterator[Shown]:
+    def find(self, stems: frozenset[str]) -> Iterator[LineMatch]:
         """Every line that has one of these stems or more."""
         self._read()
         found = Counter[int]()
@@ -66,14 +66,14 @@ class LineIndex:
             found.update(self._lines.get(stem, ()))
         for line, count in found.items():
             kind = self._kinds[line]
-            yield Shown(kind.source, kind.is_negated, count / len(stems))
+            yield LineMatch(kind.source, kind.is_negated, count / len(stems))
 
     def _read(self) -> None:
         while self._unread:
             unread = self._unread.pop()
             kinds = {no: _Kind(unread.source, no) for no in (False, True)}
-            for line in split_sentences(unread.text)[:MAX_LINES]:
+            for line in split_sentences(unread.text)[:_MAX_LINES]:
                 number = len(self._kinds)
-                for stem in read_stems(line):
+                for stem in find_stems_uncached(line):
                     self._lines.setdefault(stem, []).append(number)
                 self._kinds.append(kinds[is_negated(line)])

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sevenfold.core.settings import limit, switch
-from sevenfold.layers.fences import fenced
-from sevenfold.layers.forks import ForkBrief, Permit
+from sevenfold.layers.fences import fence_text
+from sevenfold.layers.forks import ForkBrief, ToolPermit
 
-KIND = "living doc"
-SUFFIXES = (".md", ".markdown", ".mdx")
-HEADER_CHARS = 16_384
+LIVING_DOC_KIND = "living doc"
+LIVING_DOC_SUFFIXES = (".md", ".markdown", ".mdx")
+MAX_HEADER_CHARS = 16_384
 """A first heading that comes later than this is nobody's title."""
-ROUNDS = 4
+_ROUNDS = 4
 """An edit that did not fit can be mended; more means going round in circles."""
 
 _HEADING = re.compile(r"#{1,6}\s")
@@ -57,16 +57,16 @@ class DocFacts:
     tracked: int
 
 
-def next_step(facts: DocFacts, settings: DocSettings) -> Literal["wait", "update"]:
+def choose_doc_step(facts: DocFacts, settings: DocSettings) -> Literal["wait", "update"]:
     """Whether to update documents now: only after an idle turn."""
     if not settings.enabled or not facts.is_idle or not facts.may_edit or not facts.tracked:
         return "wait"
     return "update"
 
 
-def read_header(text: str) -> DocHeader | None:
+def parse_doc_header(text: str) -> DocHeader | None:
     """The header of a living document; None for any other file."""
-    lines = _outside_fences(text[:HEADER_CHARS].removeprefix("\ufeff"))
+    lines = _outside_fences(text[:MAX_HEADER_CHARS].removeprefix("\ufeff"))
     heading = next((line for line in lines if _HEADING.match(line)), "")
     title = _TITLE.fullmatch(heading.rstrip())
     if title is None or not title[1]:
@@ -105,15 +105,15 @@ class DocTask:
     """The edit tool that the conversation declares."""
 
 
-def brief(task: DocTask, prompt: str) -> ForkBrief:
+def build_doc_brief(task: DocTask, prompt: str) -> ForkBrief:
     """The fork that updates a document: one tool, one path."""
     filled = {
         "path": task.path,
         "tool": task.tool,
         "title": task.header.title,
         "instruction": task.header.instruction or "none",
-        "document": fenced("document", task.text, label=task.path),
+        "document": fence_text("document", task.text, label=task.path),
     }
     # In one go, so that braces in a document stay as they are.
     directive = re.sub(r"\{(\w+)\}", lambda match: filled.get(match[1], match[0]), prompt)
-    return ForkBrief(KIND, directive, (Permit(task.tool, task.path),), max_rounds=ROUNDS)
+    return ForkBrief(LIVING_DOC_KIND, directive, (ToolPermit(task.tool, task.path),), max_rounds=_ROUNDS)

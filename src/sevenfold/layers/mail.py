@@ -14,10 +14,10 @@ from typing import TypeAlias
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Message, Text
-from sevenfold.layers.fences import fenced
+from sevenfold.layers.fences import fence_text
 
 MAIL_MARK = "<sevenfold-mail "
-LEAD = "lead"
+LEAD_NAME = "lead"
 """Whoever started an agent, as the agent calls them: it need not know more of their name."""
 
 MAX_SUMMARY_CHARS = 120
@@ -29,47 +29,47 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class AgentAddress:
     """An agent of this project, in this process or another."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Everyone:
+class BroadcastAddress:
     """All who run, but for the sender."""
 
 
 @dataclass(frozen=True, slots=True)
-class SocketPath:
+class SocketAddress:
     """Another session on this machine."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class Bridge:
+class BridgeAddress:
     """A session somewhere else."""
 
     id: str
 
 
-Address: TypeAlias = Named | Everyone | SocketPath | Bridge
+Address: TypeAlias = AgentAddress | BroadcastAddress | SocketAddress | BridgeAddress
 
 
-def read_address(text: str) -> Address:
+def parse_address(text: str) -> Address:
     """Who is meant: a name, `*`, `uds:<path>` or `bridge:<id>`."""
     if text == "*":
-        return Everyone()
+        return BroadcastAddress()
     kind, colon, rest = text.partition(":")
     if colon and kind == "uds" and rest.startswith("/"):
-        return SocketPath(rest)
+        return SocketAddress(rest)
     if colon and kind == "bridge" and rest:
-        return Bridge(rest)
-    return Named(check_name(text))
+        return BridgeAddress(rest)
+    return AgentAddress(check_agent_name(text))
 
 
-def check_name(name: str) -> str:
+def check_agent_name(name: str) -> str:
     """The name itself, if an agent can have it."""
     if not _NAME.fullmatch(name):
         raise InputError(
@@ -80,7 +80,7 @@ def check_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class NoteMessage:
     """Plain words."""
 
     text: str
@@ -95,7 +95,7 @@ class ShutdownRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ShutdownAnswer:
+class ShutdownResponse:
     """Yes, I end now; or no, and why."""
 
     request_id: str
@@ -104,7 +104,7 @@ class ShutdownAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRequest:
+class PlanApprovalRequest:
     """May I do this?"""
 
     request_id: str
@@ -112,7 +112,7 @@ class PlanRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanAnswer:
+class PlanApprovalResponse:
     """Go ahead; or not so, and what to change."""
 
     request_id: str
@@ -120,11 +120,13 @@ class PlanAnswer:
     feedback: str = ""
 
 
-Letter: TypeAlias = Note | ShutdownRequest | ShutdownAnswer | PlanRequest | PlanAnswer
-Request: TypeAlias = ShutdownRequest | PlanRequest
-Answer: TypeAlias = ShutdownAnswer | PlanAnswer
+MailMessage: TypeAlias = (
+    NoteMessage | ShutdownRequest | ShutdownResponse | PlanApprovalRequest | PlanApprovalResponse
+)
+MailRequest: TypeAlias = ShutdownRequest | PlanApprovalRequest
+MailResponse: TypeAlias = ShutdownResponse | PlanApprovalResponse
 
-TYPES = (
+MAIL_TYPES = (
     "note",
     "shutdown_request",
     "shutdown_response",
@@ -133,23 +135,23 @@ TYPES = (
 )
 
 
-def write_letter(letter: Letter) -> JsonObject:
+def write_mail_message(letter: MailMessage) -> JsonObject:
     """Its JSON form, as it travels."""
     match letter:
-        case Note():
+        case NoteMessage():
             fields: dict[str, Json] = {"type": "note", "text": letter.text}
         case ShutdownRequest():
             fields = {"type": "shutdown_request", "request_id": letter.request_id, "reason": letter.reason}
-        case ShutdownAnswer():
+        case ShutdownResponse():
             fields = {
                 "type": "shutdown_response",
                 "request_id": letter.request_id,
                 "approve": letter.is_agreed,
                 "reason": letter.reason,
             }
-        case PlanRequest():
+        case PlanApprovalRequest():
             fields = {"type": "plan_approval_request", "request_id": letter.request_id, "plan": letter.plan}
-        case PlanAnswer():
+        case PlanApprovalResponse():
             fields = {
                 "type": "plan_approval_response",
                 "request_id": letter.request_id,
@@ -159,52 +161,54 @@ def write_letter(letter: Letter) -> JsonObject:
     return JsonObject(fields)
 
 
-def read_letter(wire: JsonObject) -> Letter:
+def read_mail_message(wire: JsonObject) -> MailMessage:
     """What a JSON form says; `WireError` where it is none of ours."""
     match wire.get("type"):
         case "note":
-            return Note(_text(wire, "text"))
+            return NoteMessage(_text(wire, "text"))
         case "shutdown_request":
             return ShutdownRequest(_request_id(wire), _text(wire, "reason", ""))
         case "shutdown_response":
-            return ShutdownAnswer(_request_id(wire), _switch(wire, "approve"), _text(wire, "reason", ""))
+            return ShutdownResponse(_request_id(wire), _switch(wire, "approve"), _text(wire, "reason", ""))
         case "plan_approval_request":
-            return PlanRequest(_request_id(wire), _text(wire, "plan"))
+            return PlanApprovalRequest(_request_id(wire), _text(wire, "plan"))
         case "plan_approval_response":
-            return PlanAnswer(_request_id(wire), _switch(wire, "approve"), _text(wire, "feedback", ""))
+            return PlanApprovalResponse(
+                _request_id(wire), _switch(wire, "approve"), _text(wire, "feedback", "")
+            )
         case other:
-            raise WireError(f"a message of type {other!r} is not known; use one of {', '.join(TYPES)}")
+            raise WireError(f"a message of type {other!r} is not known; use one of {', '.join(MAIL_TYPES)}")
 
 
-def summarize(letter: Letter, given: str = "") -> str:
+def summarize_mail(letter: MailMessage, given: str = "") -> str:
     """A few words for display: the sender's own, or made from what is said."""
     words = given or _said(letter)
     line = " ".join(words.split())
     return line if len(line) <= MAX_SUMMARY_CHARS else f"{line[: MAX_SUMMARY_CHARS - 1]}…"
 
 
-def render_mail(mail_id: str, sender: str, letter: Letter) -> str:
+def render_mail(mail_id: str, sender: str, letter: MailMessage) -> str:
     """How a message enters the history: named, fenced, and as somebody else's words."""
     head = (
         f"{MAIL_MARK}{mail_id}>\nA message from {' '.join(sender.split())!r}, another agent and not the user"
     )
     match letter:
-        case Note():
-            return f"{head}:\n{fenced('message', letter.text)}"
+        case NoteMessage():
+            return f"{head}:\n{fence_text('message', letter.text)}"
         case ShutdownRequest():
-            why = f"\n{fenced('reason', letter.reason)}" if letter.reason else ""
+            why = f"\n{fence_text('reason', letter.reason)}" if letter.reason else ""
             ask = _ask_for(letter.request_id, "shutdown_response", "reason")
             return f"{head}, who asks you to end.{why}\n{ask}"
-        case ShutdownAnswer():
+        case ShutdownResponse():
             said = "agrees to end" if letter.is_agreed else "will not end now"
-            why = f"\n{fenced('reason', letter.reason)}" if letter.reason else ""
+            why = f"\n{fence_text('reason', letter.reason)}" if letter.reason else ""
             return f"{head}, who {said} (request {letter.request_id}).{why}"
-        case PlanRequest():
+        case PlanApprovalRequest():
             ask = _ask_for(letter.request_id, "plan_approval_response", "feedback")
-            return f"{head}, who asks you to approve a plan:\n{fenced('plan', letter.plan)}\n{ask}"
-        case PlanAnswer():
+            return f"{head}, who asks you to approve a plan:\n{fence_text('plan', letter.plan)}\n{ask}"
+        case PlanApprovalResponse():
             said = "approved: carry it out" if letter.is_approved else "not approved: change it and ask again"
-            more = f"\n{fenced('feedback', letter.feedback)}" if letter.feedback else ""
+            more = f"\n{fence_text('feedback', letter.feedback)}" if letter.feedback else ""
             return f"{head}, about your plan (request {letter.request_id}): {said}.{more}"
 
 
@@ -226,17 +230,17 @@ class _Asked:
 
 
 @dataclass(slots=True)
-class Handshakes:
+class PendingRequests:
     """Requests that wait for an answer. Only the one who was asked can give it, and once."""
 
     _asked: set[_Asked] = field(default_factory=set["_Asked"])
 
-    def ask(self, request: Request, to: str) -> None:
-        self._asked.add(_Asked(request.request_id, to, isinstance(request, PlanRequest)))
+    def ask(self, request: MailRequest, to: str) -> None:
+        self._asked.add(_Asked(request.request_id, to, isinstance(request, PlanApprovalRequest)))
 
-    def settle(self, answer: Answer, sender: str) -> bool:
+    def settle(self, answer: MailResponse, sender: str) -> bool:
         """Whether this answers a request of ours; it is settled then."""
-        asked = _Asked(answer.request_id, sender, isinstance(answer, PlanAnswer))
+        asked = _Asked(answer.request_id, sender, isinstance(answer, PlanApprovalResponse))
         if asked not in self._asked:
             return False
         self._asked.remove(asked)
@@ -250,17 +254,17 @@ def _ask_for(request_id: str, kind: str, words: str) -> str:
     )
 
 
-def _said(letter: Letter) -> str:
+def _said(letter: MailMessage) -> str:
     match letter:
-        case Note():
+        case NoteMessage():
             return letter.text
         case ShutdownRequest():
             return f"asks to end: {letter.reason}" if letter.reason else "asks to end"
-        case ShutdownAnswer():
+        case ShutdownResponse():
             return "ends" if letter.is_agreed else f"goes on: {letter.reason}"
-        case PlanRequest():
+        case PlanApprovalRequest():
             return f"asks for approval: {letter.plan}"
-        case PlanAnswer():
+        case PlanApprovalResponse():
             return "approves the plan" if letter.is_approved else f"wants another plan: {letter.feedback}"
 
 

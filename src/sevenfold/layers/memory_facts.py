@@ -19,7 +19,7 @@ of them matters ("to staging", "to production")."""
 SAME_ORDER_PERCENT = 50
 """Of its pairs of neighbours: "the client calls the server" is not what it is backwards."""
 
-DENIED_WORDS = 4
+NEGATION_WINDOW_WORDS = 4
 """After a "not" that it may be about: "do not, on any account, deploy"."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -97,12 +97,12 @@ class Fact:
 
 def split_facts(body: str) -> tuple[Fact, ...]:
     """What a text states: each sentence of a paragraph or list item, each line of code or of a table."""
-    found = (read_fact(sentence) for part in _parts(body) for sentence in part)
+    found = (parse_fact(sentence) for part in _parts(body) for sentence in part)
     return tuple(fact for fact in found if not fact.says_nothing)
 
 
 @lru_cache(maxsize=65_536)
-def read_fact(text: str) -> Fact:
+def parse_fact(text: str) -> Fact:
     prose = _CODE.sub(" ", text)
     hard = {span.strip().casefold() for span in _CODE.findall(text)}
     read = [_read_token(token) for token in _TOKEN.findall(prose)]
@@ -139,7 +139,7 @@ def _read_token(token: str) -> _Token:
     return _Token("" if is_small else _plain(low))
 
 
-def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
+def covers_fact(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
     """Whether `said` states `fact` too, in nearly the same words; strictly: with all of them."""
     if not _agree(said, fact):
         return False
@@ -148,15 +148,15 @@ def covers(said: Fact, fact: Fact, *, is_strict: bool = False) -> bool:
     if len(fact.words) + len(fact.hard) < 2:
         return said.words == fact.words  # a word alone says nothing that a sentence with it would
     slack = 0 if is_strict else len(fact.words) * SLACK_PERCENT // 100
-    return len(fact.bag - said.bag) <= slack and _is_in_order(said, fact) and not is_turned(said, fact)
+    return len(fact.bag - said.bag) <= slack and _is_in_order(said, fact) and not is_reversed(said, fact)
 
 
-def is_stated(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
+def are_facts_stated(facts: Iterable[Fact], by: Sequence[Fact]) -> bool:
     """Whether others say all of these."""
-    return all(any(covers(said, fact) for said in by) for fact in facts)
+    return all(any(covers_fact(said, fact) for said in by) for fact in facts)
 
 
-def is_turned(said: Fact, fact: Fact) -> bool:
+def is_reversed(said: Fact, fact: Fact) -> bool:
     """Whether a fact whose order matters has what the two share the other way round: "tabs, not spaces" and
     "spaces, not tabs". What was at the end may come first: "on Fridays do not deploy"."""
     if not _has_sides(fact):
@@ -179,7 +179,7 @@ def _denies_alike(said: Fact, fact: Fact) -> bool:
     """Whether "not" goes with the same: "deploy without review" does not say "never deploy"."""
     denied = {after for before, after in pairwise(fact.line) if before == NEGATION}
     marks = [at for at, token in enumerate(said.line) if token == NEGATION]
-    near = {token for at in marks for token in said.line[at + 1 : at + 1 + DENIED_WORDS]}
+    near = {token for at in marks for token in said.line[at + 1 : at + 1 + NEGATION_WINDOW_WORDS]}
     return denied.intersection(said.line) <= near
 
 
@@ -189,7 +189,7 @@ def _is_within(tokens: Iterable[str], line: Iterable[str]) -> bool:
     return all(token in rest for token in tokens)
 
 
-def likeness(one: Fact, other: Fact) -> float:
+def measure_likeness(one: Fact, other: Fact) -> float:
     """How many of their words two facts share, from 0 to 1; 0 where what must be the same is not."""
     if one.hard != other.hard:
         return 0.0
@@ -249,7 +249,7 @@ def _sentences(lines: list[str]) -> list[str]:
 
 
 @dataclass(slots=True)
-class FactShelf:
+class FactIndex:
     """Facts by what they hold, so that who looks for one does not read all."""
 
     _held: dict[str, list[Fact]] = field(default_factory=dict[str, list[Fact]])
@@ -267,7 +267,7 @@ class FactShelf:
         """The keys of those that state it."""
         found: dict[str, None] = {}
         for said in self._candidates(fact):
-            if covers(said, fact, is_strict=is_strict):
+            if covers_fact(said, fact, is_strict=is_strict):
                 found.update(dict.fromkeys(self._where[said]))
         return tuple(found)
 
@@ -275,7 +275,7 @@ class FactShelf:
         """The keys of those that are at least so like it, and how like the nearest of each is."""
         found: dict[str, float] = {}
         for said in self._candidates(fact, missing=int(len(fact.words) * (1 - floor))):
-            near = likeness(said, fact)
+            near = measure_likeness(said, fact)
             if near >= floor:
                 found |= {key: max(near, found.get(key, 0.0)) for key in self._where[said]}
         return found

@@ -9,41 +9,41 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sevenfold.layers.clear_economy import choose_economic, choose_ski, rewrite_tokens
-from sevenfold.layers.clear_facts import Clearing, CutFacts, MicrocompactSettings, Policy
-from sevenfold.layers.shelf import Shelf, Standing
-from sevenfold.layers.stakes import CachePrices, Stakes, cache_prices
+from sevenfold.layers.clear_economy import choose_by_price, choose_ski_rental, count_rewrite_tokens
+from sevenfold.layers.clear_facts import ClearingFacts, ClearingPlan, ClearingPolicy, MicrocompactSettings
+from sevenfold.layers.shelf import ClearableResults, PlacedResult
+from sevenfold.layers.stakes import CachePrices, ClearingLedger, compute_cache_prices
 
 __all__ = [
-    "PRESSURE",
+    "PRESSURE_TRIGGER",
     "CachePrices",
-    "Clearing",
-    "CutFacts",
+    "ClearableResults",
+    "ClearingFacts",
+    "ClearingLedger",
+    "ClearingPlan",
+    "ClearingPolicy",
     "MicrocompactSettings",
-    "Policy",
-    "Shelf",
-    "Stakes",
-    "cache_prices",
     "choose_by_pressure",
     "choose_by_time",
     "choose_clearing",
+    "compute_cache_prices",
 ]
 
-PRESSURE = "pressure"
+PRESSURE_TRIGGER = "pressure"
 """What a clearing near the end of the window is by."""
 
 
 def choose_clearing(
-    facts: CutFacts, shelf: Shelf, stakes: Stakes, settings: MicrocompactSettings
-) -> Clearing | None:
+    facts: ClearingFacts, shelf: ClearableResults, stakes: ClearingLedger, settings: MicrocompactSettings
+) -> ClearingPlan | None:
     """What to clear before this request; None: nothing."""
     if not settings.enabled or settings.policy == "keep" or not shelf.live:
         return None
-    found: Clearing | None = None
+    found: ClearingPlan | None = None
     if settings.policy == "ski":
-        found = choose_ski(facts, shelf, settings)
+        found = choose_ski_rental(facts, shelf, settings)
     elif settings.policy != "fixed":
-        found = choose_economic(facts, shelf, stakes, settings)
+        found = choose_by_price(facts, shelf, stakes, settings)
     if found is None and (settings.by_time or settings.policy == "fixed"):
         found = choose_by_time(facts, shelf, settings)
     if found is None and (settings.by_pressure or settings.policy == "fixed"):
@@ -51,7 +51,9 @@ def choose_clearing(
     return found
 
 
-def choose_by_time(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings) -> Clearing | None:
+def choose_by_time(
+    facts: ClearingFacts, shelf: ClearableResults, settings: MicrocompactSettings
+) -> ClearingPlan | None:
     """After a long pause the cache has expired, so clearing breaks nothing."""
     if facts.idle <= timedelta(minutes=settings.idle_minutes):
         return None
@@ -62,7 +64,9 @@ def choose_by_time(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings
     return _clearing("idle", f"{minutes:,} minutes passed since the last answer", stale, facts, is_bare=True)
 
 
-def choose_by_pressure(facts: CutFacts, shelf: Shelf, settings: MicrocompactSettings) -> Clearing | None:
+def choose_by_pressure(
+    facts: ClearingFacts, shelf: ClearableResults, settings: MicrocompactSettings
+) -> ClearingPlan | None:
     """Near the end of the window, clearing much at once is better than a summary."""
     if facts.view_tokens <= facts.warning_tokens:
         return None
@@ -73,17 +77,19 @@ def choose_by_pressure(facts: CutFacts, shelf: Shelf, settings: MicrocompactSett
     if not stale or saved < settings.pressure_saves_tokens:
         return None
     why = f"{facts.view_tokens:,} tokens are over the warning at {facts.warning_tokens:,}"
-    return _clearing(PRESSURE, why, stale, facts)
+    return _clearing(PRESSURE_TRIGGER, why, stale, facts)
 
 
-def _worthwhile(stale: Sequence[Standing]) -> list[Standing]:
+def _worthwhile(stale: Sequence[PlacedResult]) -> list[PlacedResult]:
     return [item for item in stale if item.result.saved_tokens]
 
 
 def _clearing(
-    by: str, why: str, stale: Sequence[Standing], facts: CutFacts, *, is_bare: bool = False
-) -> Clearing:
+    by: str, why: str, stale: Sequence[PlacedResult], facts: ClearingFacts, *, is_bare: bool = False
+) -> ClearingPlan:
     saved = sum(item.result.saved_tokens for item in stale)
     reason = f"{why}: {len(stale)} results, {saved:,} tokens, are cleared"
-    rewritten = 0 if facts.is_cold else rewrite_tokens(facts, saved, stale[-1])
-    return Clearing(tuple(item.result.id for item in reversed(stale)), by, reason, saved, rewritten, is_bare)
+    rewritten = 0 if facts.is_cold else count_rewrite_tokens(facts, saved, stale[-1])
+    return ClearingPlan(
+        tuple(item.result.id for item in reversed(stale)), by, reason, saved, rewritten, is_bare
+    )

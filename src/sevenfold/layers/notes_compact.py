@@ -14,10 +14,10 @@ from sevenfold.core.messages import (
     ToolUseId,
 )
 from sevenfold.layers.compact_strip import without_thinking
-from sevenfold.layers.notes_sections import is_blank
+from sevenfold.layers.notes_sections import is_blank_notes
 from sevenfold.layers.session_notes import NotesSettings
 
-NoReason: TypeAlias = Literal[
+NotesUnusable: TypeAlias = Literal[
     "switched off",
     "no notes were written yet",
     "the notes are still the empty template",
@@ -29,7 +29,7 @@ NoReason: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class CompactFacts:
+class NotesCompactFacts:
     messages: Sequence[Message]
     """The view as it would be sent."""
     tokens: Sequence[int]
@@ -50,7 +50,7 @@ class CompactFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepPlan:
+class NotesKeepPlan:
     """The notes and these messages are the new view."""
 
     start: int
@@ -61,34 +61,34 @@ class KeepPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class NoPlan:
-    reason: NoReason
+class NoNotesPlan:
+    reason: NotesUnusable
 
 
-def plan_compaction(facts: CompactFacts, settings: NotesSettings) -> KeepPlan | NoPlan:
+def plan_notes_compaction(facts: NotesCompactFacts, settings: NotesSettings) -> NotesKeepPlan | NoNotesPlan:
     """What compaction by notes would leave; cheapest question first, each no with its reason."""
     if not (settings.enabled and settings.compaction_enabled):
-        return NoPlan("switched off")
+        return NoNotesPlan("switched off")
     if facts.notes is None:
-        return NoPlan("no notes were written yet")
-    if is_blank(facts.notes, facts.template):
-        return NoPlan("the notes are still the empty template")
+        return NoNotesPlan("no notes were written yet")
+    if is_blank_notes(facts.notes, facts.template):
+        return NoNotesPlan("the notes are still the empty template")
     if facts.noted is None or not 0 <= facts.noted < len(facts.messages):
-        return NoPlan("the last noted message is not in the view")
-    start = choose_start(facts.messages, facts.tokens, facts.noted, settings)
+        return NoNotesPlan("the last noted message is not in the view")
+    start = choose_notes_start(facts.messages, facts.tokens, facts.noted, settings)
     if start == 0:
-        return NoPlan("nothing would be left out")
+        return NoNotesPlan("nothing would be left out")
     kept = tuple(facts.messages[start:])
     if facts.drops_thinking:
         kept = without_thinking(kept)
     kept_tokens = sum(facts.tokens[start:])
     total = facts.overhead_tokens + facts.notes_tokens + kept_tokens
     if total > facts.target_tokens:
-        return NoPlan("the result would still be over the limit")
-    return KeepPlan(start, kept, kept_tokens, total)
+        return NoNotesPlan("the result would still be over the limit")
+    return NotesKeepPlan(start, kept, kept_tokens, total)
 
 
-def choose_start(
+def choose_notes_start(
     messages: Sequence[Message], tokens: Sequence[int], noted: int, settings: NotesSettings
 ) -> int:
     """Where the kept messages begin: after the noted one, and back from there until there is enough.
@@ -102,7 +102,7 @@ def choose_start(
     for start in range(len(messages), -1, -1):
         if start < len(messages):
             size += tokens[start]
-            spoken += has_text(messages[start])
+            spoken += has_message_text(messages[start])
         if start > noted + 1 or start not in whole:
             continue
         if chosen is not None and size > settings.keep_limit_tokens:
@@ -113,7 +113,7 @@ def choose_start(
     return chosen or 0
 
 
-def has_text(message: Message) -> bool:
+def has_message_text(message: Message) -> bool:
     """Whether somebody says something in it: a person or the model, not a tool."""
     return any(isinstance(block, Text) and block.text.strip() for block in message.blocks)
 

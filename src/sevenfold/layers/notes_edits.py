@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sevenfold.layers.notes_sections import NoteSection, SectionedNotes, lines_of, split_notes
+from sevenfold.layers.notes_sections import NoteSection, SectionedNotes, split_note_lines, split_notes
 
-REMOVABLE_CHARS = 8
+MIN_REMOVABLE_CHARS = 8
 """Shorter lines, fences among them, stand in many places: taking one away would take away all."""
 
 
@@ -27,10 +27,10 @@ class HandEdits:
     """Whole sections that we do not write."""
 
 
-NO_EDITS = HandEdits()
+NO_HAND_EDITS = HandEdits()
 
 
-def find_edits(written: str, found: str, before: HandEdits = NO_EDITS) -> HandEdits:
+def find_hand_edits(written: str, found: str, before: HandEdits = NO_HAND_EDITS) -> HandEdits:
     """All edits by hand: those known before, and what tells the file as found from the one as written."""
     if written == found:
         return before
@@ -53,9 +53,9 @@ def find_edits(written: str, found: str, before: HandEdits = NO_EDITS) -> HandEd
     )
 
 
-def apply_edits(rendered: str, edits: HandEdits) -> str:
+def apply_hand_edits(rendered: str, edits: HandEdits) -> str:
     """Freshly written notes with a person's lines at the head of their sections."""
-    if edits == NO_EDITS:
+    if edits == NO_HAND_EDITS:
         return rendered
     notes = split_notes(rendered)
     preamble = "".join(f"{item.text}\n" for item in edits.added if not item.section) + notes.preamble
@@ -67,7 +67,7 @@ def apply_edits(rendered: str, edits: HandEdits) -> str:
 def _edited(section: NoteSection, edits: HandEdits) -> str:
     name = section.name.casefold()
     theirs = "".join(f"{item.text}\n" for item in edits.added if item.section == name)
-    ours = "".join(line for line in lines_of(section.body) if line.strip() not in edits.removed)
+    ours = "".join(line for line in split_note_lines(section.body) if line.strip() not in edits.removed)
     return f"{section.heading}{theirs}{ours}"
 
 
@@ -79,7 +79,7 @@ def _by_section(notes: SectionedNotes) -> dict[str, list[str]]:
 
 
 def _said(text: str) -> list[str]:
-    return [line.strip() for line in lines_of(text) if line.strip()]
+    return [line.strip() for line in split_note_lines(text) if line.strip()]
 
 
 def _own_sections(found: str, ours: Iterable[str]) -> tuple[str, ...]:
@@ -93,4 +93,4 @@ def _name(text: str) -> str:
 
 
 def _is_removable(line: str) -> bool:
-    return len(line) >= REMOVABLE_CHARS and set(line) - set("~`-_ ") != set()
+    return len(line) >= MIN_REMOVABLE_CHARS and set(line) - set("~`-_ ") != set()

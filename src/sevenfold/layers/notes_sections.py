@@ -21,7 +21,7 @@ SectionName: TypeAlias = Literal[
 ]
 SECTION_NAMES: tuple[SectionName, ...] = get_args(SectionName)
 
-Counter: TypeAlias = Callable[[str], float]
+EstimateTokens: TypeAlias = Callable[[str], float]
 """How many tokens a text is; `core.token_shape.shape_tokens` where nobody knows better."""
 
 _HEADING = re.compile(r"#[ \t]+(\S.*)")
@@ -65,7 +65,7 @@ def split_notes(text: str) -> SectionedNotes:
     parts: list[list[str]] = [[]]
     headings: list[str] = []
     fence = ""
-    for line in lines_of(text):
+    for line in split_note_lines(text):
         if not fence and _HEADING.match(line):
             headings.append(line)
             parts.append([])
@@ -77,7 +77,7 @@ def split_notes(text: str) -> SectionedNotes:
     return SectionedNotes(bodies[0], sections)
 
 
-def lines_of(text: str) -> list[str]:
+def split_note_lines(text: str) -> list[str]:
     """Lines with their ends. Only a line feed ends one: what else Python splits at may stand in a quote."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
@@ -93,7 +93,7 @@ def _fence_after(fence: str, line: str) -> str:
     return "" if closes else fence
 
 
-def open_fence(lines: Iterable[str]) -> str:
+def find_open_fence(lines: Iterable[str]) -> str:
     """The fence that these lines leave open; empty when they close what they open."""
     fence = ""
     for line in lines:
@@ -101,16 +101,16 @@ def open_fence(lines: Iterable[str]) -> str:
     return fence
 
 
-def render_fenced(text: str) -> str:
+def render_code_block(text: str) -> str:
     """Any text as a block that ends where it ends, whatever fences and headings it holds itself."""
     longest = max((len(run) for run in re.findall(r"~{3,}", text)), default=2)
     fence = "~" * (longest + 1)
     return f"{fence}\n{text}\n{fence}"
 
 
-def render_quoted(text: str) -> str:
+def render_quote(text: str) -> str:
     """A text for the end of a list item: as it is where it is one line, else as a block of its own."""
-    return f"\n{render_fenced(text)}" if "\n" in text else text
+    return f"\n{render_code_block(text)}" if "\n" in text else text
 
 
 def render_notes(bodies: Mapping[SectionName, Iterable[str]], template: str) -> str:
@@ -124,7 +124,7 @@ def render_notes(bodies: Mapping[SectionName, Iterable[str]], template: str) -> 
     return "\n".join(rendered)
 
 
-def is_blank(text: str, template: str) -> bool:
+def is_blank_notes(text: str, template: str) -> bool:
     """Whether the notes are still empty: each line is blank or a line of the template."""
-    known = {line.strip() for line in lines_of(template)} | {f"# {name}" for name in SECTION_NAMES}
-    return all(line.strip() in known for line in lines_of(text) if line.strip())
+    known = {line.strip() for line in split_note_lines(template)} | {f"# {name}" for name in SECTION_NAMES}
+    return all(line.strip() in known for line in split_note_lines(text) if line.strip())

@@ -47,7 +47,7 @@ class RecallSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RecallCandidate:
     """A memory that the search found, and what it goes by."""
 
     key: str
@@ -80,7 +80,7 @@ class RecallFacts:
     """Tools that the agent used in its last rounds, in lower case: it knows how."""
 
 
-FLOOR = 0.5
+MIN_CERTAINTY = 0.5
 """Of certainty. On questions that were put to the wrong documents, one in nine finds anything above it; of
 the right answers, four in five and more stay."""
 
@@ -101,7 +101,7 @@ _WARNS = re.compile(
 )
 
 
-def certainty(candidate: Candidate) -> float:
+def estimate_certainty(candidate: RecallCandidate) -> float:
     """From 0 to 1: how sure it is that the prompt is about this memory, comparable between prompts."""
     words = candidate.share * min(1.0, candidate.rare_words / _FULL_WORDS)
     if candidate.meaning is None:
@@ -109,7 +109,7 @@ def certainty(candidate: Candidate) -> float:
     return max(0.0, min(1.0, _WORDS_SCALE * candidate.share + candidate.meaning))
 
 
-def offered(candidates: Sequence[Candidate], facts: RecallFacts) -> tuple[Candidate, ...]:
+def choose_eligible(candidates: Sequence[RecallCandidate], facts: RecallFacts) -> tuple[RecallCandidate, ...]:
     """Those that may be recalled at all: not what the view says already, nor what the agent is just doing."""
     return tuple(
         one for one in candidates if one.key not in facts.surfaced and not _is_manual(one, facts.tools)
@@ -117,18 +117,20 @@ def offered(candidates: Sequence[Candidate], facts: RecallFacts) -> tuple[Candid
 
 
 def choose_recalled(
-    candidates: Sequence[Candidate], facts: RecallFacts, settings: RecallSettings
-) -> tuple[Candidate, ...]:
+    candidates: Sequence[RecallCandidate], facts: RecallFacts, settings: RecallSettings
+) -> tuple[RecallCandidate, ...]:
     """What is recalled without asking a model: the most certain first."""
-    sure = [one for one in offered(candidates, facts) if certainty(one) >= FLOOR]
-    sure.sort(key=lambda one: (-certainty(one) - _warm_bonus(one), one.key))
-    return fit(sure, facts, settings)
+    sure = [one for one in choose_eligible(candidates, facts) if estimate_certainty(one) >= MIN_CERTAINTY]
+    sure.sort(key=lambda one: (-estimate_certainty(one) - _warm_bonus(one), one.key))
+    return fit_recalled(sure, facts, settings)
 
 
-def fit(chosen: Sequence[Candidate], facts: RecallFacts, settings: RecallSettings) -> tuple[Candidate, ...]:
+def fit_recalled(
+    chosen: Sequence[RecallCandidate], facts: RecallFacts, settings: RecallSettings
+) -> tuple[RecallCandidate, ...]:
     """As many of them, from the first, as the caps allow."""
     left = settings.session_bytes - facts.surfaced_bytes
-    fitting: list[Candidate] = []
+    fitting: list[RecallCandidate] = []
     for one in chosen[: settings.max_files]:
         size = min(one.size_bytes, settings.file_bytes)
         if size > left:
@@ -138,7 +140,7 @@ def fit(chosen: Sequence[Candidate], facts: RecallFacts, settings: RecallSetting
     return tuple(fitting)
 
 
-def _is_manual(candidate: Candidate, tools: frozenset[str]) -> bool:
+def _is_manual(candidate: RecallCandidate, tools: frozenset[str]) -> bool:
     """Whether it says how a tool is used that is in use right now, and warns of nothing."""
     if candidate.kind != "reference" or not tools:
         return False
@@ -146,5 +148,5 @@ def _is_manual(candidate: Candidate, tools: frozenset[str]) -> bool:
     return not tools.isdisjoint(named) and not _WARNS.search(f"{candidate.description}\n{candidate.body}")
 
 
-def _warm_bonus(candidate: Candidate) -> float:
+def _warm_bonus(candidate: RecallCandidate) -> float:
     return _WARM_BONUS * min(1.0, candidate.warmth / _WARM_FULL)

@@ -9,26 +9,26 @@ from datetime import UTC, datetime
 from typing import cast
 
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.text import cut_bytes
-from sevenfold.layers.fences import fenced
-from sevenfold.layers.recall import Candidate
+from sevenfold.core.text import truncate_bytes
+from sevenfold.layers.fences import fence_text
+from sevenfold.layers.recall import RecallCandidate
 
-KIND = "recall"
+RECALL_KIND = "recall"
 """Whose call it is, for the bill."""
 
-MAX_TOKENS = 256
+SIDE_QUERY_TOKENS = 256
 """Five names take fifty."""
 
-PROMPT = "recall_select.md"
+RECALL_PROMPT = "recall_select.md"
 """`{count}` is filled in."""
 
-PROMPT_BYTES = 4_000
-LINE_BYTES = 300
+MAX_SIDE_PROMPT_BYTES = 4_000
+MAX_DESCRIPTION_BYTES = 300
 """Of a description. What a memory is about is said in one line, and all of them are paid for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ManifestLine:
     """A line of the manifest."""
 
     key: str
@@ -38,11 +38,11 @@ class Listed:
 
     def __str__(self) -> str:
         kind = f"[{self.kind}] " if self.kind else ""
-        about = cut_bytes(" ".join(self.description.split()), LINE_BYTES)
+        about = truncate_bytes(" ".join(self.description.split()), MAX_DESCRIPTION_BYTES)
         return f"- {kind}{self.key} ({self.modified.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}): {about}"
 
 
-def answer_format(count: int) -> JsonObject:
+def build_output_config(count: int) -> JsonObject:
     """What the answer must look like, as the Messages API takes it."""
     files = {"type": "array", "items": {"type": "string"}, "description": f"at most {count} names"}
     schema = {
@@ -54,14 +54,16 @@ def answer_format(count: int) -> JsonObject:
     return freeze_object({"format": {"type": "json_schema", "schema": schema}})
 
 
-def render_question(instruction: str, prompt: str, manifest: Sequence[Listed], count: int) -> str:
+def render_side_query(instruction: str, prompt: str, manifest: Sequence[ManifestLine], count: int) -> str:
     """What the model is asked. Neither the prompt nor a description is an instruction to it."""
-    lines = fenced("notes", "\n".join(map(str, manifest)))
-    asked = fenced("request", cut_bytes(prompt, PROMPT_BYTES))
+    lines = fence_text("notes", "\n".join(map(str, manifest)))
+    asked = fence_text("request", truncate_bytes(prompt, MAX_SIDE_PROMPT_BYTES))
     return f"{asked}\n\n{lines}\n\n{instruction.replace('{count}', str(count))}"
 
 
-def read_choice(answer: str, candidates: Sequence[Candidate]) -> tuple[Candidate, ...] | None:
+def parse_recall_choice(
+    answer: str, candidates: Sequence[RecallCandidate]
+) -> tuple[RecallCandidate, ...] | None:
     """Those that the answer names, in its order, each once; a name that was not offered is dropped.
 
     None for an answer that is no list of names.

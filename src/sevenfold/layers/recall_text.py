@@ -11,13 +11,13 @@ from datetime import datetime, timedelta
 
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.provenance import Origin
-from sevenfold.core.text import cut_bytes
-from sevenfold.layers.context_sources import REMINDER, harmless, render_reminder
-from sevenfold.layers.fences import fenced, read_fences
+from sevenfold.core.text import truncate_bytes
+from sevenfold.layers.context_sources import REMINDER_TAG, escape_reminder_tags, render_reminder
+from sevenfold.layers.fences import fence_text, find_fences
 
-FENCE = "memory"
+RECALL_TAG = "memory"
 
-FRESH = timedelta(days=1)
+_FRESH = timedelta(days=1)
 """Older than this, a memory says what was so then."""
 
 _OPENING = (
@@ -28,7 +28,7 @@ _OPENING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledMemory:
     """A memory on its way into the view."""
 
     key: str
@@ -41,31 +41,31 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Surfaced:
+class SurfacedMemory:
     """A memory that stands in the view."""
 
     key: str
     size_bytes: int
 
 
-def render_recalled(memories: Sequence[Recalled], now: datetime, file_bytes: int) -> str:
+def render_recalled_memories(memories: Sequence[RecalledMemory], now: datetime, file_bytes: int) -> str:
     return render_reminder("\n\n".join([_OPENING, *(_section(one, now, file_bytes) for one in memories)]))
 
 
-def find_surfaced(messages: Iterable[Message]) -> tuple[Surfaced, ...]:
+def find_surfaced(messages: Iterable[Message]) -> tuple[SurfacedMemory, ...]:
     """What was recalled into these messages."""
     texts = (
         block.text
         for message in messages
         if message.role == "user"
         for block in message.blocks
-        if isinstance(block, Text) and block.text.startswith(f"<{REMINDER}>\n{_OPENING}")
+        if isinstance(block, Text) and block.text.startswith(f"<{REMINDER_TAG}>\n{_OPENING}")
     )
-    fences = (fence for text in texts for fence in read_fences(FENCE, text))
-    return tuple(Surfaced(fence.label, len(fence.text.encode("utf-8", "replace"))) for fence in fences)
+    fences = (fence for text in texts for fence in find_fences(RECALL_TAG, text))
+    return tuple(SurfacedMemory(fence.label, len(fence.text.encode("utf-8", "replace"))) for fence in fences)
 
 
-def render_cleared(memories: Iterable[Surfaced]) -> str:
+def render_cleared_memories(memories: Iterable[SurfacedMemory]) -> str:
     """What stands in for a text of recalled memories that gave way."""
     keys = ", ".join(one.key for one in memories)
     return render_reminder(
@@ -85,18 +85,18 @@ def describe_age(age: timedelta) -> str:
     return f"{days // 30} months ago" if days < 730 else f"{days // 365} years ago"
 
 
-def _section(memory: Recalled, now: datetime, file_bytes: int) -> str:
+def _section(memory: RecalledMemory, now: datetime, file_bytes: int) -> str:
     age = max(timedelta(), now - memory.modified)
-    told = f"{harmless(memory.path)}: {_whose(memory.origin)}, written {describe_age(age)}."
-    if age > FRESH:
+    told = f"{escape_reminder_tags(memory.path)}: {_whose(memory.origin)}, written {describe_age(age)}."
+    if age > _FRESH:
         told += " It says what was so then: verify what it names before you act on it."
     if memory.doubt:
-        told += f" Checked just now, and {harmless(memory.doubt)}."
-    body = harmless(memory.body.strip())
-    shown = cut_bytes(body, file_bytes)
+        told += f" Checked just now, and {escape_reminder_tags(memory.doubt)}."
+    body = escape_reminder_tags(memory.body.strip())
+    shown = truncate_bytes(body, file_bytes)
     if shown != body:
-        told += f" Only its beginning is shown; read {harmless(memory.path)} for the rest."
-    return f"{told}\n{fenced(FENCE, shown, label=harmless(memory.key))}"
+        told += f" Only its beginning is shown; read {escape_reminder_tags(memory.path)} for the rest."
+    return f"{told}\n{fence_text(RECALL_TAG, shown, label=escape_reminder_tags(memory.key))}"
 
 
 def _whose(origin: Origin) -> str:

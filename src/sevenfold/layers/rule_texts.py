@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sevenfold.core.messages import Message, Text, ToolResult
-from sevenfold.core.text import cut_lines
-from sevenfold.layers.context_sources import harmless
-from sevenfold.layers.fences import fenced, read_fences
-from sevenfold.layers.rules import Condition
+from sevenfold.core.text import truncate_lines
+from sevenfold.layers.context_sources import escape_reminder_tags
+from sevenfold.layers.fences import fence_text, find_fences
+from sevenfold.layers.rules import RuleCondition
 
-FENCE = "memory-rule"
-_OPENING = f"<{FENCE} "
+_FENCE = "memory-rule"
+_OPENING = f"<{_FENCE} "
 
 _HELD = (
     "Not run yet: what is remembered of this project applies to this call. Read it, then call again, as it "
@@ -28,7 +28,7 @@ _BESIDE = "Not run yet: what another call of this answer was answered with appli
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MemoryRule:
     """A memory that says when it applies."""
 
     memory: str
@@ -36,7 +36,7 @@ class Rule:
     name: str
     text: str
     """As it stands in a fence."""
-    conditions: tuple[Condition, ...]
+    conditions: tuple[RuleCondition, ...]
     is_gate: bool
     source: str
     """Since when it is remembered and whose words they are."""
@@ -49,31 +49,31 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueRule:
     """A rule that an action is about to need, and why."""
 
-    rule: Rule
-    condition: Condition
+    rule: MemoryRule
+    condition: RuleCondition
 
 
 @dataclass(frozen=True, slots=True)
-class InView:
+class VisibleRule:
     """A rule as the model can read it now."""
 
     memory: str
     text: str
 
 
-def rule_text(memory: str, body: str, limit_bytes: int) -> str:
+def fit_rule_text(memory: str, body: str, limit_bytes: int) -> str:
     """A memory's body as it stands in a fence, at most about this long."""
-    whole = harmless(body.strip())
-    shown = cut_lines(whole, limit_bytes)
+    whole = escape_reminder_tags(body.strip())
+    shown = truncate_lines(whole, limit_bytes)
     if len(shown) == len(whole):
         return whole
     return f"{shown.rstrip()}\n[cut here: read the memory {memory} for the rest]"
 
 
-def render_hold(due: Sequence[Due], beside: Sequence[Rule] = ()) -> str:
+def render_rule_hold(due: Sequence[DueRule], beside: Sequence[MemoryRule] = ()) -> str:
     """Why a call was not run, and what to read first."""
     parts = [_HELD, *map(_section, due)] if due else []
     if beside:
@@ -82,24 +82,24 @@ def render_hold(due: Sequence[Due], beside: Sequence[Rule] = ()) -> str:
     return "\n\n".join([*parts, *([_asked(gates)] if gates else [])])
 
 
-def render_gate(rules: Sequence[Rule]) -> str:
+def render_rule_gate(rules: Sequence[MemoryRule]) -> str:
     """Why a call that was repeated still was not run."""
     return f"Not run: {_asked(rules)}"
 
 
-def render_note(due: Sequence[Due]) -> str:
+def render_rule_note(due: Sequence[DueRule]) -> str:
     """What comes with the result of a call that changes nothing."""
     return "\n\n".join([_NOTED, *map(_section, due)])
 
 
-def find_in_view(messages: Iterable[Message]) -> frozenset[InView]:
+def find_visible_rules(messages: Iterable[Message]) -> frozenset[VisibleRule]:
     """The rules that stand whole in these messages."""
-    found: set[InView] = set()
+    found: set[VisibleRule] = set()
     for message in messages:
         for block in message.blocks:
             for text in _texts(block) if isinstance(block, ToolResult) else ():
                 if _OPENING in text:
-                    found |= {InView(fence.label, fence.text) for fence in read_fences(FENCE, text)}
+                    found |= {VisibleRule(fence.label, fence.text) for fence in find_fences(_FENCE, text)}
     return frozenset(found)
 
 
@@ -110,14 +110,15 @@ def _texts(result: ToolResult) -> tuple[str, ...]:
     return tuple(item.text for item in content if isinstance(item, Text))
 
 
-def _section(due: Due) -> str:
+def _section(due: DueRule) -> str:
     rule = due.rule
     return (
-        f"{rule.memory}, for {due.condition}; {rule.source}:\n{fenced(FENCE, rule.text, label=rule.memory)}"
+        f"{rule.memory}, for {due.condition}; "
+        f"{rule.source}:\n{fence_text(_FENCE, rule.text, label=rule.memory)}"
     )
 
 
-def _asked(rules: Sequence[Rule]) -> str:
+def _asked(rules: Sequence[MemoryRule]) -> str:
     # By their keys, whose grammar is ours: what a memory calls itself may be anything.
     names = ", ".join(rule.memory.removesuffix(".md") for rule in rules)
     return (

@@ -17,16 +17,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, cast
 
-from sevenfold.core.globs import alternatives, matches_name, matches_parts
+from sevenfold.core.globs import expand_braces, matches_name, matches_parts
 from sevenfold.core.settings import limit, switch
 from sevenfold.layers.command_words import has_command, split_commands
 
 ConditionKind: TypeAlias = Literal["tool", "path", "command", "phase"]
-Phase: TypeAlias = Literal[
+RulePhase: TypeAlias = Literal[
     "planning", "before-edit", "before-commit", "before-push", "before-install", "before-delete"
 ]
 
-PHASES: dict[Phase, tuple[str, ...]] = {
+RULE_PHASES: dict[RulePhase, tuple[str, ...]] = {
     "planning": (),
     "before-edit": (),
     "before-commit": ("git commit", "git merge", "git cherry-pick", "jj commit", "jj describe", "hg commit"),
@@ -54,10 +54,10 @@ changes a file is `before-edit`: those two are known by what the call says of it
 
 MAX_CONDITIONS = 32
 """Of one memory: with more it applies to everything, and instruction files are the place for that."""
-MAX_PATTERN_CHARS = 200
+_MAX_PATTERN_CHARS = 200
 
-GATE = "gate"
-ACKNOWLEDGE = "acknowledge"
+GATE_KEY = "gate"
+ACKNOWLEDGE_GATE = "acknowledge"
 """The one `gate` there is: the call runs once the model has named the memory in its own words."""
 
 _TOOL = re.compile(r"[A-Za-z0-9_.*?-]+")
@@ -79,7 +79,7 @@ class RuleSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RuleCondition:
     kind: ConditionKind
     pattern: str
 
@@ -96,13 +96,13 @@ class RefusedCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
-    found: tuple[Condition, ...] = ()
+class ParsedConditions:
+    found: tuple[RuleCondition, ...] = ()
     refused: tuple[RefusedCondition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ProposedAction:
     """A call that is about to run, as conditions look at it."""
 
     tools: tuple[str, ...]
@@ -114,9 +114,9 @@ class Action:
     plans: bool = False
 
 
-def read_conditions(applies_to: Sequence[str]) -> Conditions:
+def parse_conditions(applies_to: Sequence[str]) -> ParsedConditions:
     """The conditions of a memory, and what could not be read as one."""
-    found: list[Condition] = []
+    found: list[RuleCondition] = []
     refused: list[RefusedCondition] = []
     for text in applies_to[:MAX_CONDITIONS]:
         read = _read_condition(text.strip())
@@ -127,10 +127,10 @@ def read_conditions(applies_to: Sequence[str]) -> Conditions:
     if len(applies_to) > MAX_CONDITIONS:
         rest = f"{len(applies_to) - MAX_CONDITIONS} more"
         refused.append(RefusedCondition(rest, f"a memory has at most {MAX_CONDITIONS} conditions; split it"))
-    return Conditions(tuple(found), tuple(refused))
+    return ParsedConditions(tuple(found), tuple(refused))
 
 
-def find_reason(conditions: Iterable[Condition], action: Action) -> Condition | None:
+def find_met_condition(conditions: Iterable[RuleCondition], action: ProposedAction) -> RuleCondition | None:
     """The first condition that this action meets; None: the memory does not apply to it."""
     commands = split_commands(action.command) if action.command else ()
     return next((one for one in conditions if _is_met(one, action, commands)), None)
@@ -144,27 +144,27 @@ def is_acknowledged(words: str, names: Iterable[str]) -> bool:
     )
 
 
-def _read_condition(text: str) -> Condition | RefusedCondition:
+def _read_condition(text: str) -> RuleCondition | RefusedCondition:
     kind, colon, pattern = text.partition(":")
     pattern = pattern.strip()
     if not colon or kind not in _KINDS:
         return RefusedCondition(
-            text[:MAX_PATTERN_CHARS], "expected tool:NAME, path:PATTERN, command:WORDS or phase:NAME"
+            text[:_MAX_PATTERN_CHARS], "expected tool:NAME, path:PATTERN, command:WORDS or phase:NAME"
         )
     reason = _why_not(kind, pattern)
     if reason:
-        return RefusedCondition(text[:MAX_PATTERN_CHARS], reason)
-    return Condition(kind, pattern)
+        return RefusedCondition(text[:_MAX_PATTERN_CHARS], reason)
+    return RuleCondition(kind, pattern)
 
 
 def _why_not(kind: ConditionKind, pattern: str) -> str:
-    if not pattern or len(pattern) > MAX_PATTERN_CHARS or not pattern.isprintable():
-        return f"expected 1 to {MAX_PATTERN_CHARS} printable characters behind {kind}:"
+    if not pattern or len(pattern) > _MAX_PATTERN_CHARS or not pattern.isprintable():
+        return f"expected 1 to {_MAX_PATTERN_CHARS} printable characters behind {kind}:"
     match kind:
         case "tool":
             return "" if _TOOL.fullmatch(pattern) else "expected a tool's name, such as shell or mcp__*"
         case "phase":
-            return "" if pattern in PHASES else f"expected one of {', '.join(PHASES)}"
+            return "" if pattern in RULE_PHASES else f"expected one of {', '.join(RULE_PHASES)}"
         case "path":
             is_inside = not pattern.startswith(("/", "~")) and ".." not in pattern.split("/")
             return "" if is_inside else "expected a path inside the project, such as src/api/**"
@@ -173,25 +173,25 @@ def _why_not(kind: ConditionKind, pattern: str) -> str:
             return "" if is_plain else "expected the words that a command begins with, such as git push"
 
 
-def _is_met(condition: Condition, action: Action, commands: Sequence[Sequence[str]]) -> bool:
+def _is_met(condition: RuleCondition, action: ProposedAction, commands: Sequence[Sequence[str]]) -> bool:
     pattern = condition.pattern
     match condition.kind:
         case "tool":
             return any(matches_name(pattern, tool) for tool in action.tools)
         case "path":
-            return any(_is_path(one, path) for one in alternatives(pattern) for path in action.paths)
+            return any(_is_path(one, path) for one in expand_braces(pattern) for path in action.paths)
         case "command":
             return has_command(commands, pattern.split())
         case "phase":
-            return _is_phase(cast("Phase", pattern), action, commands)
+            return _is_phase(cast("RulePhase", pattern), action, commands)
 
 
-def _is_phase(phase: Phase, action: Action, commands: Sequence[Sequence[str]]) -> bool:
+def _is_phase(phase: RulePhase, action: ProposedAction, commands: Sequence[Sequence[str]]) -> bool:
     if phase == "planning":
         return action.plans
     if phase == "before-edit":
         return action.changes_files
-    return any(has_command(commands, words.split()) for words in PHASES[phase])
+    return any(has_command(commands, words.split()) for words in RULE_PHASES[phase])
 
 
 def _is_path(pattern: str, path: str) -> bool:

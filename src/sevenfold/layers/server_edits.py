@@ -13,9 +13,9 @@ from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.json import JsonObject
 from sevenfold.core.settings import amount, choice, switch
 
-EDITS_BETA = "context-management-2025-06-27"
-EDITS = "context_management"
-CLEAR_USES = "clear_tool_uses_20250919"
+CONTEXT_MANAGEMENT_BETA = "context-management-2025-06-27"
+CONTEXT_MANAGEMENT_PARAM = "context_management"
+CLEAR_TOOL_USES = "clear_tool_uses_20250919"
 
 LARGE_TRIGGER_TOKENS = 180_000
 LARGE_CLEARED_TOKENS = 140_000
@@ -53,7 +53,7 @@ class ServerEditSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerFacts:
+class ServerEditFacts:
     """What clearing on the provider's side depends on."""
 
     context_tokens: int
@@ -65,25 +65,25 @@ class ServerFacts:
     """Tokens of the result of each answered use in view, oldest first; 0 for a tool that is never cleared."""
 
 
-def is_used(capabilities: Capabilities, settings: ServerEditSettings) -> bool:
+def uses_server_edits(capabilities: Capabilities, settings: ServerEditSettings) -> bool:
     """Whether results are cleared on the provider's side at all."""
     if not capabilities.has_server_edits or settings.clear_results == "never":
         return False
     return settings.clear_results == "always" or not capabilities.rewrites_history
 
 
-def trigger_tokens(auto_compact_tokens: int, settings: ServerEditSettings) -> int:
+def choose_trigger_tokens(auto_compact_tokens: int, settings: ServerEditSettings) -> int:
     """The size of the context from which clearing is thought of."""
     return max(1, min(settings.trigger_tokens, auto_compact_tokens - settings.margin_tokens))
 
 
-def choose_depth(facts: ServerFacts, settings: ServerEditSettings) -> int:
+def choose_clearing_depth(facts: ServerEditFacts, settings: ServerEditSettings) -> int:
     """How many of the oldest uses to clear from now on: as many as now, or all but the newest few.
 
     The depth then stays until the trigger is passed again: every step of it rewrites the cache, so there are
     few and large ones.
     """
-    trigger = trigger_tokens(facts.auto_compact_tokens, settings)
+    trigger = choose_trigger_tokens(facts.auto_compact_tokens, settings)
     if facts.context_tokens < trigger:
         return facts.depth
     at_least = LARGE_CLEARED_TOKENS if trigger >= LARGE_TRIGGER_TOKENS else trigger // 2
@@ -92,7 +92,7 @@ def choose_depth(facts: ServerFacts, settings: ServerEditSettings) -> int:
     return deepest if freed >= at_least else facts.depth
 
 
-def render_edits(
+def render_context_management(
     depth: int, uses: int, spared: Sequence[str], settings: ServerEditSettings
 ) -> JsonObject | None:
     """The `context_management` that clears just the oldest `depth` of so many answered uses; None: nothing.
@@ -109,7 +109,7 @@ def render_edits(
         edits.append(
             JsonObject(
                 {
-                    "type": CLEAR_USES,
+                    "type": CLEAR_TOOL_USES,
                     "trigger": JsonObject({"type": "tool_uses", "value": 1}),
                     "keep": JsonObject({"type": "tool_uses", "value": uses - depth}),
                     **({"exclude_tools": tuple(spared)} if spared else {}),
@@ -121,17 +121,17 @@ def render_edits(
 
 def with_more_kept(params: JsonObject, uses: int) -> JsonObject:
     """The same for a request with so many more answered uses at its end: a fork's, which clears no more."""
-    management = params.get(EDITS)
+    management = params.get(CONTEXT_MANAGEMENT_PARAM)
     edits = management.get("edits") if isinstance(management, JsonObject) else None
     if not uses or not isinstance(edits, tuple) or not isinstance(management, JsonObject):
         return params
     kept = tuple(_keeping(edit, uses) if isinstance(edit, JsonObject) else edit for edit in edits)
-    return JsonObject({**params, EDITS: JsonObject({**management, "edits": kept})})
+    return JsonObject({**params, CONTEXT_MANAGEMENT_PARAM: JsonObject({**management, "edits": kept})})
 
 
 def _keeping(edit: JsonObject, uses: int) -> JsonObject:
     keep = edit.get("keep")
     value = keep.get("value") if isinstance(keep, JsonObject) else None
-    if edit.get("type") != CLEAR_USES or not isinstance(keep, JsonObject) or not isinstance(value, int):
+    if edit.get("type") != CLEAR_TOOL_USES or not isinstance(keep, JsonObject) or not isinstance(value, int):
         return edit
     return JsonObject({**edit, "keep": JsonObject({**keep, "value": value + uses})})

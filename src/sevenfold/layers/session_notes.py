@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from sevenfold.core.settings import amount, choice, limit, switch
-from sevenfold.layers.forks import ForkBrief, Permit
+from sevenfold.layers.forks import ForkBrief, ToolPermit
 from sevenfold.layers.notes_sections import (
-    Counter,
+    EstimateTokens,
     NoteSection,
-    lines_of,
-    open_fence,
-    render_fenced,
+    find_open_fence,
+    render_code_block,
+    split_note_lines,
     split_notes,
 )
 
@@ -89,7 +89,7 @@ class OverLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class CutNotes:
+class TruncatedNotes:
     """Notes as they may enter a prompt."""
 
     text: str
@@ -98,7 +98,7 @@ class CutNotes:
     """The sections that lost lines; the file on disk has them all."""
 
 
-def find_over_limit(text: str, settings: NotesSettings, count: Counter) -> tuple[OverLimit, ...]:
+def find_over_limit(text: str, settings: NotesSettings, count: EstimateTokens) -> tuple[OverLimit, ...]:
     """What has to be condensed, the file as a whole last."""
     found = [
         OverLimit(section.name, tokens, settings.section_limit_tokens)
@@ -111,11 +111,11 @@ def find_over_limit(text: str, settings: NotesSettings, count: Counter) -> tuple
     return tuple(found)
 
 
-def cut_notes(text: str, settings: NotesSettings, count: Counter) -> CutNotes:
+def truncate_notes(text: str, settings: NotesSettings, count: EstimateTokens) -> TruncatedNotes:
     """The notes within their limits: long sections lose their last lines to a notice, never a line in part
     unless it alone is too long. Notes within the limits come back as they are."""
     if not find_over_limit(text, settings, count):
-        return CutNotes(text, round(count(text)))
+        return TruncatedNotes(text, round(count(text)))
     notes = split_notes(text)
     parts = [NoteSection("", notes.preamble), *notes.sections]
     sizes = [count(part.text) for part in parts]
@@ -129,7 +129,7 @@ def cut_notes(text: str, settings: NotesSettings, count: Counter) -> CutNotes:
     if round(count(whole)) > settings.limit_tokens:
         # So many sections that their headings and notices alone are too much.
         whole = _cut_section(NoteSection("", whole), settings.limit_tokens, count)
-    return CutNotes(whole, round(count(whole)), cut)
+    return TruncatedNotes(whole, round(count(whole)), cut)
 
 
 def _level(sizes: Sequence[float], settings: NotesSettings) -> float:
@@ -144,8 +144,8 @@ def _level(sizes: Sequence[float], settings: NotesSettings) -> float:
     return bound
 
 
-def _cut_section(section: NoteSection, bound: float, count: Counter) -> str:
-    lines = lines_of(section.body)
+def _cut_section(section: NoteSection, bound: float, count: EstimateTokens) -> str:
+    lines = split_note_lines(section.body)
     low, high = 0, len(lines)
     while low < high:
         middle = (low + high + 1) // 2
@@ -159,7 +159,7 @@ def _cut_section(section: NoteSection, bound: float, count: Counter) -> str:
     return _with_notice(section, lines[:low], len(lines))
 
 
-def _cut_line(section: NoteSection, lines: Sequence[str], bound: float, count: Counter) -> str:
+def _cut_line(section: NoteSection, lines: Sequence[str], bound: float, count: EstimateTokens) -> str:
     """As much of the first line as fits, for a section that is one long line."""
     low, high = 0, len(lines[0]) - 1
     while low < high:
@@ -174,7 +174,7 @@ def _cut_line(section: NoteSection, lines: Sequence[str], bound: float, count: C
 def _with_notice(section: NoteSection, kept: Sequence[str], there: int) -> str:
     notice = f"[cut here: {len(kept)} of {there} lines shown, the notes file has them all; condense it]\n\n"
     # An open fence would swallow every heading after it.
-    closing = open_fence(kept)
+    closing = find_open_fence(kept)
     return section.heading + "".join(kept) + (f"{closing}\n" if closing else "") + notice
 
 
@@ -190,19 +190,19 @@ class NotesTask:
     over: tuple[OverLimit, ...] = ()
 
 
-def brief(task: NotesTask, prompt: str) -> ForkBrief:
+def build_notes_brief(task: NotesTask, prompt: str) -> ForkBrief:
     """The fork that updates the notes: one tool, one path, one answer."""
     filled = {
         "{path}": task.path,
         "{tool}": task.tool,
         "{condense}": "".join(f"- {_condense(item)}\n" for item in task.over),
         # Last, so that braces in the notes stay as they are.
-        "{notes}": render_fenced(task.text),
+        "{notes}": render_code_block(task.text),
     }
     directive = prompt
     for name, value in filled.items():
         directive = directive.replace(name, value)
-    return ForkBrief("notes", directive, (Permit(task.tool, task.path),))
+    return ForkBrief("notes", directive, (ToolPermit(task.tool, task.path),))
 
 
 def _condense(item: OverLimit) -> str:

@@ -13,12 +13,12 @@ from sevenfold.core.json import write_json
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import PATH_KEYS, QUERY_KEYS, Effect, command_of, find_effect, first_text
 
-Kind: TypeAlias = Literal["read", "edit", "write", "list", "search", "shell"]
+ResultKind: TypeAlias = Literal["read", "edit", "write", "list", "search", "shell"]
 
-FILE_KINDS: frozenset[Kind] = frozenset({"read", "edit", "write"})
+FILE_RESULT_KINDS: frozenset[ResultKind] = frozenset({"read", "edit", "write"})
 """Results that show what a file holds."""
 
-_KINDS: dict[Effect | None, Kind] = {
+_KINDS: dict[Effect | None, ResultKind] = {
     "read": "read",
     "edit": "edit",
     "write": "write",
@@ -28,7 +28,7 @@ _KINDS: dict[Effect | None, Kind] = {
 }
 """By what a call does. Every other clearable result is what a command printed."""
 
-MAX_SUBJECT = 60
+MAX_SUBJECT_CHARS = 60
 """Characters of a subject that a marker repeats: the call before it holds the whole."""
 
 MARKER_TOKENS = 40
@@ -37,12 +37,12 @@ BARE_MARKER = "[Old tool result content cleared]"
 
 
 @dataclass(frozen=True, slots=True)
-class Clearable:
+class ClearableResult:
     """A result that may be cleared, and the call that it answers."""
 
     id: ToolUseId
     tool: str
-    kind: Kind
+    kind: ResultKind
     subject: str
     """What the call was about, in a few words."""
     path: str
@@ -58,10 +58,10 @@ class Clearable:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PlacedResult:
     """A clearable result and where in the view it stands."""
 
-    result: Clearable
+    result: ClearableResult
     order: int
     """Which clearable result of the session it is, counted from one."""
     round: int
@@ -74,19 +74,19 @@ class Standing:
     """Tokens up to which the cache can still be read without it; no more than its edge."""
 
 
-def read_call(use: ToolUse, tokens: int) -> Clearable:
+def describe_clearable(use: ToolUse, tokens: int) -> ClearableResult:
     """The result of a call, by what the call says."""
     kind = _KINDS.get(find_effect(use), "shell")
     named = first_text(use.input, PATH_KEYS)
-    path = named if kind in FILE_KINDS else ""
+    path = named if kind in FILE_RESULT_KINDS else ""
     subject = " ".join((named or command_of(use.input) or first_text(use.input, QUERY_KEYS)).split())
     # The end of a path tells more than its beginning.
-    shown = subject[-MAX_SUBJECT:] if path else subject[:MAX_SUBJECT]
+    shown = subject[-MAX_SUBJECT_CHARS:] if path else subject[:MAX_SUBJECT_CHARS]
     call = hash((use.name, write_json(use.input)))
-    return Clearable(use.id, use.name, kind, shown, path, call, tokens)
+    return ClearableResult(use.id, use.name, kind, shown, path, call, tokens)
 
 
-def render_marker(result: Clearable, where: str | None) -> str:
+def render_cleared_marker(result: ClearableResult, where: str | None) -> str:
     """What stands in for a cleared result: whose it was and the file that holds it, or that it is gone."""
     if where is None:
         return BARE_MARKER
@@ -94,13 +94,13 @@ def render_marker(result: Clearable, where: str | None) -> str:
     return f"[{about}: output cleared, kept in {where}]"
 
 
-class Shelf:
+class ClearableResults:
     """The clearable results of one conversation's view, in order. Not for sharing between threads."""
 
     __slots__ = ("_cleared", "_latest", "_rounds", "_touched", "live")
 
     def __init__(self) -> None:
-        self.live: list[Standing] = []
+        self.live: list[PlacedResult] = []
         self._rounds: list[int] = []
         """In which round each result came, the cleared ones too."""
         self._touched: dict[str, int] = {}
@@ -114,14 +114,14 @@ class Shelf:
         """Clearable results so far, the cleared ones too."""
         return len(self._rounds)
 
-    def add(self, result: Clearable, *, round_: int, place: int, anchor: int) -> bool:
+    def add(self, result: ClearableResult, *, round_: int, place: int, anchor: int) -> bool:
         """A result joins the view, after a request that ended at `anchor`.
 
         True when it brings back what a cut had taken out.
         """
         self._rounds.append(round_)
         if result.saved_tokens:
-            self.live.append(Standing(result, self.count, round_, place, anchor, anchor))
+            self.live.append(PlacedResult(result, self.count, round_, place, anchor, anchor))
         if result.path:
             if result.kind in {"edit", "write"}:
                 self._touched[result.path] = self.count
@@ -176,25 +176,25 @@ class Shelf:
         self.live = []
         self._cleared.clear()
 
-    def stale(self, keep: int, before_round: int, most: int | None = None) -> list[Standing]:
+    def stale(self, keep: int, before_round: int, most: int | None = None) -> list[PlacedResult]:
         """What a cut may take, newest first: all but the last `keep`, and none that no request has shown."""
         last = self.count - keep
         allowed = (item for item in reversed(self.live) if item.order <= last and item.round < before_round)
         return list(islice(allowed, most))
 
-    def stale_rounds(self, item: Standing, keep: int, round_: int) -> int:
+    def stale_rounds(self, item: PlacedResult, keep: int, round_: int) -> int:
         """For how many rounds it has not been among the last `keep`."""
         follower = item.order + keep
         return round_ - self._rounds[follower - 1] if follower <= self.count else 0
 
-    def age(self, item: Standing) -> int:
+    def age(self, item: PlacedResult) -> int:
         """Clearable results since it came, or since its file was last edited."""
         last = item.order
         if item.result.path:
             last = max(last, self._touched.get(item.result.path, 0))
         return self.count - last
 
-    def is_superseded(self, item: Standing) -> bool:
+    def is_superseded(self, item: PlacedResult) -> bool:
         """Whether its file was read or written again since."""
         result = item.result
         return result.kind == "read" and self._latest.get(result.path, 0) > item.order

@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 )
 _PART = re.compile(r"""\$?"((?:[^"\\]|\\.)*)"|\$'((?:[^'\\]|\\.)*)'|'([^']*)'|\\(.)|(.)""", re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\$`])')
-MAX_ENDLESS = 50
+MAX_OPEN_HEREDOCS = 50
 """Here-documents that are looked for and have no end: then `<<` means something else in this line."""
 _DOCUMENT = ("<<", "<<-")
 _STRING = "<<<"
@@ -36,7 +36,7 @@ class SimpleCommand:
     """Command lines whose output stands in its words, or in a here-document."""
 
 
-def read_commands(line: str) -> list[SimpleCommand]:
+def parse_commands(line: str) -> list[SimpleCommand]:
     """The simple commands of a line, or of several; some may have no words."""
     reader = _Reader(line.replace("\\\n", ""))
     reader.read()
@@ -82,7 +82,7 @@ class _Reader:
         self._row, self._awaited = len(self.commands), []
         for written in awaited:
             name = _bare(written)
-            is_hopeless = name in self._endless or len(self._endless) >= MAX_ENDLESS
+            is_hopeless = name in self._endless or len(self._endless) >= MAX_OPEN_HEREDOCS
             end = None if is_hopeless else _find_end(name, self._line, at)
             if end is None:
                 self._endless.add(name)

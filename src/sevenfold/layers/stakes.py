@@ -18,7 +18,7 @@ class CachePrices:
     write: float
 
 
-def cache_prices(prices: Prices, ttl: timedelta) -> CachePrices:
+def compute_cache_prices(prices: Prices, ttl: timedelta) -> CachePrices:
     """A model's prices as multiples of its fresh one. A model that is free has those of most models."""
     if not prices.fresh:
         return CachePrices(0.1, 2.0 if ttl >= LONG_TTL else 1.25)
@@ -26,7 +26,7 @@ def cache_prices(prices: Prices, ttl: timedelta) -> CachePrices:
     return CachePrices(float(prices.read / prices.fresh), float(written / prices.fresh))
 
 
-class Stakes:
+class ClearingLedger:
     """One conversation's account, kept request by request."""
 
     __slots__ = ("_before_tokens", "gone_tokens", "kept_cost", "won")

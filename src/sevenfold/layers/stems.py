@@ -62,10 +62,10 @@ _IDLE = frozenset((
 """Words that say nothing of what a sentence is about. `always` is one: a rule is its content."""
 
 _ENDINGS = ("ingly", "edly", "ings", "ing", "ied", "ies", "edness", "ed", "es", "ly", "s", "e")
-LEAST_STEM = 3
+MIN_STEM_CHARS = 3
 
 
-def plain(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text as it reads: look-alike forms made one, and what does not show taken out."""
     if text.isascii():
         return text
@@ -75,7 +75,9 @@ def plain(text: str) -> str:
 
 def split_sentences(text: str) -> tuple[str, ...]:
     """Sentences and lines, without bullets and labels."""
-    parts = (_LABEL.sub("", _BULLET.sub("", part)).strip(" *_") for part in _SENTENCE.split(plain(text)))
+    parts = (
+        _LABEL.sub("", _BULLET.sub("", part)).strip(" *_") for part in _SENTENCE.split(normalize_text(text))
+    )
     return tuple(part for part in parts if any(mark.isalnum() for mark in part))
 
 
@@ -84,31 +86,31 @@ def split_clauses(sentence: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16_384)
-def content_stems(text: str) -> frozenset[str]:
+def find_content_stems(text: str) -> frozenset[str]:
     """The stems of the words that carry meaning. Kept: the same few sentences are asked about many times."""
-    return read_stems(text)
+    return find_stems_uncached(text)
 
 
-def read_stems(text: str) -> frozenset[str]:
+def find_stems_uncached(text: str) -> frozenset[str]:
     """The same for a text that is looked at once."""
-    return frozenset(_stems(plain(text)))
+    return frozenset(_stems(normalize_text(text)))
 
 
-def exact_words(text: str) -> frozenset[str]:
+def find_exact_words(text: str) -> frozenset[str]:
     """What cannot be put in other words: addresses, paths, options, names in programs, numbers. Days "
     "are left
     out: a writer makes them absolute."""
-    found = (match.group().rstrip(".,:") for match in _EXACT.finditer(_DATE.sub(" ", plain(text))))
+    found = (match.group().rstrip(".,:") for match in _EXACT.finditer(_DATE.sub(" ", normalize_text(text))))
     return frozenset(word.casefold() for word in found if word)
 
 
 def is_negated(text: str) -> bool:
     """Whether the sentence says no to something."""
-    words = (match.group().casefold() for match in _WORD.finditer(plain(text)))
+    words = (match.group().casefold() for match in _WORD.finditer(normalize_text(text)))
     return any(word.endswith("n't") or word.replace("'", "") in _NO for word in words)
 
 
-def cut_words(text: str, limit: int) -> str:
+def truncate_words(text: str, limit: int) -> str:
     """The text in one line, cut between words."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:—–-") + "…"
@@ -117,7 +119,7 @@ def cut_words(text: str, limit: int) -> str:
 def make_slug(text: str, words: int = 6) -> str:
     """A file's name from the first words that mean something."""
     found: list[str] = []
-    for match in _WORD.finditer(unicodedata.normalize("NFKD", plain(text)).replace("_", "-")):
+    for match in _WORD.finditer(unicodedata.normalize("NFKD", normalize_text(text)).replace("_", "-")):
         lower = "".join(mark for mark in match.group().casefold() if mark.isascii() and mark.isalnum())
         if lower and lower not in _IDLE and lower not in found:
             found.append(lower[:20])
@@ -140,10 +142,10 @@ def stem(word: str) -> str:
     """The word without its ending. Rough: "running" and "run" meet, and so may two words that are no "
     "kin."""
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= LEAST_STEM:
+        if word.endswith(ending) and len(word) - len(ending) >= MIN_STEM_CHARS:
             base = word[: -len(ending)]
             if ending in ("ied", "ies"):
                 return base + "y"
-            is_doubled = len(base) > LEAST_STEM and base[-1] == base[-2] and base[-1] not in "lsz"
+            is_doubled = len(base) > MIN_STEM_CHARS and base[-1] == base[-2] and base[-1] not in "lsz"
             return base[:-1] if is_doubled else base
     return word

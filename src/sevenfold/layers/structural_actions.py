@@ -23,7 +23,7 @@ from sevenfold.core.tool_kinds import (
     first_text,
     patch_of,
 )
-from sevenfold.layers.structural_shell import find_paths, plan_shell
+from sevenfold.layers.structural_shell import find_shell_paths, find_text_paths
 
 ActionKind: TypeAlias = Literal[
     "read", "edit", "write", "search", "run", "fetch", "plan", "delegate", "wait", "other"
@@ -47,9 +47,9 @@ _KINDS: Mapping[Effect, ActionKind] = {
 
 _NEW_KEYS = (*NEW_TEXT_KEYS, *CONTENT_KEYS)
 
-SCANNED_CHARS = 6_000
+_SCANNED_CHARS = 6_000
 """Of one argument: enough for nearly every edit, and a bound on the work for the rest."""
-NAMES_EACH = 12
+_NAMES_EACH = 12
 _DEFINITION = re.compile(
     r"(?:^|[\s(])(?:def|class|func|fn|function|type|interface|struct|enum|trait|module|const)\s+"
     r"(?:\([^()\n]*\)\s*)?([A-Za-z_]\w+)(?=\s*[(\[{<:=]|\s+(?:struct|interface|extends|implements)\b)"
@@ -58,7 +58,7 @@ _PATCHED = re.compile(r"^\*\*\* (Update|Add|Delete) File: (.+)$|^\*\*\* Move to:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ToolAction:
     """One tool call, as the notes see it."""
 
     kind: ActionKind
@@ -86,7 +86,7 @@ class Action:
         return self.command or (self.paths[0] if self.paths else self.sought)
 
 
-def action_of(use: ToolUse) -> Action:
+def classify_call(use: ToolUse) -> ToolAction:
     """The call's kind and subject. Costs time in its first few thousand characters alone."""
     given = use.input
     kind = _kind(use)
@@ -98,7 +98,7 @@ def action_of(use: ToolUse) -> Action:
         case _:
             path = first_text(given, PATH_KEYS)
             sought = first_text(given, QUERY_KEYS)
-            return Action(
+            return ToolAction(
                 kind,
                 use.name,
                 paths=(path,) if path and kind == "read" else (),
@@ -134,10 +134,10 @@ def _kind_by_keys(given: JsonObject) -> ActionKind:
     return "read" if has_path else "other"
 
 
-def _shell_action(tool: str, command: str) -> Action:
-    plan = plan_shell(command[:SCANNED_CHARS])
+def _shell_action(tool: str, command: str) -> ToolAction:
+    plan = find_shell_paths(command[:_SCANNED_CHARS])
     kind: ActionKind = "edit" if plan.patched else "run"
-    return Action(
+    return ToolAction(
         kind,
         tool,
         paths=plan.patched or plan.written or plan.read,
@@ -148,33 +148,33 @@ def _shell_action(tool: str, command: str) -> Action:
     )
 
 
-def _change(kind: ActionKind, use: ToolUse) -> Action:
+def _change(kind: ActionKind, use: ToolUse) -> ToolAction:
     patch = patch_of(use.input)
     if patch:
-        changed = patched_paths(patch)
-        return Action("edit", use.name, changed, names=_names(patch), changes=max(1, patch.count("\n@@")))
+        changed = find_patched_paths(patch)
+        return ToolAction("edit", use.name, changed, names=_names(patch), changes=max(1, patch.count("\n@@")))
     path = first_text(use.input, PATH_KEYS)
     edits = use.input.get("edits")
     each = [item for item in edits if isinstance(item, JsonObject)] if isinstance(edits, tuple) else []
     texts = [first_text(item, keys) for item in (use.input, *each) for keys in (OLD_TEXT_KEYS, _NEW_KEYS)]
-    return Action(
+    return ToolAction(
         kind,
         use.name,
         paths=(path,) if path else (),
-        names=_names("\n".join(text[:SCANNED_CHARS] for text in texts[:20])),
+        names=_names("\n".join(text[:_SCANNED_CHARS] for text in texts[:20])),
         changes=max(1, len(each)),
     )
 
 
-def patched_paths(patch: str) -> tuple[str, ...]:
+def find_patched_paths(patch: str) -> tuple[str, ...]:
     """The files that a patch in Codex's format adds, changes, moves or removes."""
     found = (match[2] or match[3] for match in _PATCHED.finditer(patch))
     return tuple(dict.fromkeys(path.strip() for path in found))
 
 
 def _names(text: str) -> tuple[str, ...]:
-    found = dict.fromkeys(match[1] for match in _DEFINITION.finditer(text[:SCANNED_CHARS]))
-    return tuple(found)[:NAMES_EACH]
+    found = dict.fromkeys(match[1] for match in _DEFINITION.finditer(text[:_SCANNED_CHARS]))
+    return tuple(found)[:_NAMES_EACH]
 
 
 def _mentions(*texts: str) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def _paths_of(text: str) -> Iterator[str]:
     if text.startswith(("/", "./", "~/")) and not re.search(r"[\s*?{]", text):
         yield text
     else:
-        yield from find_paths(text[:SCANNED_CHARS])
+        yield from find_text_paths(text[:_SCANNED_CHARS])
 
 
 def _lines(given: JsonObject) -> str:

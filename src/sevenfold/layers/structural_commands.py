@@ -6,16 +6,16 @@ import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from sevenfold.layers.structural_actions import Action
-from sevenfold.layers.structural_fit import Entry
-from sevenfold.layers.structural_outcome import Outcome
+from sevenfold.layers.structural_actions import ToolAction
+from sevenfold.layers.structural_fit import NotesEntry
+from sevenfold.layers.structural_outcome import CallOutcome
 
 EXACT_CHARS = 400
 """A longer command is a script typed in: its first line and its size tell which one."""
 MAX_COMMANDS = 500
 MAX_ERRORS = 200
-TOLD_CHARS = 160
-RECENT = 12
+MAX_OUTCOME_CHARS = 160
+_RECENT = 12
 """Commands that are told with how they ended; of the rest the line alone."""
 
 
@@ -62,7 +62,7 @@ class CommandLedger:
         self.dropped = 0
         self.errors_dropped = 0
 
-    def take(self, action: Action, outcome: Outcome, at: int) -> None:
+    def take(self, action: ToolAction, outcome: CallOutcome, at: int) -> None:
         """A call has ended."""
         if action.command:
             self._count(action, outcome, at)
@@ -77,43 +77,43 @@ class CommandLedger:
     def latest(self) -> CommandFacts | None:
         return next(reversed(self._commands.values()), None)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[NotesEntry]:
         """Newest last; those run often or lately weigh most."""
         facts = list(self._commands.values())
         size = len(facts)
         return [
-            Entry(
-                f"- {shown_command(item.command)} → {item.said()}",
-                brief=f"- {shown_command(item.command)}",
-                weight=min(30, 6 * item.count) + (60 if size - place <= RECENT else 0) + place / size,
+            NotesEntry(
+                f"- {render_command(item.command)} → {item.said()}",
+                brief=f"- {render_command(item.command)}",
+                weight=min(30, 6 * item.count) + (60 if size - place <= _RECENT else 0) + place / size,
             )
             for place, item in enumerate(facts)
         ]
 
-    def error_entries(self) -> list[Entry]:
+    def error_entries(self) -> list[NotesEntry]:
         """Open ones weigh most, then the newest."""
         mended = [
-            Entry(f"- {_about(item)}: {item.error} → {item.fix}", weight=float(item.at))
+            NotesEntry(f"- {_about(item)}: {item.error} → {item.fix}", weight=float(item.at))
             for item in self.closed
         ]
         still = [
-            Entry(f"- OPEN {_about(item)}{_again(item)}: {item.error}", weight=1e9 + item.at)
+            NotesEntry(f"- OPEN {_about(item)}{_again(item)}: {item.error}", weight=1e9 + item.at)
             for item in self._open.values()
         ]
         return mended + still
 
-    def _count(self, action: Action, outcome: Outcome, at: int) -> None:
+    def _count(self, action: ToolAction, outcome: CallOutcome, at: int) -> None:
         facts = self._commands.pop(action.command, None) or CommandFacts(action.command)
         facts.count += 1
         facts.failures += outcome.failed
         facts.last, facts.has_failed = at, outcome.failed
-        facts.told = (outcome.error if outcome.failed else outcome.last)[:TOLD_CHARS]
+        facts.told = (outcome.error if outcome.failed else outcome.last)[:MAX_OUTCOME_CHARS]
         self._commands[action.command] = facts
         if len(self._commands) > MAX_COMMANDS:
             self._commands.popitem(last=False)
             self.dropped += 1
 
-    def _fail(self, action: Action, outcome: Outcome, at: int) -> None:
+    def _fail(self, action: ToolAction, outcome: CallOutcome, at: int) -> None:
         key = _key(action)
         known = self._open.pop(key, None)
         facts = ErrorFacts(action.tool, action.subject, outcome.error, at)
@@ -123,7 +123,7 @@ class CommandLedger:
         if len(self._open) > MAX_ERRORS:
             self._close(self._open.popitem(last=False)[1], "not tried again")
 
-    def _succeed(self, action: Action) -> None:
+    def _succeed(self, action: ToolAction) -> None:
         facts = self._open.pop(_key(action), None) if self._open else None
         if facts:
             steps = ", ".join(dict.fromkeys(facts.steps))
@@ -141,7 +141,7 @@ class CommandLedger:
             self.errors_dropped += 1
 
 
-def shown_command(command: str) -> str:
+def render_command(command: str) -> str:
     """The exact line where it is one line of a bearable length; else how it begins, and how long it is."""
     lines = command.strip().splitlines() or [""]
     if len(command) <= EXACT_CHARS and len(lines) <= 3:
@@ -150,7 +150,7 @@ def shown_command(command: str) -> str:
     return f"`{lines[0][:EXACT_CHARS]}` … ({more})"
 
 
-def _key(action: Action) -> str:
+def _key(action: ToolAction) -> str:
     """The same command, however its output is shown, or a call of the same kind on the same file."""
     if not action.command:
         return f"{action.kind} {action.subject}"
@@ -158,7 +158,7 @@ def _key(action: Action) -> str:
 
 
 def _about(item: ErrorFacts) -> str:
-    return f"{item.tool} {shown_command(item.subject)}" if item.subject else item.tool
+    return f"{item.tool} {render_command(item.subject)}" if item.subject else item.tool
 
 
 def _again(item: ErrorFacts) -> str:

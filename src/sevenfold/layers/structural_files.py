@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from sevenfold.layers.structural_actions import Action
-from sevenfold.layers.structural_fit import Entry
+from sevenfold.layers.structural_actions import ToolAction
+from sevenfold.layers.structural_fit import NotesEntry
 
 RANGES_EACH = 3
-NAMES_EACH = 16
-MAX_FILES = 2_000
+_NAMES_EACH = 16
+_MAX_FILES = 2_000
 """Beyond it the one not met for longest is let go: a session that touches more is a listing."""
-SCANNED_CHARS = 60_000
+_SCANNED_CHARS = 60_000
 """Of a search's result: more than a tool shows whole, and a bound on the work for the rest."""
-GROUPED = 30
+MAX_GROUPED_FILES = 30
 """Files that one line names beside their folder."""
 
 _MATCH = re.compile(r"((?:[\w.@+~-]*/)*[\w.@+-]+\.\w{1,8})(?:[:-]\d+[:-]|:|$)")
@@ -78,7 +78,7 @@ class FileLedger:
         """By file name: the spelling met last."""
         self.dropped = 0
 
-    def take(self, action: Action, at: int) -> None:
+    def take(self, action: ToolAction, at: int) -> None:
         for path in action.paths:
             facts = self._met(path, at)
             match action.kind:
@@ -98,7 +98,7 @@ class FileLedger:
         for path in paths:
             self._met(path, at).mentions += 1
 
-    def fail(self, action: Action) -> None:
+    def fail(self, action: ToolAction) -> None:
         """The call did not do what was asked: it is taken back."""
         for path in action.paths:
             facts = self._files.get(path)
@@ -120,7 +120,7 @@ class FileLedger:
         facts = self._files.pop(path, None) or FileFacts(path)
         facts.last = at
         self._files[path] = facts
-        if len(self._files) > MAX_FILES:
+        if len(self._files) > _MAX_FILES:
             del self._files[next(iter(self._files))]
             self.dropped += 1
         return facts
@@ -145,26 +145,26 @@ def _remember(names: dict[str, None], fresh: Iterable[str]) -> None:
     for name in fresh:
         names.pop(name, None)
         names[name] = None
-    while len(names) > NAMES_EACH:
+    while len(names) > _NAMES_EACH:
         del names[next(iter(names))]
 
 
-def found_paths(text: str) -> Iterator[str]:
+def find_result_paths(text: str) -> Iterator[str]:
     """The files that a search's result names, each at the head of a line, as often as it matched."""
     seen: set[str] = set()
-    for line in text[:SCANNED_CHARS].split("\n"):
+    for line in text[:_SCANNED_CHARS].split("\n"):
         found = _MATCH.match(line)
         if found and found[1] not in seen:
             seen.add(found[1])
             yield found[1]
 
 
-def working_entries(files: list[FileFacts]) -> list[Entry]:
+def render_working_entries(files: list[FileFacts]) -> list[NotesEntry]:
     """Files that were opened: changed ones first in weight, then by how lately."""
     opened = [facts for facts in files if facts.is_opened]
     ranks = {facts.path: place for place, facts in enumerate(opened)}
     return [
-        Entry(
+        NotesEntry(
             f"- {facts.path} — {facts.said()}{_named(facts)}",
             brief=f"- {facts.path}",
             weight=_weight(facts, ranks[facts.path]),
@@ -182,11 +182,11 @@ def _weight(facts: FileFacts, rank: int) -> float:
     return changed + min(20, facts.reads + facts.edits) - rank
 
 
-def pointer_entries(files: list[FileFacts]) -> list[Entry]:
+def render_pointer_entries(files: list[FileFacts]) -> list[NotesEntry]:
     """Documents that were read, then paths that searches and commands named and nobody opened: each by itself
     where there is room, else together with the others of its folder."""
     documents = [
-        Entry(f"- {facts.path} — read", brief=f"- {facts.path}", weight=1_000.0 - place)
+        NotesEntry(f"- {facts.path} — read", brief=f"- {facts.path}", weight=1_000.0 - place)
         for place, facts in enumerate(item for item in files if item.is_document and item.reads)
     ]
     folders: dict[str, list[FileFacts]] = {}
@@ -195,7 +195,7 @@ def pointer_entries(files: list[FileFacts]) -> list[Entry]:
             folders.setdefault(facts.path.rpartition("/")[0], []).append(facts)
     ranks = {name: place for place, name in enumerate(folders)}
     return documents + [
-        Entry(
+        NotesEntry(
             "\n".join(f"- {facts.path}" for facts in inside),
             brief=_grouped(folder, inside),
             weight=min(100.0, 4.0 * sum(facts.mentions for facts in inside)) - ranks[folder] / 4,
@@ -207,6 +207,6 @@ def pointer_entries(files: list[FileFacts]) -> list[Entry]:
 def _grouped(folder: str, inside: list[FileFacts]) -> str:
     if len(inside) == 1:
         return f"- {inside[0].path}"
-    chosen = sorted(inside, key=lambda facts: -facts.mentions)[:GROUPED]
-    more = f" and {len(inside) - GROUPED:,} more" if len(inside) > GROUPED else ""
+    chosen = sorted(inside, key=lambda facts: -facts.mentions)[:MAX_GROUPED_FILES]
+    more = f" and {len(inside) - MAX_GROUPED_FILES:,} more" if len(inside) > MAX_GROUPED_FILES else ""
     return f"- {folder}/: {', '.join(facts.path.rpartition('/')[2] for facts in chosen)}{more}"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sevenfold.layers.notes_sections import Counter
+from sevenfold.layers.notes_sections import EstimateTokens
 
 FOLD_TOKENS = 24.0
 """Kept free for the line that says how many were left out."""
 
-CONSIDERED = 300
+MAX_CONSIDERED = 300
 """The heaviest entries: no section has room for more, and weighing them all would cost time for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NotesEntry:
     """A line, or a few, that stand or fall together."""
 
     text: str
@@ -24,10 +24,10 @@ class Entry:
     weight: float = 0.0
 
 
-def fit(
-    entries: Sequence[Entry],
+def fit_entries(
+    entries: Sequence[NotesEntry],
     limit_tokens: float,
-    count: Counter,
+    count: EstimateTokens,
     *,
     folded: str = "",
     brief_share: float = 1.0,
@@ -36,7 +36,7 @@ def fit(
 
     `folded` names what was left out, such as `older commands`; with it a last line says how many.
     """
-    ranked = sorted(range(len(entries)), key=lambda place: (-entries[place].weight, place))[:CONSIDERED]
+    ranked = sorted(range(len(entries)), key=lambda place: (-entries[place].weight, place))[:MAX_CONSIDERED]
     sizes = {place: count(entries[place].text) + 1 for place in ranked}
     if len(ranked) == len(entries) and sum(sizes.values()) <= limit_tokens:
         return [entry.text for entry in entries]

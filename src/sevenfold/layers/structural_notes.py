@@ -10,17 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sevenfold.core.messages import Message, Text, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.token_portions import Origin
-from sevenfold.core.token_shape import shape_tokens
-from sevenfold.layers.notes_sections import SECTION_NAMES, Counter, SectionName, render_notes, render_quoted
+from sevenfold.core.token_portions import TextOrigin
+from sevenfold.core.token_shape import estimate_text_tokens
+from sevenfold.layers.notes_sections import (
+    SECTION_NAMES,
+    EstimateTokens,
+    SectionName,
+    render_notes,
+    render_quote,
+)
 from sevenfold.layers.session_notes import NotesSettings
-from sevenfold.layers.structural_actions import Action, action_of
+from sevenfold.layers.structural_actions import ToolAction, classify_call
 from sevenfold.layers.structural_commands import CommandLedger
-from sevenfold.layers.structural_files import FileLedger, found_paths, pointer_entries, working_entries
-from sevenfold.layers.structural_fit import Entry, fit
-from sevenfold.layers.structural_outcome import Outcome, outcome_of
-from sevenfold.layers.structural_shell import find_paths
-from sevenfold.layers.structural_words import WordLedger
+from sevenfold.layers.structural_files import (
+    FileLedger,
+    find_result_paths,
+    render_pointer_entries,
+    render_working_entries,
+)
+from sevenfold.layers.structural_fit import NotesEntry, fit_entries
+from sevenfold.layers.structural_outcome import CallOutcome, find_call_outcome
+from sevenfold.layers.structural_shell import find_text_paths
+from sevenfold.layers.structural_words import RequestLedger
 from sevenfold.layers.structural_work import WorkLedger
 
 
@@ -37,7 +48,7 @@ class SectionRule:
     of a person's words, the newest whole beat the beginnings of all."""
 
 
-RULES: Mapping[SectionName, SectionRule] = {
+_RULES: Mapping[SectionName, SectionRule] = {
     "Title": SectionRule(0.01),
     "Current state": SectionRule(0.10),
     "Task specification": SectionRule(0.17, "earlier messages", 0.4),
@@ -61,16 +72,16 @@ class StructuralNotes:
     __slots__ = ("_calls", "_commands", "_files", "_said", "_work", "covered", "words")
 
     def __init__(self) -> None:
-        self._calls: dict[ToolUseId, Action] = {}
+        self._calls: dict[ToolUseId, ToolAction] = {}
         self._files = FileLedger()
         self._commands = CommandLedger()
         self._work = WorkLedger()
-        self.words = WordLedger()
+        self.words = RequestLedger()
         self._said = ""
         self.covered = 0
         """How many messages were taken."""
 
-    def add(self, message: Message, origin: Origin = "human", pointer: str = "") -> None:
+    def add(self, message: Message, origin: TextOrigin = "human", pointer: str = "") -> None:
         """The next message of the history. `pointer` is where the whole of a long user message is kept."""
         self.covered += 1
         if message.role == "assistant":
@@ -87,7 +98,9 @@ class StructuralNotes:
                 case _:
                     pass
 
-    def render(self, settings: NotesSettings, template: str = "", count: Counter = shape_tokens) -> str:
+    def render(
+        self, settings: NotesSettings, template: str = "", count: EstimateTokens = estimate_text_tokens
+    ) -> str:
         """The ten sections within their limits."""
         limit = settings.section_limit_tokens - HEADING_TOKENS
         wanted = self._entries(settings, count)
@@ -112,7 +125,7 @@ class StructuralNotes:
             return
         self._work.start_round()
         for use in uses:
-            action = action_of(use)
+            action = classify_call(use)
             self._calls[use.id] = action
             self._files.take(action, self.covered)
             if action.kind == "plan":
@@ -122,7 +135,7 @@ class StructuralNotes:
         action = self._calls.pop(result.tool_use_id, None)
         if action is None:
             return
-        outcome = outcome_of(result)
+        outcome = find_call_outcome(result)
         if outcome.said:
             self.words.take_refusal(outcome.said, self.covered)
         if outcome.failed:
@@ -132,29 +145,29 @@ class StructuralNotes:
         self._commands.take(action, outcome, self.covered)
         self._work.take(action, failed=outcome.failed, text=outcome.text)
 
-    def _entries(self, settings: NotesSettings, count: Counter) -> dict[SectionName, list[Entry]]:
+    def _entries(self, settings: NotesSettings, count: EstimateTokens) -> dict[SectionName, list[NotesEntry]]:
         files = self._files.files()
         title = " ".join(self.words.first()[:400].split())[:120].lstrip("#~` ")
         return {
-            "Title": [Entry(title)] if title else [],
+            "Title": [NotesEntry(title)] if title else [],
             "Current state": self._state_entries(),
             "Task specification": self.words.entries(settings.section_limit_tokens, count),
-            "Files and functions": working_entries(files),
+            "Files and functions": render_working_entries(files),
             "Workflow": self._commands.entries(),
             "Errors and corrections": self._commands.error_entries(),
-            "Codebase and system documentation": pointer_entries(files),
+            "Codebase and system documentation": render_pointer_entries(files),
             "Learnings": self.words.rule_entries(),
             "Key results": self._work.answer_entries(),
             "Worklog": self._work.entries(),
         }
 
-    def _state_entries(self) -> list[Entry]:
+    def _state_entries(self) -> list[NotesEntry]:
         """Only what is true now: the request, the last words, what is open."""
         latest = self.words.latest()
         command = self._commands.latest()
         lines = [
             ("Last request", " ".join(latest[:STATE_CHARS].split())[:400], 90.0),
-            ("Last said", render_quoted(self._said.strip()[:STATE_CHARS]), 70.0),
+            ("Last said", render_quote(self._said.strip()[:STATE_CHARS]), 70.0),
             ("Open", "; ".join(self._work.open_items()[:20]), 80.0),
             ("Done of the plan", "; ".join(self._work.done_items()[-20:]), 40.0),
             ("Changed in this turn", ", ".join(self._work.changed()[:20]), 60.0),
@@ -165,21 +178,23 @@ class StructuralNotes:
                 65.0,
             ),
         ]
-        return [Entry(f"- {name}: {text}", weight=weight) for name, text, weight in lines if text]
+        return [NotesEntry(f"- {name}: {text}", weight=weight) for name, text, weight in lines if text]
 
 
-def _shown_paths(action: Action, outcome: Outcome) -> tuple[str, ...]:
+def _shown_paths(action: ToolAction, outcome: CallOutcome) -> tuple[str, ...]:
     """Paths that a result brought up, for a later reader to follow."""
     if action.searches:
-        return tuple(found_paths(outcome.text))
+        return tuple(find_result_paths(outcome.text))
     if action.kind in ("run", "delegate", "wait"):
-        return find_paths(outcome.text[:OUTPUT_SCANNED_CHARS])
+        return find_text_paths(outcome.text[:OUTPUT_SCANNED_CHARS])
     return ()
 
 
-def _fit(name: SectionName, entries: list[Entry], limit_tokens: float, count: Counter) -> list[str]:
-    rule = RULES[name]
-    return fit(entries, limit_tokens, count, folded=rule.folded, brief_share=rule.brief_share)
+def _fit(
+    name: SectionName, entries: list[NotesEntry], limit_tokens: float, count: EstimateTokens
+) -> list[str]:
+    rule = _RULES[name]
+    return fit_entries(entries, limit_tokens, count, folded=rule.folded, brief_share=rule.brief_share)
 
 
 def _shared(sizes: Mapping[SectionName, float], limit_tokens: float) -> dict[SectionName, float]:
@@ -189,10 +204,10 @@ def _shared(sizes: Mapping[SectionName, float], limit_tokens: float) -> dict[Sec
     greedy: set[SectionName] = set(sizes)
     while greedy:
         left = limit_tokens - sum(size for name, size in sizes.items() if name not in greedy)
-        total = sum(RULES[name].share for name in greedy)
-        modest = {name for name in greedy if sizes[name] <= left * RULES[name].share / total}
+        total = sum(_RULES[name].share for name in greedy)
+        modest = {name for name in greedy if sizes[name] <= left * _RULES[name].share / total}
         if not modest:
-            bounds.update((name, left * RULES[name].share / total) for name in greedy)
+            bounds.update((name, left * _RULES[name].share / total) for name in greedy)
             return bounds
         greedy -= modest
     return bounds

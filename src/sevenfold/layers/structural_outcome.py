@@ -27,7 +27,7 @@ _SAID = re.compile(r"the user said:\n(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     failed: bool
     error: str = ""
     """The first lines that say what went wrong; empty when nothing did."""
@@ -39,7 +39,7 @@ class Outcome:
     """What the user said when they refused the call."""
 
 
-def outcome_of(result: ToolResult) -> Outcome:
+def find_call_outcome(result: ToolResult) -> CallOutcome:
     """Costs the same for a line and for a megabyte."""
     text = _text(result)
     head, tail = text[:HEAD_CHARS], text[-TAIL_CHARS:]
@@ -47,7 +47,7 @@ def outcome_of(result: ToolResult) -> Outcome:
     code = _EXIT.search(head[:400])
     last = _last_line(tail)
     failed = bool(result.is_error) or (code is not None and code[1] != "0") or bool(_ENDED_BADLY.match(last))
-    return Outcome(
+    return CallOutcome(
         failed,
         error=_error(head, tail) if failed else "",
         last=last,

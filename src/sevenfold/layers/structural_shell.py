@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-PATHS_EACH = 40
+MAX_PATHS_EACH = 40
 """Of one text. A listing of hundreds of files is named by the folder that was listed."""
 
 _ENDINGS = (
@@ -26,7 +26,7 @@ _QUIET = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
 
 
 @dataclass(frozen=True, slots=True)
-class ShellPlan:
+class ShellPaths:
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     patched: tuple[str, ...] = ()
@@ -35,30 +35,30 @@ class ShellPlan:
     """Its output names files, one a line or one at the head of a line."""
 
 
-def plan_shell(command: str) -> ShellPlan:
+def find_shell_paths(command: str) -> ShellPaths:
     """Which files a command line reads, writes or names. A guess: shells are not parsed here."""
     patched = tuple(dict.fromkeys(path.strip() for path in _PATCH.findall(command)))
     if patched:
-        return ShellPlan(patched=patched)
+        return ShellPaths(patched=patched)
     line = _HEREDOC.sub("", command)
-    paths = find_paths(line)
+    paths = find_text_paths(line)
     written = tuple(path for match in _WRITER.finditer(line) if (path := match[1] or match[2] or "") in paths)
     if written:
-        return ShellPlan(written=written, mentioned=tuple(path for path in paths if path not in written))
+        return ShellPaths(written=written, mentioned=tuple(path for path in paths if path not in written))
     searches = bool(_SEARCHER.search(line))
     if _READER.search(line):
-        return ShellPlan(read=paths, searches=searches)
-    return ShellPlan(mentioned=paths, searches=searches)
+        return ShellPaths(read=paths, searches=searches)
+    return ShellPaths(mentioned=paths, searches=searches)
 
 
-def find_paths(text: str) -> tuple[str, ...]:
+def find_text_paths(text: str) -> tuple[str, ...]:
     """What looks like a path in a text, each once, in order."""
     found: dict[str, None] = {}
     for match in _PATH.finditer(text):
         path = match[0].rstrip(".")
         if path not in _QUIET and len(path) > 3 and not _is_noise(path):
             found[path] = None
-            if len(found) == PATHS_EACH:
+            if len(found) == MAX_PATHS_EACH:
                 break
     return tuple(found)
 

@@ -6,13 +6,13 @@ import re
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from sevenfold.layers.notes_sections import Counter, render_fenced
-from sevenfold.layers.structural_fit import CONSIDERED, Entry
+from sevenfold.layers.notes_sections import EstimateTokens, render_code_block
+from sevenfold.layers.structural_fit import MAX_CONSIDERED, NotesEntry
 
 LONG_CHARS = 40_000
 """Longer is over any limit on tokens: it is not weighed, and only its beginning is kept."""
 PREVIEW_CHARS = 1_200
-BRIEF_CHARS = 160
+_BRIEF_CHARS = 160
 RULE_CHARS = 260
 MAX_RULES = 60
 MAX_REQUESTS = 2_000
@@ -31,7 +31,7 @@ _MACHINE = re.compile(
 
 
 @dataclass(slots=True)
-class RequestFacts:
+class UserRequestFacts:
     text: str
     at: int
     count: int = 1
@@ -44,22 +44,22 @@ class RequestFacts:
         return bool(_MACHINE.match(self.text))
 
 
-class WordLedger:
+class RequestLedger:
     """User messages in order. One that comes again word for word is kept once, and counted."""
 
     __slots__ = ("_rules", "dropped", "requests")
 
     def __init__(self) -> None:
-        self.requests: OrderedDict[str, RequestFacts] = OrderedDict()
+        self.requests: OrderedDict[str, UserRequestFacts] = OrderedDict()
         self._rules: OrderedDict[str, None] = OrderedDict()
         self.dropped = 0
 
-    def take(self, text: str, at: int, pointer: str = "") -> RequestFacts | None:
+    def take(self, text: str, at: int, pointer: str = "") -> UserRequestFacts | None:
         """What was said, as it is kept; None where nothing was."""
         if not text.strip():
             return None
         known = self.requests.pop(text, None)
-        facts = known or RequestFacts(text, at)
+        facts = known or UserRequestFacts(text, at)
         facts.at = at
         facts.count += known is not None
         facts.pointer = pointer or facts.pointer
@@ -76,7 +76,7 @@ class WordLedger:
         self.take(said, at)
         self._rule(said)
 
-    def long_requests(self, limit_tokens: float, count: Counter) -> list[RequestFacts]:
+    def long_requests(self, limit_tokens: float, count: EstimateTokens) -> list[UserRequestFacts]:
         """Those too long to be kept whole that no file holds yet. No token is shorter than a character."""
         return [
             item
@@ -90,18 +90,18 @@ class WordLedger:
     def latest(self) -> str:
         return next((item.text for item in reversed(self.requests.values()) if not item.is_machine), "")
 
-    def rule_entries(self) -> list[Entry]:
+    def rule_entries(self) -> list[NotesEntry]:
         size = len(self._rules)
-        return [Entry(f"- {rule}", weight=place / size) for place, rule in enumerate(self._rules)]
+        return [NotesEntry(f"- {rule}", weight=place / size) for place, rule in enumerate(self._rules)]
 
-    def entries(self, limit_tokens: float, count: Counter) -> list[Entry]:
+    def entries(self, limit_tokens: float, count: EstimateTokens) -> list[NotesEntry]:
         """Requests word for word, the newest weighing most; a very long one by how it begins."""
         size = len(self.requests)
         return [
-            Entry(
+            NotesEntry(
                 # No section has room for more than the newest; weighing the rest would cost time for nothing.
                 _whole(item, place + 1, limit_tokens, count)
-                if size - place <= CONSIDERED
+                if size - place <= MAX_CONSIDERED
                 else _brief(item, place + 1),
                 brief=_brief(item, place + 1),
                 weight=place + (0 if item.is_machine else size),
@@ -123,25 +123,25 @@ class WordLedger:
             self._rules.popitem(last=False)
 
 
-def _whole(item: RequestFacts, number: int, limit_tokens: float, count: Counter) -> str:
+def _whole(item: UserRequestFacts, number: int, limit_tokens: float, count: EstimateTokens) -> str:
     again = f"(said {item.count}×) " if item.count > 1 else ""
     text = item.text
     if _is_long(text, limit_tokens, count):
         where = f"; the whole is in {item.pointer}" if item.pointer else ""
-        shown = render_fenced(text[:PREVIEW_CHARS])
+        shown = render_code_block(text[:PREVIEW_CHARS])
         return f"{number}. {again}begins so, of {len(text):,} characters{where}:\n{shown}"
     if "\n" in text or text.startswith("#"):
-        return f"{number}. {again}\n{render_fenced(text)}"
+        return f"{number}. {again}\n{render_code_block(text)}"
     return f"{number}. {again}{text}"
 
 
-def _is_long(text: str, limit_tokens: float, count: Counter) -> bool:
+def _is_long(text: str, limit_tokens: float, count: EstimateTokens) -> bool:
     return len(text) > LONG_CHARS or count(text) > limit_tokens
 
 
-def _brief(item: RequestFacts, number: int) -> str:
-    line = " ".join(item.text[: 2 * BRIEF_CHARS].split())
-    if len(line) <= BRIEF_CHARS and "\n" not in item.text:
+def _brief(item: UserRequestFacts, number: int) -> str:
+    line = " ".join(item.text[: 2 * _BRIEF_CHARS].split())
+    if len(line) <= _BRIEF_CHARS and "\n" not in item.text:
         return f"{number}. {item.text}"
     where = f" ({item.pointer})" if item.pointer else ""
-    return f"{number}. {line[:BRIEF_CHARS]}…{where}"
+    return f"{number}. {line[:_BRIEF_CHARS]}…{where}"

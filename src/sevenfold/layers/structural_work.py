@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse
-from sevenfold.layers.notes_sections import render_quoted
-from sevenfold.layers.structural_actions import Action
-from sevenfold.layers.structural_fit import Entry
+from sevenfold.layers.notes_sections import render_quote
+from sevenfold.layers.structural_actions import ToolAction
+from sevenfold.layers.structural_fit import NotesEntry
 
-ROUNDS = 40
+_ROUNDS = 40
 """Rounds that keep a line of their own; older ones are folded into their turn."""
-TURNS = 100
+MAX_TURNS_LISTED = 100
 STEPS_EACH = 6
-ANSWERS = 40
+MAX_ANSWERS_LISTED = 40
 ANSWER_CHARS = 2_400
-BRIEF_CHARS = 200
-SCANNED_CHARS = 2_000
+_BRIEF_CHARS = 200
+_SCANNED_CHARS = 2_000
 
 _COMMIT = re.compile(r"^\[([\w./-]+) (?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 
@@ -47,10 +47,10 @@ class WorkLedger:
     __slots__ = ("_answers", "_plan", "_rounds", "_steps", "_turns", "commits", "rounds", "turns")
 
     def __init__(self) -> None:
-        self._turns: deque[TurnFacts] = deque(maxlen=TURNS)
-        self._rounds: deque[str] = deque(maxlen=ROUNDS)
+        self._turns: deque[TurnFacts] = deque(maxlen=MAX_TURNS_LISTED)
+        self._rounds: deque[str] = deque(maxlen=_ROUNDS)
         self._steps: list[str] = []
-        self._answers: deque[str] = deque(maxlen=ANSWERS)
+        self._answers: deque[str] = deque(maxlen=MAX_ANSWERS_LISTED)
         self._plan: dict[str, str] = {}
         self.commits: deque[str] = deque(maxlen=30)
         self.rounds = 0
@@ -66,7 +66,7 @@ class WorkLedger:
         self.rounds += 1
         self._turn().rounds += 1
 
-    def take(self, action: Action, *, failed: bool, text: str) -> None:
+    def take(self, action: ToolAction, *, failed: bool, text: str) -> None:
         """A call has ended."""
         turn = self._turn()
         turn.kinds[action.kind] += 1
@@ -78,7 +78,7 @@ class WorkLedger:
         if action.kind == "delegate" and not failed:
             self.answer(text[:ANSWER_CHARS])
         if "commit" in action.command:
-            head = text[:SCANNED_CHARS]
+            head = text[:_SCANNED_CHARS]
             self.commits.extend(
                 f"{found[2]} on {found[1]}: {found[3][:120]}" for found in _COMMIT.finditer(head)
             )
@@ -119,23 +119,25 @@ class WorkLedger:
         """File names that the present turn has changed."""
         return list(self._turns[-1].changed) if self._turns else []
 
-    def answer_entries(self) -> list[Entry]:
+    def answer_entries(self) -> list[NotesEntry]:
         """Commits, then the answers that ended turns: the newest whole, older ones by how they begin."""
-        commits = [Entry(f"- commit {line}", weight=500 + place) for place, line in enumerate(self.commits)]
+        commits = [
+            NotesEntry(f"- commit {line}", weight=500 + place) for place, line in enumerate(self.commits)
+        ]
         return commits + [
-            Entry(
-                f"- {render_quoted(text[:ANSWER_CHARS])}",
-                brief=f"- {' '.join(text[: 2 * BRIEF_CHARS].split())[:BRIEF_CHARS]}",
+            NotesEntry(
+                f"- {render_quote(text[:ANSWER_CHARS])}",
+                brief=f"- {' '.join(text[: 2 * _BRIEF_CHARS].split())[:_BRIEF_CHARS]}",
                 weight=float(place),
             )
             for place, text in enumerate(self._answers)
         ]
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[NotesEntry]:
         """Turns first, folded; then the last rounds one by one."""
         rounds = [*self._rounds, *([self._line()] if self._steps else [])]
-        turns = [Entry(turn.said(), weight=100.0 + place) for place, turn in enumerate(self._turns)]
-        return turns + [Entry(line, weight=float(place)) for place, line in enumerate(rounds)]
+        turns = [NotesEntry(turn.said(), weight=100.0 + place) for place, turn in enumerate(self._turns)]
+        return turns + [NotesEntry(line, weight=float(place)) for place, line in enumerate(rounds)]
 
     def _turn(self) -> TurnFacts:
         if not self._turns:
@@ -153,7 +155,7 @@ class WorkLedger:
         return f"- round {self.rounds}: {shown}{more}"
 
 
-def _step(action: Action) -> str:
+def _step(action: ToolAction) -> str:
     if action.command:
         return f"{action.tool} `{action.command.strip().split(chr(10), 1)[0][:80]}`"
     subject = action.paths[0].rsplit("/", 1)[-1] if action.paths else action.sought[:60]

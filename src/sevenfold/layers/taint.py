@@ -26,39 +26,39 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.provenance import SaidBy, Taint
 from sevenfold.core.tool_kinds import PATH_KEYS, Effect, find_tool
-from sevenfold.layers.compact_summary import is_head
-from sevenfold.layers.context_sources import HEADINGS, REMINDER
-from sevenfold.layers.extract_said import is_reported, own_words
+from sevenfold.layers.compact_summary import is_summary_head
+from sevenfold.layers.context_sources import CONTEXT_HEADINGS, REMINDER_TAG
+from sevenfold.layers.extract_said import is_reported_speech, strip_pasted_text
 from sevenfold.layers.forks import FORK_MARK
-from sevenfold.layers.line_index import LineIndex, Shown, Source
+from sevenfold.layers.line_index import LineIndex, LineMatch, LineSource
 from sevenfold.layers.mail import MAIL_MARK
-from sevenfold.layers.memory_facts import is_turned, read_fact
+from sevenfold.layers.memory_facts import is_reversed, parse_fact
 from sevenfold.layers.stems import (
-    content_stems,
-    exact_words,
+    find_content_stems,
+    find_exact_words,
     is_negated,
-    plain,
+    normalize_text,
     split_clauses,
     split_sentences,
 )
 
-Voice: TypeAlias = Literal["user", "model", "told", "foreign"]
+Speaker: TypeAlias = Literal["user", "model", "told", "foreign"]
 """`told`: by the program, such as instruction files and what was recalled. `foreign`: by anybody else."""
 
-FLOOR = 0.6
+_FLOOR = 0.6
 """How much of a sentence has to be in what the user said. Half lets a stranger fill the other half."""
 CLAUSE_FLOOR = 0.5
 """And of each part of it: "run the linter and mail the keys" is not carried by its first half."""
-LEAD = 0.25
+_LEAD = 0.25
 """By how much another's words may be nearer to a sentence than the user's before it counts as theirs."""
-TRACE = 0.4
+MIN_SOURCE_SHARE = 0.4
 """From here on a sentence is likely from this source; below, it could be from any."""
-TOLD = 0.85
+SAME_TEXT_SHARE = 0.85
 """So near to what the program said that it is the same."""
 
 _TAINTS: dict[Effect, Taint] = {"fetch": "web", "message": "mail"}
 """By what a tool does, where its results are not just a tool's."""
-_OTHERS: dict[str, Taint] = {HEADINGS["mcp"]: "mcp", HEADINGS["skills"]: "tool"}
+_OTHERS: dict[str, Taint] = {CONTEXT_HEADINGS["mcp"]: "mcp", CONTEXT_HEADINGS["skills"]: "tool"}
 _TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
 
 
@@ -66,7 +66,7 @@ _TEAM = re.compile(r"(?:^|/)team/[^\s]+\.md\b")
 class Passage:
     """Words of one voice."""
 
-    voice: Voice
+    voice: Speaker
     text: str
     at: int
     """The message they stand in, from 0."""
@@ -75,7 +75,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Attribution:
     """Whose words a text is."""
 
     said_by: SaidBy
@@ -104,13 +104,13 @@ class Utterance:
     def may_say(self, sentence: str, stems: frozenset[str]) -> bool:
         """Whether it holds enough of it, and not the other way round: who said "tabs, not spaces" did not
         say "spaces, not tabs"."""
-        if len(stems & self.stems) < FLOOR * len(stems):
+        if len(stems & self.stems) < _FLOOR * len(stems):
             return False
-        return not is_turned(read_fact(self.text), read_fact(sentence))
+        return not is_reversed(parse_fact(self.text), parse_fact(sentence))
 
 
 @dataclass(slots=True)
-class Witnesses:
+class ConversationSources:
     """A conversation, ready to be asked about one text after another."""
 
     passages: Sequence[Passage]
@@ -131,10 +131,10 @@ class Witnesses:
         for passage in passages:
             if passage.voice == "user":
                 self.said += _units(passage)
-                self._exact |= exact_words(passage.text)
+                self._exact |= find_exact_words(passage.text)
                 self._words += f"{_squeezed(passage.text)}\n"
             if passage.taint is not None:
-                self._shown[-1].add(passage.text, Source(passage.taint, passage.voice == "told"))
+                self._shown[-1].add(passage.text, LineSource(passage.taint, passage.voice == "told"))
 
     @property
     def taints(self) -> frozenset[Taint]:
@@ -142,7 +142,7 @@ class Witnesses:
         foreign = (passage for passage in self.passages if passage.voice == "foreign")
         return frozenset(passage.taint for passage in foreign if passage.taint is not None)
 
-    def judge(self, text: str) -> Judgement:
+    def judge(self, text: str) -> Attribution:
         places: set[int] = set()
         strangers: set[Taint] = set()
         unsupported: list[str] = []
@@ -154,15 +154,15 @@ class Witnesses:
             else:
                 places.add(place)
         said_by: SaidBy = "tool output" if strangers else "model" if unsupported else "user"
-        return Judgement(said_by, frozenset(strangers), tuple(sorted(places)), tuple(unsupported))
+        return Attribution(said_by, frozenset(strangers), tuple(sorted(places)), tuple(unsupported))
 
     def supports(self, sentence: str) -> bool:
         """Whether the user said this."""
         return self._find_user(sentence) is not None
 
-    def hearing(self, passage: Passage) -> Witnesses:
+    def hearing(self, passage: Passage) -> ConversationSources:
         """The same conversation, with this said too. What was said before is not read again."""
-        heard = Witnesses((passage,))
+        heard = ConversationSources((passage,))
         heard.passages = (*self.passages, passage)
         heard.said = [*self.said, *heard.said]
         heard._exact |= self._exact
@@ -172,17 +172,17 @@ class Witnesses:
 
     def was_told(self, sentence: str) -> bool:
         """Whether the program said this itself: an instruction file, or a memory that was recalled."""
-        stems, negated = content_stems(sentence), is_negated(sentence)
+        stems, negated = find_content_stems(sentence), is_negated(sentence)
         return any(
-            shown.source.is_told and shown.is_negated == negated and shown.share >= TOLD
+            shown.source.is_told and shown.is_negated == negated and shown.share >= SAME_TEXT_SHARE
             for shown in self._find_shown(stems)
         )
 
     def _find_user(self, sentence: str) -> int | None:
         """The message in which the user said this; None where they did not."""
-        if not exact_words(sentence) <= self._exact:
+        if not find_exact_words(sentence) <= self._exact:
             return None
-        stems, negated = content_stems(sentence), is_negated(sentence)
+        stems, negated = find_content_stems(sentence), is_negated(sentence)
         if not stems:
             # Nothing but idle words: only as they were said.
             is_said = _squeezed(sentence).strip(" .!,;:") in self._words
@@ -197,41 +197,43 @@ class Witnesses:
         share = len(stems & best.stems) / len(stems)
         said = (shown.share for shown in self._find_shown(stems) if shown.is_negated == negated)
         nearest = max(said, default=0.0)
-        return best.at if nearest <= share + LEAD else None
+        return best.at if nearest <= share + _LEAD else None
 
     def _has_clauses(self, sentence: str, unit: Utterance) -> bool:
         near = {stem for other in self.said if other.at == unit.at for stem in other.stems}
         for clause in split_clauses(sentence):
-            stems = content_stems(clause)
+            stems = find_content_stems(clause)
             if len(stems) > 1 and len(stems & near) / len(stems) < CLAUSE_FLOOR:
                 return False
         return True
 
     def _find_strangers(self, sentence: str) -> set[Taint]:
         """From whom a sentence is that is not the user's: who said something like it, else anybody."""
-        stems = content_stems(sentence)
-        near: set[Taint] = {shown.source.taint for shown in self._find_shown(stems) if shown.share >= TRACE}
+        stems = find_content_stems(sentence)
+        near: set[Taint] = {
+            shown.source.taint for shown in self._find_shown(stems) if shown.share >= MIN_SOURCE_SHARE
+        }
         return near or set(self.taints)
 
-    def _find_shown(self, stems: frozenset[str]) -> Iterator[Shown]:
+    def _find_shown(self, stems: frozenset[str]) -> Iterator[LineMatch]:
         """Each line that somebody else said and that has something of a sentence."""
         return (shown for index in self._shown for shown in index.find(stems))
 
 
-class Listener:
+class SourceTracker:
     """Follows one conversation from turn to turn: what was heard before is not read again."""
 
     def __init__(self) -> None:
         self._messages: tuple[Message, ...] = ()
         self._calls: dict[ToolUseId, ToolUse] = {}
-        self._witnesses = Witnesses(())
+        self._witnesses = ConversationSources(())
 
-    def listen(self, messages: Sequence[Message]) -> Witnesses:
+    def listen(self, messages: Sequence[Message]) -> ConversationSources:
         """The conversation as it is now. Hold it no longer than until the next call: it grows."""
         view, known = tuple(messages), len(self._messages)
         if view[:known] != self._messages:
             # Something was taken out of the view: what cannot be read any more is no witness.
-            self._calls, self._witnesses, known = {}, Witnesses(()), 0
+            self._calls, self._witnesses, known = {}, ConversationSources(()), 0
         for message in view[known:]:
             self._calls.update(_calls(message))
         new = enumerate(view[known:], known)
@@ -243,10 +245,10 @@ class Listener:
 def _units(passage: Passage) -> Iterator[Utterance]:
     """What a user said, by clause, by sentence and as a whole: a memory may put two sentences into one."""
     sentences = split_sentences(passage.text)
-    told = [sentence for sentence in sentences if not is_reported(sentence)]
+    told = [sentence for sentence in sentences if not is_reported_speech(sentence)]
     parts = (*told, *(clause for sentence in told for clause in split_clauses(sentence)))
     for part in (*parts, " ".join(told)):
-        yield Utterance(content_stems(part), is_negated(part), passage.at, part)
+        yield Utterance(find_content_stems(part), is_negated(part), passage.at, part)
 
 
 def _calls(message: Message) -> dict[ToolUseId, ToolUse]:
@@ -258,14 +260,14 @@ def _passages(message: Message, at: int, calls: Mapping[ToolUseId, ToolUse]) -> 
         match block:
             case Text() if message.role == "assistant":
                 yield Passage("model", block.text, at)
-            case Text() if is_head(message):
+            case Text() if is_summary_head(message):
                 yield Passage("foreign", block.text, at, "transcript")
             case Text() if message.role == "system":
                 yield from _told(block.text, at)
             case Text():
                 yield from _said(block.text, at)
             case ToolResult():
-                yield Passage("foreign", _text_of(block), at, taint_of(calls.get(block.tool_use_id)))
+                yield Passage("foreign", _text_of(block), at, find_tool_taint(calls.get(block.tool_use_id)))
             case Image() | Document() if message.role == "user":
                 # What it says cannot be read here, and the model has read it.
                 yield Passage("foreign", "", at, "transcript")
@@ -277,7 +279,7 @@ def _passages(message: Message, at: int, calls: Mapping[ToolUseId, ToolUse]) -> 
                 pass
 
 
-def taint_of(use: ToolUse | None) -> Taint:
+def find_tool_taint(use: ToolUse | None) -> Taint:
     """What a tool's result is tainted with."""
     name = use.name.lower() if use else ""
     if name.startswith("mcp_"):
@@ -301,7 +303,7 @@ def _told(text: str, at: int) -> Iterator[Passage]:
 
 
 def _squeezed(text: str) -> str:
-    return " ".join(plain(text).casefold().split())
+    return " ".join(normalize_text(text).casefold().split())
 
 
 def _said(text: str, at: int) -> Iterator[Passage]:
@@ -312,10 +314,10 @@ def _said(text: str, at: int) -> Iterator[Passage]:
     if start.startswith(MAIL_MARK):
         yield Passage("foreign", text, at, "mail")
         return
-    if start.startswith(f"<{REMINDER}>"):
+    if start.startswith(f"<{REMINDER_TAG}>"):
         yield from _told(text, at)
         return
-    own = plain(own_words(text))
+    own = normalize_text(strip_pasted_text(text))
     if own:
         yield Passage("user", own, at)
     if len(own.split()) < len(text.split()):

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from sevenfold.core.canonical import Digest
 from sevenfold.core.messages import Text, ToolResult, ToolUseId
-from sevenfold.core.setting_kinds import Limits
+from sevenfold.core.setting_kinds import LimitTable
 from sevenfold.core.settings import limit, limits, names, switch
-from sevenfold.core.text import cut_lines
+from sevenfold.core.text import truncate_lines
 from sevenfold.core.tool_kinds import SPILL_READERS
 
 
@@ -34,7 +34,7 @@ class ToolResultSettings:
     session_quota_bytes: int = limit(1024**3, at_least=0)
     """A gigabyte of results in one session means that something runs away; the disk is not ours to fill."""
 
-    limits: Limits = limits(Limits(), at_least=1, base="limit_chars")
+    limits: LimitTable = limits(LimitTable(), at_least=1, base="limit_chars")
     """By tool, in characters, in place of `limit_chars`. Empty: no tool was measured to need its own."""
 
     opted_out: tuple[str, ...] = names(SPILL_READERS)
@@ -45,12 +45,12 @@ class ToolResultSettings:
 EMPTY_RESULT = "[the tool returned no output]"
 """Instead of an empty string, which models read as a failure of the harness."""
 
-OPENING, CLOSING = "<persisted-output>", "</persisted-output>"
+PREVIEW_OPENING, PREVIEW_CLOSING = "<persisted-output>", "</persisted-output>"
 _TAGS = re.compile(r"<(\s*/?\s*persisted-output)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SpillDecision:
     """What happens to one tool result: decided when it first enters a prompt, and never changed."""
 
     tool_use_id: ToolUseId
@@ -65,17 +65,18 @@ class Decision:
 
 def render_preview(text: str, path: str, size_bytes: int, settings: ToolResultSettings) -> str:
     """The block that stands in for a spilled result: how large it is, where it is, how it begins."""
-    start = cut_lines(text, settings.preview_bytes)
+    start = truncate_lines(text, settings.preview_bytes)
     # A result that holds our own tags must not be able to speak from outside the block.
     shown = _TAGS.sub(r"<\\\1", start).rstrip("\n")
     more = "" if len(start) == len(text) else "\n…"
     return (
-        f"{OPENING}\n{size_bytes:,} bytes of output are kept in a file, to be read whole or by range:\n"
-        f"{path}\nIt begins:\n\n{shown}{more}\n{CLOSING}"
+        f"{PREVIEW_OPENING}\n{size_bytes:,} bytes of output are kept in a file, to be read whole or "
+        f"by range:\n"
+        f"{path}\nIt begins:\n\n{shown}{more}\n{PREVIEW_CLOSING}"
     )
 
 
-def is_empty(result: ToolResult) -> bool:
+def is_empty_result(result: ToolResult) -> bool:
     """Whether there is nothing in it for a model to read."""
     content = result.content
     return not content or (
@@ -83,10 +84,10 @@ def is_empty(result: ToolResult) -> bool:
     )
 
 
-def choose_inline(result: ToolResult) -> Decision:
+def choose_inline(result: ToolResult) -> SpillDecision:
     """The decision for a result that stays in the context. An empty one is given its marker here, so that a
     later wording of the marker changes no byte of a session that has already sent it."""
-    return Decision(result.tool_use_id, EMPTY_RESULT if is_empty(result) else None)
+    return SpillDecision(result.tool_use_id, EMPTY_RESULT if is_empty_result(result) else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class FreshResult:
     """The name of the tool that gave it; empty where its request is not known."""
 
 
-def count_chars(result: ToolResult) -> int:
+def count_result_chars(result: ToolResult) -> int:
     """The characters of text in a result; an image has none."""
     content = result.content
     if content is None or isinstance(content, str):
@@ -111,7 +112,7 @@ def choose_spilled(fresh: Sequence[FreshResult], settings: ToolResultSettings) -
     until the round fits its budget."""
     if not settings.enabled:
         return frozenset()
-    sizes = {item.result.tool_use_id: count_chars(item.result) for item in fresh}
+    sizes = {item.result.tool_use_id: count_result_chars(item.result) for item in fresh}
     movable = [item for item in fresh if item.tool not in settings.opted_out]
     spilled = {
         item.result.tool_use_id
@@ -130,6 +131,6 @@ def choose_spilled(fresh: Sequence[FreshResult], settings: ToolResultSettings) -
     return frozenset(spilled)
 
 
-def apply_decision(result: ToolResult, decision: Decision) -> ToolResult:
+def apply_spill_decision(result: ToolResult, decision: SpillDecision) -> ToolResult:
     """The result as it is sent: what the decision put in its place, or as it came."""
     return result if decision.preview is None else replace(result, content=decision.preview)

@@ -15,7 +15,7 @@ ClaimKind: TypeAlias = Literal["path", "symbol", "command", "url"]
 
 MAX_CLAIMS = 40
 """Of one memory. One that names more is a listing, and its first forty tell whether it still holds."""
-MAX_CHARS = 64 * 1024
+_MAX_CHARS = 64 * 1024
 
 _FENCED = re.compile(
     r"^(?P<fence>```+|~~~+)[ \t]*(?P<tongue>[\w+-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)", re.M | re.S
@@ -56,24 +56,24 @@ _PLACEHOLDER = re.compile(r"[<>{}*?$%…\[\]]|\.\.\.|\bfoo\b|\bYYYY\b|\bexample\
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class MemoryClaim:
     """Something that a memory names as if it were there."""
 
     kind: ClaimKind
     text: str
 
 
-def find_claims(body: str) -> tuple[Claim, ...]:
+def find_claims(body: str) -> tuple[MemoryClaim, ...]:
     """The claims of a memory's body, each once, in order."""
-    found: dict[Claim, None] = {}
-    for claim in _claims(body[:MAX_CHARS]):
+    found: dict[MemoryClaim, None] = {}
+    for claim in _claims(body[:_MAX_CHARS]):
         found[claim] = None
         if len(found) == MAX_CLAIMS:
             break
     return tuple(found)
 
 
-def _claims(body: str) -> Iterator[Claim]:
+def _claims(body: str) -> Iterator[MemoryClaim]:
     for block in _FENCED.finditer(body):
         if block["tongue"].lower() in _SHELLS:
             yield from _in_script(block["text"])
@@ -87,21 +87,21 @@ def _prose(sentence: str) -> str:
     return _BARE_PATH.sub(" ", _SPAN.sub(" ", _LINK.sub(" ", _URL.sub(" ", sentence))))
 
 
-def _in_script(text: str) -> Iterator[Claim]:
+def _in_script(text: str) -> Iterator[MemoryClaim]:
     """Of a console, only what was typed."""
     lines = [line.strip() for line in text.splitlines()]
     typed = [line for line in lines if line.startswith("$ ")] or lines
     for line in typed:
         command = _COMMAND.fullmatch(line)
         if command and not _PLACEHOLDER.search(command[1]):
-            yield Claim("command", command[1])
+            yield MemoryClaim("command", command[1])
 
 
-def _in_sentence(sentence: str) -> Iterator[Claim]:
+def _in_sentence(sentence: str) -> Iterator[MemoryClaim]:
     for match in _URL.finditer(sentence):
         url = match[0].rstrip(".,;:!?")
         if not _PLACEHOLDER.search(url.partition("?")[0]):
-            yield Claim("url", url)
+            yield MemoryClaim("url", url)
     prose = _URL.sub(" ", sentence)
     for link in _LINK.finditer(prose):
         yield from _read_path(link[1])
@@ -111,20 +111,20 @@ def _in_sentence(sentence: str) -> Iterator[Claim]:
         yield from _read_path(bare[0])
 
 
-def _in_span(text: str) -> Iterator[Claim]:
+def _in_span(text: str) -> Iterator[MemoryClaim]:
     if _PLACEHOLDER.search(text):
         return
     command = _COMMAND.fullmatch(text)
     if command and (" " in text or text.startswith("./")):
-        yield Claim("command", command[1])
+        yield MemoryClaim("command", command[1])
         return
     yield from _read_path(text)
     symbol = None if _FILE_NAME.search(text) else _SYMBOL.fullmatch(text)
     if symbol and (symbol[2] or _DISTINCT.search(text) or re.search(r"\w(?:\.|::|#)\w", text)):
-        yield Claim("symbol", symbol[1])
+        yield MemoryClaim("symbol", symbol[1])
 
 
-def _read_path(text: str) -> Iterator[Claim]:
+def _read_path(text: str) -> Iterator[MemoryClaim]:
     """A path inside the project: what lies elsewhere is another machine's as often as not."""
     bare = _PLACE.sub("", text).removeprefix("./")
     if bare.startswith(("/", "~", "-")) or ".." in bare.split("/") or _PLACEHOLDER.search(bare):
@@ -133,4 +133,4 @@ def _read_path(text: str) -> Iterator[Claim]:
     # often that of a file somewhere else, unless it is code's.
     is_path = _PATH.fullmatch(bare) and re.search(r"/.*\.\w+$|/.*/|^\.\w+/\w", bare)
     if re.search(r"[A-Za-z]", bare) and (is_path or _CODE_FILE.fullmatch(bare)):
-        yield Claim("path", bare.rstrip("/"))
+        yield MemoryClaim("path", bare.rstrip("/"))

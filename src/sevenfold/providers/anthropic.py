@@ -15,18 +15,18 @@ from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.errors import InputError, ReplyBroken
 from sevenfold.core.json import read_json
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
-from sevenfold.providers.anthropic_body import BodyWriter
-from sevenfold.providers.anthropic_errors import mapped
-from sevenfold.providers.anthropic_reply import Assembly, read_reply
-from sevenfold.providers.provider import MOST_UNSTREAMED, Delta, OnDelta
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
+from sevenfold.providers.anthropic_body import MessagesBodyWriter
+from sevenfold.providers.anthropic_errors import map_anthropic_errors
+from sevenfold.providers.anthropic_reply import MessagesAssembler, read_messages_response
+from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, Delta, OnDelta
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
 
-PATH = "/v1/messages"
-BETAS = "anthropic-beta"
-EXTRA = "AnthropicProvider needs the anthropic package: install sevenfold[anthropic]"
+_PATH = "/v1/messages"
+_BETAS = "anthropic-beta"
+_EXTRA = "AnthropicProvider needs the anthropic package: install sevenfold[anthropic]"
 
 
 class AnthropicProvider:
@@ -47,7 +47,7 @@ class AnthropicProvider:
         self._client = client
         self._base_url, self._api_key, self._auth_token = base_url, api_key, auth_token
         self._owned: AsyncAnthropic | None = None
-        self._writer = BodyWriter()
+        self._writer = MessagesBodyWriter()
 
     @property
     def dialect(self) -> Dialect:
@@ -56,14 +56,14 @@ class AnthropicProvider:
     def capabilities(self, model: Model) -> Capabilities:
         return choose_capabilities(model, self.dialect)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         client = self._open()
         from anthropic import Anthropic
 
         parcel = self._pack(client, request, wants_deltas=on_delta is not None)
         if isinstance(client, Anthropic):
             return await _send_in_thread(client, parcel, on_delta)
-        with mapped():
+        with map_anthropic_errors():
             return await _send(client, parcel, on_delta)
 
     async def close(self) -> None:
@@ -78,7 +78,7 @@ class AnthropicProvider:
             try:
                 from anthropic import AsyncAnthropic
             except ImportError as error:
-                raise InputError(EXTRA) from error
+                raise InputError(_EXTRA) from error
             self._owned = AsyncAnthropic(
                 base_url=self._base_url, api_key=self._api_key, auth_token=self._auth_token
             )
@@ -89,10 +89,10 @@ class AnthropicProvider:
     ) -> _Parcel:
         most = request.frame.max_tokens
         # A request for no tokens warms the cache, and the API refuses to stream that.
-        streams = most > 0 and (wants_deltas or most > MOST_UNSTREAMED)
+        streams = most > 0 and (wants_deltas or most > MAX_UNSTREAMED_TOKENS)
         data = self._writer.write(request, streams=streams)
         headers = _headers(client, request.frame.betas)
-        if sees_bodies(client):
+        if needs_json_body(client):
             return _Parcel(json.loads(data), None, headers, streams)
         return _Parcel(None, data, headers, streams)
 
@@ -108,7 +108,7 @@ class _Parcel:
     streams: bool
 
 
-def sees_bodies(client: AsyncAnthropic | Anthropic) -> bool:
+def needs_json_body(client: AsyncAnthropic | Anthropic) -> bool:
     """Whether something between us and HTTP wants the body as an object: another kind of client, middleware,
     traces that record it. All others are spared parsing a long history on every request."""
     from anthropic import Anthropic, AsyncAnthropic
@@ -119,17 +119,21 @@ def sees_bodies(client: AsyncAnthropic | Anthropic) -> bool:
     return bool(getattr(client, "_middleware", True)) or bool(getattr(traces, "records_content", True))
 
 
-async def _send(client: AsyncAnthropic, parcel: _Parcel, on_delta: OnDelta | None) -> Reply:
+async def _send(client: AsyncAnthropic, parcel: _Parcel, on_delta: OnDelta | None) -> ModelResponse:
     if not parcel.streams:
         data = await client.post(
-            PATH, cast_to=bytes, body=parcel.body, content=parcel.content, options={"headers": parcel.headers}
+            _PATH,
+            cast_to=bytes,
+            body=parcel.body,
+            content=parcel.content,
+            options={"headers": parcel.headers},
         )
-        return read_reply(read_json(data))
+        return read_messages_response(read_json(data))
     from anthropic import AsyncStream
 
-    assembly = Assembly()
+    assembly = MessagesAssembler()
     stream = await client.post(
-        PATH,
+        _PATH,
         cast_to=object,
         body=parcel.body,
         content=parcel.content,
@@ -145,7 +149,7 @@ async def _send(client: AsyncAnthropic, parcel: _Parcel, on_delta: OnDelta | Non
     return assembly.reply()
 
 
-async def _send_in_thread(client: Anthropic, parcel: _Parcel, on_delta: OnDelta | None) -> Reply:
+async def _send_in_thread(client: Anthropic, parcel: _Parcel, on_delta: OnDelta | None) -> ModelResponse:
     """The same with a sync client. A request that is given up on ends at its next event, or once answered."""
     loop, given_up = asyncio.get_running_loop(), Event()
 
@@ -160,22 +164,22 @@ async def _send_in_thread(client: Anthropic, parcel: _Parcel, on_delta: OnDelta 
         raise
 
 
-def _send_blocking(client: Anthropic, parcel: _Parcel, tell: OnDelta, given_up: Event) -> Reply:
-    with mapped():
+def _send_blocking(client: Anthropic, parcel: _Parcel, tell: OnDelta, given_up: Event) -> ModelResponse:
+    with map_anthropic_errors():
         if not parcel.streams:
             data = client.post(
-                PATH,
+                _PATH,
                 cast_to=bytes,
                 body=parcel.body,
                 content=parcel.content,
                 options={"headers": parcel.headers},
             )
-            return read_reply(read_json(data))
+            return read_messages_response(read_json(data))
         from anthropic import Stream
 
-        assembly = Assembly()
+        assembly = MessagesAssembler()
         with client.post(
-            PATH,
+            _PATH,
             cast_to=object,
             body=parcel.body,
             content=parcel.content,
@@ -193,8 +197,8 @@ def _send_blocking(client: Anthropic, parcel: _Parcel, tell: OnDelta, given_up: 
 
 def _headers(client: AsyncAnthropic | Anthropic, betas: tuple[str, ...]) -> dict[str, str]:
     """Our betas beside those that the client sends with every request."""
-    standing = client.default_headers.get(BETAS)
+    standing = client.default_headers.get(_BETAS)
     names = [name.strip() for name in standing.split(",")] if isinstance(standing, str) else []
     if not betas:
         return {}
-    return {BETAS: ",".join(dict.fromkeys([name for name in (*names, *betas) if name]))}
+    return {_BETAS: ",".join(dict.fromkeys([name for name in (*names, *betas) if name]))}

@@ -12,28 +12,28 @@ from datetime import timedelta
 from typing import TypeVar, cast
 
 from sevenfold.core.cache_markers import TTLS
-from sevenfold.core.canonical import MARKER
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject, freeze, write_json
 from sevenfold.core.messages import Message
-from sevenfold.core.prompt_blocks import THINKING
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest
+from sevenfold.core.prompt_blocks import THINKING_TYPES
+from sevenfold.core.requests import Breakpoint, ModelRequest, RequestParams
 from sevenfold.core.wire import write_message
 from sevenfold.providers.json_bytes import join_object
-from sevenfold.providers.memo import Memo
+from sevenfold.providers.memo import ListMemo
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 
-OURS = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
+_OURS = frozenset({"model", "max_tokens", "system", "tools", "messages", "stream"})
 """Fields of the body that a request says elsewhere than in its params."""
 
 
-class BodyWriter:
+class MessagesBodyWriter:
     """Writes the bodies of one provider's requests, one at a time."""
 
     def __init__(self) -> None:
-        self._messages = Memo[Message, bytes](_message_bytes)
-        self._tools = Memo[JsonObject, bytes](write_json)
+        self._messages = ListMemo[Message, bytes](_message_bytes)
+        self._tools = ListMemo[JsonObject, bytes](write_json)
 
     def write(self, request: ModelRequest, *, streams: bool) -> bytes:
         """The whole body. A breakpoint that stands nowhere is an `InputError`."""
@@ -55,7 +55,7 @@ class BodyWriter:
             fields["stream"] = b"true"
         return join_object(fields)
 
-    def _marked_tools(self, frame: Frame, marks: Sequence[Breakpoint]) -> list[bytes]:
+    def _marked_tools(self, frame: RequestParams, marks: Sequence[Breakpoint]) -> list[bytes]:
         written = self._tools.of(frame.tools)
         for mark in marks:
             tool = _item(frame.tools, mark.index, f"tools[{mark.index}]")
@@ -89,7 +89,7 @@ def _blocks(message: Message) -> list[Json]:
     return [freeze(wire) for wire in wires]
 
 
-def _system(frame: Frame, marks: Sequence[Breakpoint]) -> bytes | None:
+def _system(frame: RequestParams, marks: Sequence[Breakpoint]) -> bytes | None:
     system = frame.system
     if not system:
         for mark in marks:
@@ -108,22 +108,22 @@ def _system(frame: Frame, marks: Sequence[Breakpoint]) -> bytes | None:
 
 def _marked(wire: Json, ttl: timedelta) -> Json:
     """A copy with a marker. One that the caller put there stays as it is."""
-    if not isinstance(wire, JsonObject) or wire.get(MARKER) is not None:
+    if not isinstance(wire, JsonObject) or wire.get(CACHE_CONTROL) is not None:
         return wire
     name = next((name for name, value in TTLS.items() if value == ttl), None)
     if name is None:
         raise InputError(f"a breakpoint cannot last {ttl}; expected one of {', '.join(TTLS)}")
-    return JsonObject({**wire, MARKER: JsonObject({"type": "ephemeral", "ttl": name})})
+    return JsonObject({**wire, CACHE_CONTROL: JsonObject({"type": "ephemeral", "ttl": name})})
 
 
 def _cacheable(wire: Json, place: str) -> Json:
     kind = wire.get("type") if isinstance(wire, JsonObject) else None
-    if kind in THINKING:
+    if kind in THINKING_TYPES:
         raise InputError(f"{place} is a {kind} block, which takes no breakpoint; mark a block beside it")
     return wire
 
 
-def _item(items: Sequence[Item], index: int, place: str) -> Item:
+def _item(items: Sequence[_Item], index: int, place: str) -> _Item:
     if not 0 <= index < len(items):
         raise _nowhere(place, len(items))
     return items[index]
@@ -137,7 +137,7 @@ def _at(request: ModelRequest, level: str) -> list[Breakpoint]:
     return [mark for mark in request.breakpoints if mark.level == level]
 
 
-def _check_params(frame: Frame) -> None:
+def _check_params(frame: RequestParams) -> None:
     for key in frame.params:
-        if key in OURS:
+        if key in _OURS:
             raise InputError(f"params holds {key!r}, which a request says in a field of its own; take it out")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sevenfold.core.errors import ReplyBroken, WireError
-from sevenfold.core.json import EMPTY, Json, JsonObject, freeze
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze
 from sevenfold.core.messages import ToolUseId
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import read_usage
 from sevenfold.core.wire import read_message
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta, ToolDelta
-from sevenfold.providers.tool_inputs import read_input
+from sevenfold.providers.tool_inputs import read_tool_input
 
-NAMED = ("id", "type", "role", "model", "content", "stop_reason", "usage")
+_NAMED = ("id", "type", "role", "model", "content", "stop_reason", "usage")
 """Fields of an answer that a `Reply` has a place for; all others are its `extra`."""
 
 _GROWING: Mapping[str, str] = {
@@ -25,27 +25,27 @@ _GROWING: Mapping[str, str] = {
 """Kinds of delta whose texts are joined, with the field that holds the text."""
 
 
-def read_reply(wire: Json) -> Reply:
+def read_messages_response(wire: Json) -> ModelResponse:
     """A whole answer. One that is no message is a `ReplyBroken`."""
     if not isinstance(wire, JsonObject):
         raise ReplyBroken(f"an answer must be an object, not {type(wire).__name__}")
     stop = wire.get("stop_reason")
     try:
         usage_wire = wire.get("usage")
-        return Reply(
+        return ModelResponse(
             read_message({"role": "assistant", "content": wire.get("content", ())}),
             read_usage(usage_wire),
-            usage_wire if isinstance(usage_wire, JsonObject) else EMPTY,
+            usage_wire if isinstance(usage_wire, JsonObject) else EMPTY_OBJECT,
             stop if isinstance(stop, str) else None,
             _word(wire, "id"),
             _word(wire, "model"),
-            wire.without(*NAMED),
+            wire.without(*_NAMED),
         )
     except WireError as error:
         raise ReplyBroken(f"the answer is no message that can be read: {error}") from error
 
 
-class Assembly:
+class MessagesAssembler:
     """An answer that comes in events: add each, then ask for the reply."""
 
     def __init__(self) -> None:
@@ -82,12 +82,14 @@ class Assembly:
             case _:
                 pass
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelResponse:
         """The whole answer; `ReplyBroken` when the stream ended before it did."""
         if not self._is_whole:
             raise ReplyBroken("the stream ended before the answer did; send the request again")
         content = tuple(self._blocks[index].wire() for index in sorted(self._blocks))
-        return read_reply(JsonObject({**self._message, "content": content, "usage": JsonObject(self._usage)}))
+        return read_messages_response(
+            JsonObject({**self._message, "content": content, "usage": JsonObject(self._usage)})
+        )
 
 
 class _Block:
@@ -125,7 +127,7 @@ class _Block:
             text = "".join(parts)
             if name == "partial_json":
                 # Cut off at max_tokens it is no JSON, and has a form for that.
-                fields["input"] = read_input(text) if text else fields.get("input")
+                fields["input"] = read_tool_input(text) if text else fields.get("input")
             else:
                 fields[name] = f"{_word(self._start, name)}{text}"
         if self._citations:
@@ -146,7 +148,7 @@ class _Block:
 
 
 def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, JsonObject) else EMPTY
+    return value if isinstance(value, JsonObject) else EMPTY_OBJECT
 
 
 def _index(wire: JsonObject) -> int:

@@ -28,27 +28,27 @@ from sevenfold.core.errors import (
     ThinkingRefused,
     WireError,
 )
-from sevenfold.providers.too_long import Overflow, read_overflow
+from sevenfold.providers.too_long import PromptOverflow, read_overflow
 
 SIGN_IN = (401, 403)
-TOO_LARGE = 413
+_TOO_LARGE = 413
 """Too many bytes, or, on some servers, tokens: shortening the prompt mends both."""
 TOO_MANY = 429
 TIMED_OUT = 408
 SERVER = 500
 """From here on the fault is the server's."""
 
-MOST_SECONDS = 30 * 86_400
+_MOST_SECONDS = 30 * 86_400
 """A month: a longer wait is a mistake, and one that no timer takes."""
 
-THINKING = re.compile(r"signature.{1,40}thinking|thinking.{1,80}cannot be modified")
+_THINKING = re.compile(r"signature.{1,40}thinking|thinking.{1,80}cannot be modified")
 """How the Messages API says that thinking came back changed, or after something else than before."""
 
 KEY_HINT = "give the provider a client with a key, or set the environment variable that the SDK reads"
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ProviderFault:
     """What a provider said, in no SDK's words."""
 
     message: str
@@ -56,7 +56,7 @@ class Fault:
     kind: str = ""
     code: str = ""
     retry_after: timedelta | None = None
-    overflow: Overflow | None = None
+    overflow: PromptOverflow | None = None
 
 
 @contextmanager
@@ -68,14 +68,14 @@ def map_transport() -> Generator[None]:
         yield
     except (httpx2.HTTPError, httpx2.StreamError) as error:
         # The SDKs wrap what happens before an answer; these come from the middle of one.
-        raise broken(error) from error
+        raise make_broken_error(error) from error
     except httpx2.InvalidURL as error:
-        raise unreachable(error) from error
+        raise make_unreachable_error(error) from error
     except (WireError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise broken(error) from error
+        raise make_broken_error(error) from error
 
 
-def map_fault(fault: Fault) -> ProviderError:
+def map_fault(fault: ProviderFault) -> ProviderError:
     """The error of ours for an answer that is an error."""
     message, status, kind, code = fault.message, fault.status, fault.kind, fault.code
     overflow = fault.overflow
@@ -91,21 +91,23 @@ def map_fault(fault: Fault) -> ProviderError:
         return RateLimited(message, retry_after=fault.retry_after, status=status, kind=kind, code=code)
     if status >= SERVER or status == TIMED_OUT:
         return Overloaded(message, status=status, kind=kind, code=code)
-    if status == TOO_LARGE:
+    if status == _TOO_LARGE:
         return PromptTooLong(message, status=status, kind=kind, code=code)
-    if THINKING.search(message):
+    if _THINKING.search(message):
         return ThinkingRefused(message, status=status, kind=kind, code=code)
     return ProviderRefused(message, status=status, kind=kind, code=code)
 
 
-def read_fault(text: str, status: int | None, body: object, headers: Mapping[str, str]) -> Fault:
+def read_provider_fault(
+    text: str, status: int | None, body: object, headers: Mapping[str, str]
+) -> ProviderFault:
     """What a body says, whichever of the shapes in use it has; `text` is what the SDK made of it."""
     said = _inner(body)
     kind, code = _word(said.get("type")), _code(said)
     message = _word(said.get("message")) or _word(said.get("detail")) or text
     if kind == "error":
         kind = ""
-    return Fault(
+    return ProviderFault(
         message,
         status,
         kind,
@@ -115,19 +117,19 @@ def read_fault(text: str, status: int | None, body: object, headers: Mapping[str
     )
 
 
-def unreachable(error: BaseException) -> ProviderUnreachable:
+def make_unreachable_error(error: BaseException) -> ProviderUnreachable:
     return ProviderUnreachable(_told(error))
 
 
-def broken(error: BaseException) -> ReplyBroken:
+def make_broken_error(error: BaseException) -> ReplyBroken:
     return ReplyBroken(f"the answer broke off or cannot be read: {_told(error)}")
 
 
-def unsigned(error: BaseException) -> SignInRefused:
+def make_sign_in_error(error: BaseException) -> SignInRefused:
     return SignInRefused(f"{_told(error)}; {KEY_HINT}")
 
 
-def unsent(error: BaseException) -> ProviderRefused:
+def make_unsent_error(error: BaseException) -> ProviderRefused:
     return ProviderRefused(f"the SDK would not send the request: {_told(error)}")
 
 
@@ -174,7 +176,7 @@ def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
 
 
 def _bounded(seconds: float) -> timedelta:
-    return timedelta(seconds=min(max(0.0, seconds), MOST_SECONDS))
+    return timedelta(seconds=min(max(0.0, seconds), _MOST_SECONDS))
 
 
 def _number(text: str) -> float | None:

@@ -13,11 +13,11 @@ from typing import Protocol, cast
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.errors import InputError
 from sevenfold.core.models import LOCAL_WINDOW_TOKENS, Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
 from sevenfold.providers.openai_chat import ChatProvider
 from sevenfold.providers.provider import OnDelta
 
-EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"
+_EXTRA = "LocalProvider needs the xllamacpp package: install sevenfold[local]"
 GGUF_MAGIC = b"GGUF"
 
 
@@ -44,7 +44,7 @@ class _Params(Protocol):
     warmup: bool
 
 
-class Server(Protocol):
+class ModelServer(Protocol):
     """A model that is being served."""
 
     @property
@@ -52,10 +52,10 @@ class Server(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedModel:
     """A file that is being served. The library ends its server with the last reference to it."""
 
-    server: Server
+    server: ModelServer
     chat: ChatProvider
 
 
@@ -66,7 +66,7 @@ class LocalProvider:
         self, path: Path, *, window_tokens: int = LOCAL_WINDOW_TOKENS, threads: int | None = None
     ) -> None:
         self._path, self._window_tokens, self._threads = path, window_tokens, threads
-        self._loading: asyncio.Task[Loaded] | None = None
+        self._loading: asyncio.Task[LoadedModel] | None = None
 
     @property
     def dialect(self) -> Dialect:
@@ -75,11 +75,11 @@ class LocalProvider:
     def capabilities(self, model: Model) -> Capabilities:
         return choose_capabilities(model, self.dialect)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         loaded = await self.load()
         return await loaded.chat.send(request, on_delta)
 
-    async def load(self) -> Loaded:
+    async def load(self) -> LoadedModel:
         """Load the file, if that was not done; takes seconds, and as much memory as the file is large."""
         loading = self._loading
         if loading is None or (loading.done() and (loading.cancelled() or loading.exception())):
@@ -94,18 +94,18 @@ class LocalProvider:
             if not loading.cancelled() and loading.exception() is None:
                 await loading.result().chat.close()
 
-    async def _load(self) -> Loaded:
+    async def _load(self) -> LoadedModel:
         key = secrets.token_urlsafe()
         server = await asyncio.to_thread(self._start, key)
-        return Loaded(server, ChatProvider(base_url=f"{server.listening_address}/v1", api_key=key))
+        return LoadedModel(server, ChatProvider(base_url=f"{server.listening_address}/v1", api_key=key))
 
-    def _start(self, key: str) -> Server:
+    def _start(self, key: str) -> ModelServer:
         """Blocks while the file is read. Nobody without the key is answered, on this machine neither."""
         _check(self._path)
         try:
             import xllamacpp  # pyright: ignore[reportMissingTypeStubs]
         except ImportError as error:
-            raise InputError(EXTRA) from error
+            raise InputError(_EXTRA) from error
         params = cast("_Params", xllamacpp.CommonParams())  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         params.model.path = str(self._path)
         params.n_ctx = self._window_tokens
@@ -115,7 +115,7 @@ class LocalProvider:
         params.cpuparams.poll = 0
         params.ui, params.warmup, params.verbosity = False, False, -1
         try:
-            return cast("Server", xllamacpp.Server(params))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+            return cast("ModelServer", xllamacpp.Server(params))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         except RuntimeError as error:
             raise InputError(
                 f"{self._path} cannot be loaded as a model with a window of {self._window_tokens:,} tokens: "

@@ -6,19 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-Item = TypeVar("Item")
+_Item = TypeVar("_Item")
 Made = TypeVar("Made")
 
 
 @dataclass(slots=True)
-class Memo(Generic[Item, Made]):
+class ListMemo(Generic[_Item, Made]):
     """A long list costs one comparison of pointers an item, and the work for those that are new."""
 
-    make: Callable[[Item], Made]
-    _items: list[Item] = field(default_factory=list[Item])
+    make: Callable[[_Item], Made]
+    _items: list[_Item] = field(default_factory=list[_Item])
     _made: list[Made] = field(default_factory=list[Made])
 
-    def of(self, items: Sequence[Item]) -> list[Made]:
+    def of(self, items: Sequence[_Item]) -> list[Made]:
         """What was made of each, as a list of the caller's own."""
         held = self._items
         if len(items) < len(held) // 2:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sevenfold.providers.openai_chat_body import ChatWriter
-from sevenfold.providers.openai_chat_reply import ChatAssembly, read_chat
+from sevenfold.providers.openai_chat_body import ChatBodyWriter
+from sevenfold.providers.openai_chat_reply import ChatAssembler, read_chat_completion
 from sevenfold.providers.openai_provider import Api, OpenAIProvider
-from sevenfold.providers.openai_transport import Transport
+from sevenfold.providers.openai_transport import OpenaiTransport
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-PATH = "/chat/completions"
+_PATH = "/chat/completions"
 MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
 NEWER_HOSTS = ("openai.com", "azure.com")
 """Who calls it `max_completion_tokens` and refuses the older name; all others know the older one."""
@@ -33,9 +33,9 @@ class ChatProvider(OpenAIProvider):
         max_tokens_field: MaxTokensField | None = None,
         replays_reasoning: bool = False,
     ) -> None:
-        transport = Transport(client, base_url, api_key)
+        transport = OpenaiTransport(client, base_url, api_key)
         host = transport.host
         is_newer = not host or any(name in host for name in NEWER_HOSTS)
         field = max_tokens_field or ("max_completion_tokens" if is_newer else "max_tokens")
-        writer = ChatWriter(max_tokens_field=field, replays_reasoning=replays_reasoning)
-        super().__init__(transport, Api(PATH, writer, ChatAssembly, read_chat))
+        writer = ChatBodyWriter(max_tokens_field=field, replays_reasoning=replays_reasoning)
+        super().__init__(transport, Api(_PATH, writer, ChatAssembler, read_chat_completion))

@@ -8,22 +8,22 @@ from sevenfold.core.json import Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse
 from sevenfold.core.requests import ModelRequest
 from sevenfold.providers.json_bytes import join_object
-from sevenfold.providers.memo import Memo
-from sevenfold.providers.openai_content import Media, joined, read_parts, result_parts
-from sevenfold.providers.openai_params import chat_words, system_text, write_params, write_tool
+from sevenfold.providers.memo import ListMemo
+from sevenfold.providers.openai_content import MediaPart, join_parts, list_result_parts, list_visible_parts
+from sevenfold.providers.openai_params import make_chat_names, system_text, write_params, write_tool
 
-REASONING = "reasoning_field"
+REASONING_KEY = "reasoning_field"
 """In the `extra` of thinking that came from a chat completion: the field of the message that held it."""
 
 
-class ChatWriter:
+class ChatBodyWriter:
     """Writes the bodies of one provider's requests. What was in the last request is not written again."""
 
     def __init__(self, *, max_tokens_field: str, replays_reasoning: bool) -> None:
-        self._words = chat_words(max_tokens_field)
+        self._words = make_chat_names(max_tokens_field)
         self._replays = replays_reasoning
-        self._messages = Memo[Message, bytes](self._message_bytes)
-        self._tools = Memo[JsonObject, bytes](lambda tool: write_json(write_tool(tool, self._words)))
+        self._messages = ListMemo[Message, bytes](self._message_bytes)
+        self._tools = ListMemo[JsonObject, bytes](lambda tool: write_json(write_tool(tool, self._words)))
 
     def write(self, request: ModelRequest, *, streams: bool) -> bytes:
         frame = request.frame
@@ -44,7 +44,9 @@ class ChatWriter:
         return join_object(fields)
 
     def _message_bytes(self, message: Message) -> bytes:
-        return b",".join([write_json(wire) for wire in write_chat(message, replays_reasoning=self._replays)])
+        return b",".join(
+            [write_json(wire) for wire in write_chat_messages(message, replays_reasoning=self._replays)]
+        )
 
 
 def _turns(messages: Iterable[Message]) -> list[Message]:
@@ -69,28 +71,28 @@ def _has_text(message: Message) -> bool:
     return any(isinstance(block, Text) for block in message.blocks)
 
 
-def write_chat(message: Message, *, replays_reasoning: bool = False) -> Iterator[JsonObject]:
+def write_chat_messages(message: Message, *, replays_reasoning: bool = False) -> Iterator[JsonObject]:
     """One message of ours as those of a chat: each tool result is one of its own, and stands first."""
     if message.role == "assistant":
         yield _assistant(message, replays_reasoning=replays_reasoning)
         return
-    shown: list[str | Media] = []
+    shown: list[str | MediaPart] = []
     for block in message.blocks:
         if isinstance(block, ToolResult):
-            parts = result_parts(block)
-            yield _message("tool", tool_call_id=block.tool_use_id, content=joined(parts))
+            parts = list_result_parts(block)
+            yield _message("tool", tool_call_id=block.tool_use_id, content=join_parts(parts))
             # A tool's message holds text alone: what a tool shows is shown by the user.
-            shown += [part for part in parts if isinstance(part, Media)]
+            shown += [part for part in parts if isinstance(part, MediaPart)]
     if isinstance(message.content, str):
         yield _message(message.role, content=message.content)
         return
-    said = [*shown, *read_parts(_spoken(message.content))]
+    said = [*shown, *list_visible_parts(_spoken(message.content))]
     if said:
         yield _message(message.role, content=_content(said))
 
 
 def _assistant(message: Message, *, replays_reasoning: bool) -> JsonObject:
-    text = "".join(part for part in read_parts(_spoken(message.blocks)) if isinstance(part, str))
+    text = "".join(part for part in list_visible_parts(_spoken(message.blocks)) if isinstance(part, str))
     calls = tuple(_call(block) for block in message.blocks if isinstance(block, ToolUse))
     fields: dict[str, Json] = {"content": text if text or not calls else None}
     if replays_reasoning:
@@ -104,7 +106,7 @@ def _reasoning(blocks: Iterable[Block]) -> dict[str, Json]:
     """Reasoning goes back in the field it came in. Another provider's thinking, which is signed, does not."""
     held: dict[str, str] = {}
     for block in blocks:
-        name = block.extra.get(REASONING) if isinstance(block, Thinking) else None
+        name = block.extra.get(REASONING_KEY) if isinstance(block, Thinking) else None
         if isinstance(block, Thinking) and isinstance(name, str):
             held[name] = held.get(name, "") + block.thinking
     return dict(held)
@@ -120,14 +122,14 @@ def _spoken(blocks: Iterable[Block]) -> list[Block]:
     return [block for block in blocks if not (isinstance(block, Text) and not block.text)]
 
 
-def _content(parts: list[str | Media]) -> Json:
+def _content(parts: list[str | MediaPart]) -> Json:
     """Text alone where it is; some servers take nothing else."""
     if all(isinstance(part, str) for part in parts):
         return "\n".join(part for part in parts if isinstance(part, str))
     return tuple(_part(part) for part in parts)
 
 
-def _part(part: str | Media) -> JsonObject:
+def _part(part: str | MediaPart) -> JsonObject:
     if isinstance(part, str):
         return JsonObject({"type": "text", "text": part})
     if part.kind == "image":

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from sevenfold.core.errors import ReplyBroken, WireError
-from sevenfold.core.json import EMPTY, Json, JsonObject, freeze
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, ToolUseId
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE, Usage, read_openai_usage
-from sevenfold.providers.openai_chat_body import REASONING
-from sevenfold.providers.provider import UNREADABLE, Delta, TextDelta, ThinkingDelta, ToolDelta
-from sevenfold.providers.tool_inputs import read_input
+from sevenfold.providers.openai_chat_body import REASONING_KEY
+from sevenfold.providers.provider import UNREADABLE_USAGE, Delta, TextDelta, ThinkingDelta, ToolDelta
+from sevenfold.providers.tool_inputs import read_tool_input
 
-STOPS: Mapping[str, str] = {
+FINISH_REASONS: Mapping[str, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "tool_calls": "tool_use",
@@ -26,55 +26,55 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")
 """Where servers that show reasoning put it: DeepSeek, llama.cpp, older vLLM; OpenRouter, newer vLLM."""
 SHORTEST_ID = 9
 """Characters. A shorter id is not unique in a session: some servers count from 0 in every answer."""
-NAMED = ("id", "object", "model", "choices", "usage")
+_NAMED = ("id", "object", "model", "choices", "usage")
 
 
-def read_chat(wire: Json) -> Reply:
+def read_chat_completion(wire: Json) -> ModelResponse:
     """A whole completion. One without a message is a `ReplyBroken`."""
     body = _object(wire)
     choices = body.get("choices")
-    first = _object(choices[0]) if isinstance(choices, tuple) and choices else EMPTY
+    first = _object(choices[0]) if isinstance(choices, tuple) and choices else EMPTY_OBJECT
     said = first.get("message")
     if not isinstance(said, JsonObject):
         raise ReplyBroken(f"the answer has no message: expected choices[0].message, got {_keys(body)}")
     blocks = tuple(_blocks(said))
-    used = read_used(body.get("usage"))
-    return Reply(
+    used = read_reported_usage(body.get("usage"))
+    return ModelResponse(
         Message("assistant", blocks),
         used.usage,
         used.wire,
         _stop_reason(first.get("finish_reason"), said, blocks),
         _word(body.get("id")),
         _word(body.get("model")),
-        JsonObject({**body.without(*NAMED), **used.extra}),
+        JsonObject({**body.without(*_NAMED), **used.extra}),
         "openai",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class ReportedUsage:
     usage: Usage
     wire: JsonObject
-    extra: JsonObject = EMPTY
+    extra: JsonObject = EMPTY_OBJECT
 
 
-def read_used(wire: Json) -> Used:
+def read_reported_usage(wire: Json) -> ReportedUsage:
     """Usage as far as it is given: a compatible server may give none, or figures that cannot be."""
     if not isinstance(wire, JsonObject):
-        return Used(NO_USAGE, EMPTY)
+        return ReportedUsage(NO_USAGE, EMPTY_OBJECT)
     try:
-        return Used(read_openai_usage(wire), wire)
+        return ReportedUsage(read_openai_usage(wire), wire)
     except WireError as error:
-        return Used(NO_USAGE, wire, JsonObject({UNREADABLE: str(error)}))
+        return ReportedUsage(NO_USAGE, wire, JsonObject({UNREADABLE_USAGE: str(error)}))
 
 
-def make_call(call_id: str, name: str, text: str, taken: set[str]) -> ToolUse:
+def make_tool_use(call_id: str, name: str, text: str, taken: set[str]) -> ToolUse:
     """A tool request with an id that no other has."""
     unique = call_id
     if len(call_id) < SHORTEST_ID or call_id in taken:
         unique = f"call_{uuid4().hex[:24]}"
     taken.add(unique)
-    return ToolUse(ToolUseId(unique), name, read_input(text))
+    return ToolUse(ToolUseId(unique), name, read_tool_input(text))
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class _Call:
         return JsonObject({"id": self.id, "type": "function", "function": function})
 
 
-class ChatAssembly:
+class ChatAssembler:
     """A completion that comes in chunks: add each, then ask for the reply."""
 
     def __init__(self) -> None:
@@ -110,14 +110,14 @@ class ChatAssembly:
             if wire.get("index", 0) == 0:
                 yield from self._add_choice(wire)
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelResponse:
         if self._finish is None:
             raise ReplyBroken("the stream ended before the answer did; send the request again")
         message: dict[str, Json] = {name: "".join(parts) for name, parts in self._texts.items()}
         if self._calls:
             message["tool_calls"] = tuple(call.wire for call in self._calls)
         choice = JsonObject({"message": JsonObject(message), "finish_reason": self._finish})
-        return read_chat(JsonObject({**self._body, "choices": (choice,)}))
+        return read_chat_completion(JsonObject({**self._body, "choices": (choice,)}))
 
     def _add_choice(self, choice: JsonObject) -> Iterator[Delta]:
         delta = _object(choice.get("delta"))
@@ -160,7 +160,7 @@ def _blocks(said: JsonObject) -> Iterator[Block]:
     for name in REASONING_FIELDS:
         thought = _word(said.get(name))
         if thought:
-            yield Thinking(thought, None, JsonObject({REASONING: name}))
+            yield Thinking(thought, None, JsonObject({REASONING_KEY: name}))
     for name in ("content", "refusal"):
         text = _text(said.get(name))
         if text:
@@ -177,7 +177,7 @@ def _blocks(said: JsonObject) -> Iterator[Block]:
 
 def _call(call_id: str, function: JsonObject, taken: set[str]) -> ToolUse:
     arguments = function.get("arguments")
-    call = make_call(call_id, _word(function.get("name")), _word(arguments), taken)
+    call = make_tool_use(call_id, _word(function.get("name")), _word(arguments), taken)
     # Some servers give the object itself where its text belongs.
     return ToolUse(call.id, call.name, arguments) if isinstance(arguments, JsonObject) else call
 
@@ -193,14 +193,14 @@ def _stop_reason(finish: Json, said: JsonObject, blocks: tuple[Block, ...]) -> s
     if said.get("refusal"):
         return "refusal"
     named = _word(finish)
-    reason = STOPS.get(named, named or None)
+    reason = FINISH_REASONS.get(named, named or None)
     # Some servers say `stop` after a tool request.
     asks = any(isinstance(block, ToolUse) for block in blocks)
     return "tool_use" if asks and reason == "end_turn" else reason
 
 
 def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, JsonObject) else EMPTY
+    return value if isinstance(value, JsonObject) else EMPTY_OBJECT
 
 
 def _word(value: Json) -> str:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Block, Compaction, Document, Image, Opaque, Text, ToolResult
 
-FAILED = "Error: "
+_FAILED = "Error: "
 """Before the result of a tool that failed: these APIs have no field for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Media:
+class MediaPart:
     """An image or a file, by where it is."""
 
     kind: str
@@ -24,7 +24,7 @@ class Media:
     name: str = "document.pdf"
 
 
-def read_parts(blocks: Iterable[Block]) -> Iterator[str | Media]:
+def list_visible_parts(blocks: Iterable[Block]) -> Iterator[str | MediaPart]:
     """What a person could see of a message, in order: neither thinking nor tool traffic."""
     for block in blocks:
         match block:
@@ -42,33 +42,33 @@ def read_parts(blocks: Iterable[Block]) -> Iterator[str | Media]:
                 pass
 
 
-def result_parts(result: ToolResult) -> list[str | Media]:
+def list_result_parts(result: ToolResult) -> list[str | MediaPart]:
     """What a tool answered; a failure says so."""
     content = result.content
-    parts = list(read_parts(content if isinstance(content, tuple) else (Text(content or ""),)))
+    parts = list(list_visible_parts(content if isinstance(content, tuple) else (Text(content or ""),)))
     if result.is_error:
         first = parts[0] if parts else ""
-        if isinstance(first, str) and not first.startswith(FAILED.strip()):
-            parts[:1] = [f"{FAILED}{first}"]
+        if isinstance(first, str) and not first.startswith(_FAILED.strip()):
+            parts[:1] = [f"{_FAILED}{first}"]
     return parts
 
 
-def joined(parts: Iterable[str | Media]) -> str:
+def join_parts(parts: Iterable[str | MediaPart]) -> str:
     """The text alone, with a word for each thing that is none."""
     return "\n".join(part if isinstance(part, str) else f"[{part.kind}]" for part in parts)
 
 
-def _media(kind: str, source: JsonObject) -> Media | None:
+def _media(kind: str, source: JsonObject) -> MediaPart | None:
     match source.get("type"), source.get("data"), source.get("url"):
         case "base64", str(data), _:
-            return Media(kind, f"data:{_word(source.get('media_type')) or 'image/png'};base64,{data}")
+            return MediaPart(kind, f"data:{_word(source.get('media_type')) or 'image/png'};base64,{data}")
         case "url", _, str(url):
-            return Media(kind, url)
+            return MediaPart(kind, url)
         case _:
             return None
 
 
-def _document(block: Document) -> str | Media:
+def _document(block: Document) -> str | MediaPart:
     source = block.source
     title = _word(block.extra.get("title"))
     data = source.get("data")
@@ -77,7 +77,7 @@ def _document(block: Document) -> str | Media:
     media = _media("file", source)
     if media is None or not media.url.startswith("data:"):
         return f"[document{f': {title}' if title else ''}{f' at {media.url}' if media else ''}]"
-    return Media("file", media.url, title or media.name)
+    return MediaPart("file", media.url, title or media.name)
 
 
 def _word(value: Json) -> str:

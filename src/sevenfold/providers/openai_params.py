@@ -10,19 +10,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import EMPTY, Json, JsonObject
-from sevenfold.core.requests import Frame
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
+from sevenfold.core.requests import RequestParams
 
-REFUSED = frozenset({"compaction", "container", "context_management", "fallbacks", "mcp_servers", "thread"})
+REFUSED_PARAMS = frozenset(
+    {"compaction", "container", "context_management", "fallbacks", "mcp_servers", "thread"}
+)
 """They ask the Messages API to do something that a reader of the answer relies on."""
-UNHEARD = frozenset({"cache_control", "diagnostics", "inference_geo", "speed", "thinking"})
+_IGNORED_PARAMS = frozenset({"cache_control", "diagnostics", "inference_geo", "speed", "thinking"})
 """They tune what these providers tune by themselves, or by another field."""
 
 _CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ApiFieldNames:
     """What the two APIs call the same thing."""
 
     is_nested: bool
@@ -32,19 +34,19 @@ class Words:
     """Fields that a request says elsewhere than in its params."""
 
 
-def chat_words(max_tokens: str) -> Words:
+def make_chat_names(max_tokens: str) -> ApiFieldNames:
     ours = frozenset({"model", "messages", "tools", "stream", "stream_options", "system", max_tokens})
-    return Words(is_nested=True, max_tokens=max_tokens, ours=ours)
+    return ApiFieldNames(is_nested=True, max_tokens=max_tokens, ours=ours)
 
 
-RESPONSES = Words(
+RESPONSES_NAMES = ApiFieldNames(
     is_nested=False,
     max_tokens="max_output_tokens",
     ours=frozenset({"model", "input", "instructions", "tools", "stream", "system", "max_output_tokens"}),
 )
 
 
-def system_text(frame: Frame) -> str:
+def system_text(frame: RequestParams) -> str:
     """The system prompt as one text; its parts are paragraphs."""
     if isinstance(frame.system, str):
         return frame.system
@@ -52,7 +54,7 @@ def system_text(frame: Frame) -> str:
     return "\n\n".join(text for text in texts if isinstance(text, str) and text)
 
 
-def write_tool(tool: JsonObject, words: Words) -> JsonObject:
+def write_tool(tool: JsonObject, words: ApiFieldNames) -> JsonObject:
     """A tool of the Messages API as a function; one in OpenAI's form passes."""
     if tool.get("type") not in (None, "custom"):
         if "input_schema" not in tool and ("function" in tool or "parameters" in tool):
@@ -64,7 +66,7 @@ def write_tool(tool: JsonObject, words: Words) -> JsonObject:
     function: dict[str, Json] = {"name": tool.get("name")}
     if tool.get("description") is not None:
         function["description"] = tool["description"]
-    function["parameters"] = tool.get("input_schema", EMPTY)
+    function["parameters"] = tool.get("input_schema", EMPTY_OBJECT)
     if words.is_nested:
         if tool.get("strict") is not None:
             function["strict"] = tool["strict"]
@@ -73,20 +75,20 @@ def write_tool(tool: JsonObject, words: Words) -> JsonObject:
     return JsonObject({"type": "function", **function, "strict": tool.get("strict") is True})
 
 
-def write_params(params: JsonObject, words: Words) -> dict[str, Json]:
+def write_params(params: JsonObject, words: ApiFieldNames) -> dict[str, Json]:
     """All other fields of the body."""
     fields: dict[str, Json] = {}
     for key, value in params.items():
         if key in words.ours:
             raise InputError(f"params holds {key!r}, which a request says in a field of its own; take it out")
-        if key in REFUSED:
+        if key in REFUSED_PARAMS:
             raise InputError(f"params holds {key!r}, which only Anthropic's API can do; take it out")
         for name, item in _write_param(key, value, words):
             fields.setdefault(name, item)
     return fields
 
 
-def _write_param(key: str, value: Json, words: Words) -> Iterator[tuple[str, Json]]:
+def _write_param(key: str, value: Json, words: ApiFieldNames) -> Iterator[tuple[str, Json]]:
     match key:
         case "tool_choice":
             yield from _tool_choice(value, words)
@@ -97,11 +99,11 @@ def _write_param(key: str, value: Json, words: Words) -> Iterator[tuple[str, Jso
                 raise InputError("params holds 'stop_sequences', which the Responses API does not have")
             yield "stop", value
         case _:
-            if key not in UNHEARD:
+            if key not in _IGNORED_PARAMS:
                 yield key, value
 
 
-def _tool_choice(value: Json, words: Words) -> Iterator[tuple[str, Json]]:
+def _tool_choice(value: Json, words: ApiFieldNames) -> Iterator[tuple[str, Json]]:
     kind = value.get("type") if isinstance(value, JsonObject) else None
     if not isinstance(value, JsonObject) or not isinstance(kind, str):
         yield "tool_choice", value
@@ -118,7 +120,7 @@ def _tool_choice(value: Json, words: Words) -> Iterator[tuple[str, Json]]:
         yield "parallel_tool_calls", False
 
 
-def _output_config(value: JsonObject, words: Words) -> Iterator[tuple[str, Json]]:
+def _output_config(value: JsonObject, words: ApiFieldNames) -> Iterator[tuple[str, Json]]:
     effort, form = value.get("effort"), value.get("format")
     if effort is not None:
         name = "reasoning_effort" if words.is_nested else "reasoning"

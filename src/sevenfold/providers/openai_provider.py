@@ -9,9 +9,9 @@ from typing import Protocol
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.json import Json
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
-from sevenfold.providers.openai_transport import Assembly, Parcel, Transport
-from sevenfold.providers.provider import MOST_UNSTREAMED, OnDelta, ignore
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
+from sevenfold.providers.openai_transport import HttpPayload, OpenaiTransport, StreamAssembler
+from sevenfold.providers.provider import MAX_UNSTREAMED_TOKENS, OnDelta, ignore_delta
 
 
 class BodyWriter(Protocol):
@@ -24,16 +24,16 @@ class Api:
 
     path: str
     writer: BodyWriter
-    assemble: Callable[[], Assembly]
+    assemble: Callable[[], StreamAssembler]
     """Makes what takes the events of one stream."""
-    read: Callable[[Json], Reply]
+    read: Callable[[Json], ModelResponse]
     """An answer that came whole."""
 
 
 class OpenAIProvider:
     """Sends requests to one of OpenAI's APIs."""
 
-    def __init__(self, transport: Transport, api: Api) -> None:
+    def __init__(self, transport: OpenaiTransport, api: Api) -> None:
         self._transport, self._api = transport, api
 
     @property
@@ -43,12 +43,12 @@ class OpenAIProvider:
     def capabilities(self, model: Model) -> Capabilities:
         return choose_capabilities(model, self.dialect)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         api = self._api
-        streams = on_delta is not None or request.frame.max_tokens > MOST_UNSTREAMED
-        parcel = Parcel(api.path, api.writer.write(request, streams=streams))
+        streams = on_delta is not None or request.frame.max_tokens > MAX_UNSTREAMED_TOKENS
+        parcel = HttpPayload(api.path, api.writer.write(request, streams=streams))
         if streams:
-            return await self._transport.stream(parcel, api.assemble(), on_delta or ignore)
+            return await self._transport.stream(parcel, api.assemble(), on_delta or ignore_delta)
         return api.read(await self._transport.fetch(parcel))
 
     async def close(self) -> None:

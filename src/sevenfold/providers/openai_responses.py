@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sevenfold.providers.openai_provider import Api, OpenAIProvider
-from sevenfold.providers.openai_responses_body import ResponsesWriter
-from sevenfold.providers.openai_responses_reply import ResponseAssembly, read_response
-from sevenfold.providers.openai_transport import Transport
+from sevenfold.providers.openai_responses_body import ResponsesBodyWriter
+from sevenfold.providers.openai_responses_reply import ResponsesAssembler, read_response
+from sevenfold.providers.openai_transport import OpenaiTransport
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-PATH = "/responses"
+_PATH = "/responses"
 
 
 class ResponsesProvider(OpenAIProvider):
@@ -29,6 +29,6 @@ class ResponsesProvider(OpenAIProvider):
         api_key: str | None = None,
         asks_reasoning: bool = True,
     ) -> None:
-        writer = ResponsesWriter(asks_reasoning=asks_reasoning)
-        api = Api(PATH, writer, ResponseAssembly, read_response)
-        super().__init__(Transport(client, base_url, api_key), api)
+        writer = ResponsesBodyWriter(asks_reasoning=asks_reasoning)
+        api = Api(_PATH, writer, ResponsesAssembler, read_response)
+        super().__init__(OpenaiTransport(client, base_url, api_key), api)

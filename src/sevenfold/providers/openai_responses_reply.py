@@ -5,45 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sevenfold.core.errors import ReplyBroken
-from sevenfold.core.json import EMPTY, Json, JsonObject, freeze
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, freeze
 from sevenfold.core.messages import Block, Message, Opaque, Text, ToolUse, ToolUseId
-from sevenfold.core.requests import Reply
-from sevenfold.providers.error_map import map_fault, read_fault
-from sevenfold.providers.openai_chat_reply import make_call, read_used
+from sevenfold.core.requests import ModelResponse
+from sevenfold.providers.error_map import map_fault, read_provider_fault
+from sevenfold.providers.openai_chat_reply import make_tool_use, read_reported_usage
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta, ToolDelta
 
-INCOMPLETE: Mapping[str, str] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
-STATUSES: Mapping[str, int] = {"server_error": 500, "rate_limit_exceeded": 429, "vector_store_timeout": 504}
+_INCOMPLETE: Mapping[str, str] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
+_STATUSES: Mapping[str, int] = {"server_error": 500, "rate_limit_exceeded": 429, "vector_store_timeout": 504}
 """The status that the code of a failed answer stands for; with the others, the request is at fault."""
-NAMED = ("id", "object", "model", "output", "usage")
+_NAMED = ("id", "object", "model", "output", "usage")
 ENDINGS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
 
 
-def read_response(wire: Json) -> Reply:
+def read_response(wire: Json) -> ModelResponse:
     """A whole answer. One that failed is raised as the error that it is."""
     body = _object(wire)
     error, output = body.get("error"), body.get("output")
     if body.get("status") == "failed" or isinstance(error, JsonObject):
         said = _object(error)
-        status = STATUSES.get(_word(said.get("code")), 400)
-        raise map_fault(read_fault("the answer failed, and does not say why", status, said, {}))
+        status = _STATUSES.get(_word(said.get("code")), 400)
+        raise map_fault(read_provider_fault("the answer failed, and does not say why", status, said, {}))
     if not isinstance(output, tuple):
         raise ReplyBroken(f"the answer has no output: got {', '.join(list(body)[:8]) or 'an empty object'}")
     blocks = tuple(_blocks(output))
-    used = read_used(body.get("usage"))
-    return Reply(
+    used = read_reported_usage(body.get("usage"))
+    return ModelResponse(
         Message("assistant", blocks),
         used.usage,
         used.wire,
         _stop_reason(body, output, blocks),
         _word(body.get("id")),
         _word(body.get("model")),
-        JsonObject({**body.without(*NAMED), **used.extra}),
+        JsonObject({**body.without(*_NAMED), **used.extra}),
         "openai",
     )
 
 
-class ResponseAssembly:
+class ResponsesAssembler:
     """An answer that comes in events. The last holds it whole, or, on some servers, all but its items."""
 
     def __init__(self) -> None:
@@ -58,7 +58,9 @@ class ResponseAssembly:
         if kind in ENDINGS:
             self._whole = _object(wire.get("response"))
         elif kind == "error":
-            raise map_fault(read_fault("the stream ended in an error", None, wire.without("type"), {}))
+            raise map_fault(
+                read_provider_fault("the stream ended in an error", None, wire.without("type"), {})
+            )
         elif kind == "response.output_item.done":
             self._items[at] = wire.get("item")
         elif kind == "response.output_item.added":
@@ -66,7 +68,7 @@ class ResponseAssembly:
         else:
             yield from self._grown(kind, at, _word(wire.get("delta")))
 
-    def reply(self) -> Reply:
+    def reply(self) -> ModelResponse:
         if self._whole is None:
             raise ReplyBroken("the stream ended before the answer did; send the request again")
         if self._whole.get("output"):
@@ -101,7 +103,7 @@ def _blocks(output: tuple[Json, ...]) -> Iterator[Block]:
                 yield from _texts(wire)
             case "function_call":
                 name, text = _word(wire.get("name")), _word(wire.get("arguments"))
-                yield make_call(_word(wire.get("call_id")), name, text, taken)
+                yield make_tool_use(_word(wire.get("call_id")), name, text, taken)
             case _:
                 # Reasoning, above all: encrypted, and wanted back as it is.
                 yield Opaque(wire)
@@ -109,7 +111,7 @@ def _blocks(output: tuple[Json, ...]) -> Iterator[Block]:
 
 def _texts(item: JsonObject) -> Iterator[Text]:
     phase = item.get("phase")
-    extra = EMPTY if phase is None else JsonObject({"phase": phase})
+    extra = EMPTY_OBJECT if phase is None else JsonObject({"phase": phase})
     content = item.get("content")
     for part in content if isinstance(content, tuple) else ():
         wire = _object(part)
@@ -121,7 +123,7 @@ def _texts(item: JsonObject) -> Iterator[Text]:
 def _stop_reason(body: JsonObject, output: tuple[Json, ...], blocks: tuple[Block, ...]) -> str | None:
     if body.get("status") == "incomplete":
         reason = _word(_object(body.get("incomplete_details")).get("reason"))
-        return INCOMPLETE.get(reason, reason or None)
+        return _INCOMPLETE.get(reason, reason or None)
     if any(_refuses(_object(item)) for item in output):
         return "refusal"
     return "tool_use" if any(isinstance(block, ToolUse) for block in blocks) else "end_turn"
@@ -134,7 +136,7 @@ def _refuses(item: JsonObject) -> bool:
 
 
 def _object(value: Json) -> JsonObject:
-    return value if isinstance(value, JsonObject) else EMPTY
+    return value if isinstance(value, JsonObject) else EMPTY_OBJECT
 
 
 def _word(value: Json) -> str:

@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Protocol
 
 from sevenfold.core.errors import InputError, ReplyBroken
 from sevenfold.core.json import Json, read_json
-from sevenfold.core.requests import Reply
-from sevenfold.providers.openai_errors import mapped
+from sevenfold.core.requests import ModelResponse
+from sevenfold.providers.openai_errors import map_openai_errors
 from sevenfold.providers.provider import Delta, OnDelta
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
-EXTRA = "ChatProvider and ResponsesProvider need the openai package: install sevenfold[openai]"
+_EXTRA = "ChatProvider and ResponsesProvider need the openai package: install sevenfold[openai]"
 LOCAL_KEY = "unused"
 """What a server of one's own is sent for a key: it asks for none, and the SDK insists on one."""
 
 
-class Assembly(Protocol):
+class StreamAssembler(Protocol):
     """Takes the events of a stream, and then makes a reply of them."""
 
     def add(self, event: object) -> Iterator[Delta]: ...
 
-    def reply(self) -> Reply: ...
+    def reply(self) -> ModelResponse: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class HttpPayload:
     """A request as it goes to the SDK."""
 
     path: str
@@ -46,7 +46,7 @@ class Parcel:
         return self.data if _is_plain(client) else None
 
 
-class Transport:
+class OpenaiTransport:
     """One client, handed in or made on first use. Only one that was made here is closed here."""
 
     def __init__(
@@ -67,13 +67,13 @@ class Transport:
         if owned is not None:
             await owned.close()
 
-    async def fetch(self, parcel: Parcel) -> Json:
+    async def fetch(self, parcel: HttpPayload) -> Json:
         """The whole answer, as JSON."""
         client = self._open()
         body, content = parcel.body(client), parcel.content(client)
         from openai import OpenAI
 
-        with mapped():
+        with map_openai_errors():
             if isinstance(client, OpenAI):
                 text = await asyncio.to_thread(
                     client.post, parcel.path, cast_to=str, body=body, content=content
@@ -82,12 +82,14 @@ class Transport:
                 text = await client.post(parcel.path, cast_to=str, body=body, content=content)
             return read_json(text)
 
-    async def stream(self, parcel: Parcel, assembly: Assembly, on_delta: OnDelta) -> Reply:
+    async def stream(
+        self, parcel: HttpPayload, assembly: StreamAssembler, on_delta: OnDelta
+    ) -> ModelResponse:
         """The answer as it is written."""
         client = self._open()
         from openai import AsyncStream, OpenAI
 
-        with mapped():
+        with map_openai_errors():
             if isinstance(client, OpenAI):
                 return await _stream_in_thread(client, parcel, assembly, on_delta)
             stream = await client.post(
@@ -98,7 +100,7 @@ class Transport:
                 stream=True,
                 stream_cls=AsyncStream[object],
             )
-            with mapped(is_answering=True):
+            with map_openai_errors(is_answering=True):
                 async with stream:
                     async for event in stream:
                         for delta in assembly.add(event):
@@ -112,9 +114,9 @@ class Transport:
             try:
                 from openai import AsyncOpenAI
             except ImportError as error:
-                raise InputError(EXTRA) from error
+                raise InputError(_EXTRA) from error
             key = self._api_key or (LOCAL_KEY if self._base_url else None)
-            with mapped():
+            with map_openai_errors():
                 self._owned = AsyncOpenAI(api_key=key, base_url=self._base_url)
         return self._owned
 
@@ -126,13 +128,15 @@ def _is_plain(client: AsyncOpenAI | OpenAI) -> bool:
     return type(client) in (AsyncOpenAI, OpenAI)
 
 
-async def _stream_in_thread(client: OpenAI, parcel: Parcel, assembly: Assembly, on_delta: OnDelta) -> Reply:
+async def _stream_in_thread(
+    client: OpenAI, parcel: HttpPayload, assembly: StreamAssembler, on_delta: OnDelta
+) -> ModelResponse:
     """The same with a sync client. A request that is given up on ends at its next event."""
     from openai import Stream
 
     loop, given_up = asyncio.get_running_loop(), Event()
 
-    def run() -> Reply:
+    def run() -> ModelResponse:
         stream = client.post(
             parcel.path,
             cast_to=object,
@@ -141,7 +145,7 @@ async def _stream_in_thread(client: OpenAI, parcel: Parcel, assembly: Assembly, 
             stream=True,
             stream_cls=Stream[object],
         )
-        with mapped(is_answering=True), stream:
+        with map_openai_errors(is_answering=True), stream:
             for event in stream:
                 if given_up.is_set():
                     raise ReplyBroken("the request was given up on while it was answered")

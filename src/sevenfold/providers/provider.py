@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ OnDelta: TypeAlias = Callable[[Delta], None]
 """Who watches an answer being written. Called on the loop that awaits it."""
 
 
-UNREADABLE = "unreadable_usage"
+UNREADABLE_USAGE = "unreadable_usage"
 """In a reply's `extra`: why its usage, which then counts as none, could not be read."""
 
-MOST_UNSTREAMED = 21_333
+MAX_UNSTREAMED_TOKENS = 21_333
 """Max tokens above which an answer may take more than ten minutes, after which the SDKs give up waiting.
 Anthropic's refuses such a request unless it is streamed."""
 
 
-def ignore(delta: Delta) -> None:
+def ignore_delta(delta: Delta) -> None:
     """For a stream that nobody watches."""
 
 
@@ -62,7 +62,7 @@ class Provider(Protocol):
         """By which means a layer may act on this model through this provider."""
         ...
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         """Ask the model. Retries of a passing failure are the provider's own; what is raised is final."""
         ...
 
@@ -84,7 +84,7 @@ class ProviderWrapper:
     def capabilities(self, model: Model) -> Capabilities:
         return self._inner.capabilities(model)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         return await self._inner.send(request, on_delta)
 
     async def close(self) -> None:

@@ -17,19 +17,23 @@ from typing import TypeAlias
 
 from sevenfold.core.capabilities import Capabilities, choose_capabilities
 from sevenfold.core.errors import CallUnexpected, StepsUnused
-from sevenfold.core.json import EMPTY, JsonObject, freeze, write_json
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Dialect, ModelRequest, Reply
-from sevenfold.core.token_estimators import CALIBRATED, estimate_message
+from sevenfold.core.requests import Dialect, ModelRequest, ModelResponse
+from sevenfold.core.token_estimators import CALIBRATED_ESTIMATOR, estimate_message
 from sevenfold.core.usage import NO_USAGE, Usage
-from sevenfold.providers.memo import Memo
+from sevenfold.providers.memo import ListMemo
 from sevenfold.providers.provider import Delta, OnDelta, TextDelta, ThinkingDelta, ToolDelta
 
-Answer: TypeAlias = "Reply | str | Exception"
-Step: TypeAlias = "Answer | Callable[[ModelRequest], Answer | Awaitable[Answer]]"
+ScriptedAnswer: TypeAlias = "ModelResponse | str | Exception"
+ScriptedStep: TypeAlias = (
+    "ScriptedAnswer | Callable[[ModelRequest], ScriptedAnswer | Awaitable[ScriptedAnswer]]"
+)
 """What a request is answered with: a reply, text alone, an error to raise, or a function that says."""
-Steps: TypeAlias = "Sequence[Step] | Callable[[ModelRequest], Answer | Awaitable[Answer]]"
+ScriptedSteps: TypeAlias = (
+    "Sequence[ScriptedStep] | Callable[[ModelRequest], ScriptedAnswer | Awaitable[ScriptedAnswer]]"
+)
 """In the order they are asked for; a function answers every request."""
 
 
@@ -41,9 +45,9 @@ class ScriptedProvider:
 
     def __init__(
         self,
-        steps: Steps = (),
+        steps: ScriptedSteps = (),
         *,
-        lanes: Mapping[str, Steps] | None = None,
+        lanes: Mapping[str, ScriptedSteps] | None = None,
         dialect: Dialect = "anthropic",
         capabilities: Capabilities | None = None,
     ) -> None:
@@ -51,7 +55,7 @@ class ScriptedProvider:
         self._capabilities = capabilities
         self._lanes = {who: _Lane(lane) for who, lane in (lanes or {}).items()}
         self._others = _Lane(steps)
-        self._weights = Memo[Message, int](estimate_message)
+        self._weights = ListMemo[Message, int](estimate_message)
         self._unexpected: list[str] = []
         self.requests: list[ModelRequest] = []
         """Every request in order, the refused ones included."""
@@ -63,7 +67,7 @@ class ScriptedProvider:
     def capabilities(self, model: Model) -> Capabilities:
         return self._capabilities or choose_capabilities(model, self._dialect)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         self.requests.append(request)
         number = len(self.requests)
         step = self._lanes.get(request.who, self._others).next()
@@ -73,7 +77,7 @@ class ScriptedProvider:
         answer = await said if inspect.isawaitable(said) else said
         if isinstance(answer, Exception):
             raise answer
-        reply = self._finish(say(answer) if isinstance(answer, str) else answer, request, number)
+        reply = self._finish(make_response(answer) if isinstance(answer, str) else answer, request, number)
         for delta in _deltas(reply) if on_delta else ():
             if on_delta is not None:
                 on_delta(delta)
@@ -113,7 +117,7 @@ class ScriptedProvider:
         self._unexpected.append(trouble)
         return CallUnexpected(trouble)
 
-    def _finish(self, reply: Reply, request: ModelRequest, number: int) -> Reply:
+    def _finish(self, reply: ModelResponse, request: ModelRequest, number: int) -> ModelResponse:
         """A reply that says nothing of its own about usage, id or model gets what a provider would say."""
         usage, wire = reply.usage, reply.usage_wire
         if not usage.requests:
@@ -130,25 +134,25 @@ class ScriptedProvider:
             dialect=self._dialect,
         )
 
-    def _estimate(self, request: ModelRequest, reply: Reply) -> Usage:
+    def _estimate(self, request: ModelRequest, reply: ModelResponse) -> Usage:
         frame = request.frame
         system = frame.system if isinstance(frame.system, str) else write_json(frame.system).decode()
-        around = CALIBRATED.weigh(Text(system + write_json(frame.tools).decode()))
+        around = CALIBRATED_ESTIMATOR.weigh(Text(system + write_json(frame.tools).decode()))
         return Usage(
             fresh=round(around) + sum(self._weights.of(request.messages)),
             output=estimate_message(reply.message),
         )
 
 
-def say(
+def make_response(
     text: str = "",
     *,
     think: str = "",
     calls: Mapping[str, Mapping[str, object]] | None = None,
     stop_reason: str | None = None,
     usage: Usage = NO_USAGE,
-    extra: JsonObject = EMPTY,
-) -> Reply:
+    extra: JsonObject = EMPTY_OBJECT,
+) -> ModelResponse:
     """A reply made of thinking, text and tool requests, in that order; `calls` is input by tool name.
 
     Without `usage`, the provider that sends it estimates one.
@@ -160,22 +164,22 @@ def say(
         blocks.append(ToolUse(ToolUseId(""), name, wire))
     natural = "tool_use" if calls else "end_turn"
     message = Message("assistant", tuple(blocks))
-    wire = _usage_wire(usage) if usage.requests else EMPTY
-    return Reply(message, usage, wire, stop_reason or natural, extra=extra)
+    wire = _usage_wire(usage) if usage.requests else EMPTY_OBJECT
+    return ModelResponse(message, usage, wire, stop_reason or natural, extra=extra)
 
 
 class _Lane:
     """The steps of one kind of request."""
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: ScriptedSteps) -> None:
         self._always = steps if callable(steps) else None
-        self._steps = deque[Step](() if callable(steps) else steps)
+        self._steps = deque[ScriptedStep](() if callable(steps) else steps)
 
     @property
     def left(self) -> int:
         return len(self._steps)
 
-    def next(self) -> Step | None:
+    def next(self) -> ScriptedStep | None:
         if self._always is not None:
             return self._always
         return self._steps.popleft() if self._steps else None
@@ -206,7 +210,7 @@ def _with_ids(blocks: Sequence[Block], number: int) -> tuple[Block, ...]:
     )
 
 
-def _deltas(reply: Reply) -> Iterator[Delta]:
+def _deltas(reply: ModelResponse) -> Iterator[Delta]:
     for block in reply.message.blocks:
         match block:
             case Text():

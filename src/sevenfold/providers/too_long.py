@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-CODES = frozenset(
+TOO_LONG_CODES = frozenset(
     {
         "context_length_exceeded",  # OpenAI, and most that are compatible with it
         "exceed_context_size_error",  # llama.cpp, as the type
@@ -56,7 +56,7 @@ _WORDS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Overflow:
+class PromptOverflow:
     """How long the prompt was, and might have been; None where it was not said."""
 
     tokens: int | None = None
@@ -65,13 +65,13 @@ class Overflow:
 
 def read_overflow(
     message: str, names: frozenset[str] = frozenset(), fields: Mapping[str, object] | None = None
-) -> Overflow | None:
+) -> PromptOverflow | None:
     """What an error says of a prompt that was too long; None when it says something else.
 
     `names` are the type and the code it came with, `fields` what else stood beside them.
     """
     text = message[:LONGEST_TEXT]
-    is_named = bool(names & CODES)
+    is_named = bool(names & TOO_LONG_CODES)
     told = _told(fields or {}) if is_named else None
     if told is not None:
         return told
@@ -79,17 +79,17 @@ def read_overflow(
         match = pattern.search(text)
         if match:
             return _read(match.groupdict())
-    return Overflow() if is_named or _WORDS.search(text) else None
+    return PromptOverflow() if is_named or _WORDS.search(text) else None
 
 
-def _read(figures: Mapping[str, str]) -> Overflow | None:
+def _read(figures: Mapping[str, str]) -> PromptOverflow | None:
     """None when the output alone fills the window: no shorter prompt would help."""
     number = {name: int(text.replace(",", "")) for name, text in figures.items()}
     room = number["limit"] - number.get("output", 0)
-    return Overflow(number["tokens"], room) if room > 0 else None
+    return PromptOverflow(number["tokens"], room) if room > 0 else None
 
 
-def _told(fields: Mapping[str, object]) -> Overflow | None:
+def _told(fields: Mapping[str, object]) -> PromptOverflow | None:
     """The figures that llama.cpp gives as fields."""
     tokens, limit = fields.get("n_prompt_tokens"), fields.get("n_ctx")
-    return Overflow(tokens, limit) if isinstance(tokens, int) and isinstance(limit, int) else None
+    return PromptOverflow(tokens, limit) if isinstance(tokens, int) and isinstance(limit, int) else None

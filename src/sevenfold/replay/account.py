@@ -10,17 +10,23 @@ from pathlib import Path
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.events import Event
 from sevenfold.core.models import Model
-from sevenfold.replay.calls import Assembler, Call, Step
-from sevenfold.replay.lane import LaneAccount
-from sevenfold.replay.pricing import Pricer
+from sevenfold.replay.calls import CallAssembler, RecordedCall, TranscriptStep
+from sevenfold.replay.lane import ConversationAccount
+from sevenfold.replay.pricing import CallPricer
 from sevenfold.replay.report import FileReport, LineCounts
-from sevenfold.store.foreign.entries import MAIN, Agent, ForeignSession, LaneId, Unknown
-from sevenfold.store.foreign.repeats import digest
+from sevenfold.store.foreign.entries import (
+    MAIN_CONVERSATION,
+    ConversationId,
+    ForeignAgent,
+    ForeignSession,
+    UnknownLine,
+)
+from sevenfold.store.foreign.repeats import hash_call_id
 from sevenfold.store.foreign.transcripts import LineTally, read_transcript
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ReplayTerms:
     """What is counted, and at which prices."""
 
     catalog: Catalog = CATALOG
@@ -31,38 +37,38 @@ class Terms:
 
 def read_account(
     path: Path,
-    agent: Agent,
-    terms: Terms,
+    agent: ForeignAgent,
+    terms: ReplayTerms,
     *,
     foreign: frozenset[int] = frozenset(),
     on_bytes: Callable[[int], None] | None = None,
 ) -> FileReport:
     """Read a transcript and account for it. `foreign` are the digests of calls that another file counts."""
     events: list[Event] = []
-    pricer = Pricer(terms.catalog, terms.reprice, events.append)
-    tally, assembler, facts = LineTally(), Assembler(), ForeignSession()
-    lanes: dict[LaneId, LaneAccount] = {}
+    pricer = CallPricer(terms.catalog, terms.reprice, events.append)
+    tally, assembler, facts = LineTally(), CallAssembler(), ForeignSession()
+    lanes: dict[ConversationId, ConversationAccount] = {}
 
-    def take(step: Step) -> None:
+    def take(step: TranscriptStep) -> None:
         if step.lane not in lanes:
-            lanes[step.lane] = LaneAccount(pricer)
+            lanes[step.lane] = ConversationAccount(pricer)
         lanes[step.lane].take(step, is_counted=_is_counted(step, terms.since, foreign))
 
     for entry in read_transcript(path, agent, tally, on_bytes):
         if isinstance(entry, ForeignSession):
             facts = entry
-        elif not isinstance(entry, Unknown):
+        elif not isinstance(entry, UnknownLine):
             for step in assembler.take(entry):
                 take(step)
     for step in assembler.finish():
         take(step)
-    ordered = sorted(lanes.items(), key=lambda item: item[0] != MAIN)
+    ordered = sorted(lanes.items(), key=lambda item: item[0] != MAIN_CONVERSATION)
     sessions = (lane.report(facts, agent, name, path) for name, lane in ordered if not lane.is_empty)
     counts = LineCounts(tally.lines, tally.length_bytes, dict(tally.unknown), {**tally.faults})
     return FileReport(path, agent, counts, tuple(sessions), tuple(events))
 
 
-def _is_counted(step: Step, since: datetime | None, foreign: frozenset[int]) -> bool:
+def _is_counted(step: TranscriptStep, since: datetime | None, foreign: frozenset[int]) -> bool:
     if since is not None and step.at is not None and step.at < since:
         return False
-    return not (isinstance(step, Call) and step.id and digest(step.id) in foreign)
+    return not (isinstance(step, RecordedCall) and step.id and hash_call_id(step.id) in foreign)

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from sevenfold.core.prices import NO_COST, Cost
-from sevenfold.core.usage import Counts, Usage
-from sevenfold.replay.pricing import Priced, PriceGap
+from sevenfold.core.usage import TokenCounts, Usage
+from sevenfold.replay.pricing import CallPrice, PriceGap
 
 ZERO = Decimal(0)
-NOTHING = Counts()
+_NOTHING = TokenCounts()
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class ModelBill:
     """Calls on one model, added up."""
 
     model: str
     calls: int
-    tokens: Counts
+    tokens: TokenCounts
     """What was billed; its output is estimated for some calls."""
     estimated_calls: int
     """Calls whose output count is no final one in the log."""
@@ -37,11 +37,11 @@ class Bill:
 
 
 @dataclass(slots=True)
-class BillSum:
+class BillBuilder:
     """A bill that grows."""
 
     calls: int = 0
-    tokens: Counts = NOTHING
+    tokens: TokenCounts = _NOTHING
     estimated_calls: int = 0
     estimated_output: int = 0
     cost: Cost = NO_COST
@@ -49,11 +49,11 @@ class BillSum:
     uncached_usd: Decimal = ZERO
     gap: PriceGap | None = None
 
-    def add(self, usage: Usage, priced: Priced, *, is_estimated: bool) -> None:
+    def add(self, usage: Usage, priced: CallPrice, *, is_estimated: bool) -> None:
         """One more call, with what was billed beside its totals."""
         self.calls += 1
         for run in (usage, *usage.beside):
-            self.tokens = add_counts(self.tokens, run)
+            self.tokens = sum_counts(self.tokens, run)
         self.estimated_calls += is_estimated
         self.estimated_output += usage.output if is_estimated else 0
         if priced.cost is None or priced.uncached is None:
@@ -63,8 +63,8 @@ class BillSum:
         self.uncached_usd += priced.uncached.total
         self.estimated_usd += priced.cost.output if is_estimated else ZERO
 
-    def bill(self, model: str) -> Bill:
-        return Bill(
+    def bill(self, model: str) -> ModelBill:
+        return ModelBill(
             model,
             self.calls,
             self.tokens,
@@ -78,11 +78,11 @@ class BillSum:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class BillTotals:
     """Bills added up. Tokens are all tokens; dollars are those of the models that have a price."""
 
     calls: int = 0
-    tokens: Counts = NOTHING
+    tokens: TokenCounts = _NOTHING
     cost: Cost = NO_COST
     uncached_usd: Decimal = ZERO
     estimated_output_tokens: int = 0
@@ -102,13 +102,13 @@ class Totals:
         return self.uncached_usd - self.cost.total
 
 
-def add_bills(bills: Iterable[Bill]) -> Totals:
-    total = Totals()
+def sum_bills(bills: Iterable[ModelBill]) -> BillTotals:
+    total = BillTotals()
     for bill in bills:
         is_priced = bill.cost is not None
-        total = Totals(
+        total = BillTotals(
             total.calls + bill.calls,
-            add_counts(total.tokens, bill.tokens),
+            sum_counts(total.tokens, bill.tokens),
             total.cost + (bill.cost or NO_COST),
             total.uncached_usd + (bill.uncached_usd or ZERO),
             total.estimated_output_tokens + bill.estimated_output_tokens,
@@ -119,17 +119,17 @@ def add_bills(bills: Iterable[Bill]) -> Totals:
     return total
 
 
-def merge_bills(bills: Iterable[Bill]) -> tuple[Bill, ...]:
+def merge_bills(bills: Iterable[ModelBill]) -> tuple[ModelBill, ...]:
     """One bill a model."""
-    merged: dict[str, Bill] = {}
+    merged: dict[str, ModelBill] = {}
     for bill in bills:
         before = merged.get(bill.model)
         merged[bill.model] = _together(before, bill) if before else bill
     return tuple(sorted(merged.values(), key=lambda bill: (-_usd(bill), -bill.tokens.prompt, bill.model)))
 
 
-def add_counts(one: Counts, other: Counts) -> Counts:
-    return Counts(
+def sum_counts(one: TokenCounts, other: TokenCounts) -> TokenCounts:
+    return TokenCounts(
         one.fresh + other.fresh,
         one.read + other.read,
         one.written_5m + other.written_5m,
@@ -139,11 +139,11 @@ def add_counts(one: Counts, other: Counts) -> Counts:
     )
 
 
-def _together(one: Bill, other: Bill) -> Bill:
-    return Bill(
+def _together(one: ModelBill, other: ModelBill) -> ModelBill:
+    return ModelBill(
         one.model,
         one.calls + other.calls,
-        add_counts(one.tokens, other.tokens),
+        sum_counts(one.tokens, other.tokens),
         one.estimated_calls + other.estimated_calls,
         one.estimated_output_tokens + other.estimated_output_tokens,
         one.cost + other.cost if one.cost and other.cost else one.cost or other.cost,
@@ -155,5 +155,5 @@ def _together(one: Bill, other: Bill) -> Bill:
     )
 
 
-def _usd(bill: Bill) -> Decimal:
+def _usd(bill: ModelBill) -> Decimal:
     return bill.cost.total if bill.cost else ZERO

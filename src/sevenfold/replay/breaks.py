@@ -14,29 +14,29 @@ from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.usage import Counts
-from sevenfold.replay.calls import Call
-from sevenfold.replay.pricing import NANO, Rates
+from sevenfold.core.usage import TokenCounts
+from sevenfold.replay.calls import RecordedCall
+from sevenfold.replay.pricing import NANO_USD, CallRates
 
-Cause: TypeAlias = Literal["idle", "compaction", "clearing", "model switch", "unexplained"]
-CAUSES: tuple[Cause, ...] = get_args(Cause)
+BreakCause: TypeAlias = Literal["idle", "compaction", "clearing", "model switch", "unexplained"]
+BREAK_CAUSES: tuple[BreakCause, ...] = get_args(BreakCause)
 
 MIN_LOST_TOKENS = 1_000
 """Real breaks lose tens of thousands. Below this are dropped thinking, and entries not readable yet."""
 
-SHORT_LIFE = timedelta(minutes=5)
-LONG_LIFE = timedelta(hours=1)
-OPENAI_LIFE = timedelta(minutes=30)
+SHORT_CACHE_TTL = timedelta(minutes=5)
+LONG_CACHE_TTL = timedelta(hours=1)
+OPENAI_TTL = timedelta(minutes=30)
 """Since gpt-5.6; before that, entries may go after five idle minutes."""
 _GPT = re.compile(r"gpt-(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class CacheBreak:
     """One call that paid again for what was cached."""
 
     at: datetime | None
-    cause: Cause
+    cause: BreakCause
     lost_tokens: int
     """What the call before had in the cache, this one's prompt could have read, and did not."""
     lost_usd: Decimal | None
@@ -54,16 +54,16 @@ class Break:
 class BreakGroup:
     """All breaks of one cause."""
 
-    cause: Cause
+    cause: BreakCause
     count: int
     lost_tokens: int
     lost_usd: Decimal | None
     """Of those that have a price; None where none has."""
 
 
-def group_breaks(breaks: Iterable[Break]) -> tuple[BreakGroup, ...]:
+def group_breaks(breaks: Iterable[CacheBreak]) -> tuple[BreakGroup, ...]:
     """One row a cause that occurs, the most expensive first."""
-    groups: dict[Cause, BreakGroup] = {}
+    groups: dict[BreakCause, BreakGroup] = {}
     for item in breaks:
         before = groups.get(item.cause, BreakGroup(item.cause, 0, 0, None))
         groups[item.cause] = BreakGroup(
@@ -86,7 +86,7 @@ class _Left:
     life: timedelta | None
 
 
-class BreakWatch:
+class BreakDetector:
     """Follows one conversation. Caches are a model's own, so what each one holds is kept apart.
 
     A dated id and its family's name are one model.
@@ -99,14 +99,14 @@ class BreakWatch:
         self._families: dict[str, str] = {}
         self._left: dict[str, _Left] = {}
         self._last: str | None = None
-        self._cut: Cause | None = None
+        self._cut: BreakCause | None = None
 
     def note_cut(self, cause: Literal["compaction", "clearing"]) -> None:
         """The context was rewritten; the next call will show it."""
         if self._cut != "compaction":
             self._cut = cause
 
-    def check(self, call: Call, run: Counts, rates: Rates | None) -> Break | None:
+    def check(self, call: RecordedCall, run: TokenCounts, rates: CallRates | None) -> CacheBreak | None:
         """The break that this call's last run shows, if any; then it is the one to compare the next with."""
         family = self._family(call.model)
         before = self._left.get(family) or (self._left.get(self._last) if self._last else None)
@@ -118,16 +118,18 @@ class BreakWatch:
         self._left[family] = _Left(_cached(call, run), call.started, _life(call, run, before))
         return found
 
-    def _compare(self, call: Call, run: Counts, before: _Left, rates: Rates | None) -> Break | None:
+    def _compare(
+        self, call: RecordedCall, run: TokenCounts, before: _Left, rates: CallRates | None
+    ) -> CacheBreak | None:
         lost = min(before.tokens, run.prompt) - run.read
         if lost < MIN_LOST_TOKENS:
             return None
         gap = call.started - before.started if call.started and before.started else None
-        return Break(
+        return CacheBreak(
             call.at,
             self._cause(call, before, gap),
             lost,
-            (lost * (rates.paid - rates.read)).quantize(NANO) if rates else None,
+            (lost * (rates.paid - rates.read)).quantize(NANO_USD) if rates else None,
             gap,
             before.life,
             call.model,
@@ -135,7 +137,7 @@ class BreakWatch:
             run.read,
         )
 
-    def _cause(self, call: Call, before: _Left, gap: timedelta | None) -> Cause:
+    def _cause(self, call: RecordedCall, before: _Left, gap: timedelta | None) -> BreakCause:
         if self._cut == "compaction":
             return "compaction"
         if self._family(call.model) not in self._left:
@@ -151,17 +153,17 @@ class BreakWatch:
         return found
 
 
-def _cached(call: Call, run: Counts) -> int:
+def _cached(call: RecordedCall, run: TokenCounts) -> int:
     """Up to the last marker with Anthropic; the whole prompt with OpenAI."""
     return run.prompt if call.dialect == "openai" else run.prompt - run.fresh
 
 
-def _life(call: Call, run: Counts, before: _Left | None) -> timedelta | None:
+def _life(call: RecordedCall, run: TokenCounts, before: _Left | None) -> timedelta | None:
     if call.dialect == "openai":
         version = _GPT.search(call.model)
         is_new = version is not None and (int(version[1]), int(version[2])) >= (5, 6)
-        return OPENAI_LIFE if is_new else SHORT_LIFE
+        return OPENAI_TTL if is_new else SHORT_CACHE_TTL
     if run.written_5m:
-        return SHORT_LIFE
+        return SHORT_CACHE_TTL
     # A call that only reads keeps its entry alive for as long as it was written for.
-    return LONG_LIFE if run.written_1h else before.life if before else None
+    return LONG_CACHE_TTL if run.written_1h else before.life if before else None

@@ -14,23 +14,23 @@ from typing import TypeAlias
 from sevenfold.core.messages import Block, ToolResult
 from sevenfold.core.usage import Usage
 from sevenfold.store.foreign.entries import (
-    Answered,
+    CacheDialect,
     CallId,
-    Cleared,
-    Compacted,
-    Dialect,
-    LaneId,
+    ConversationId,
+    ForeignClearing,
+    ForeignCompaction,
+    ForeignInput,
+    ForeignOutput,
     LineKey,
-    Said,
 )
-from sevenfold.store.foreign.repeats import digest
+from sevenfold.store.foreign.repeats import hash_call_id
 
-MOST_HELD = 64
+MAX_HELD_RESULTS = 64
 """Results that a call's tools may have returned before its bill comes; real calls have a dozen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CallPart:
     """What one line of a call holds."""
 
     key: LineKey
@@ -38,11 +38,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    lane: LaneId
+class RecordedCall:
+    lane: ConversationId
     id: CallId
     model: str
-    parts: tuple[Part, ...]
+    parts: tuple[CallPart, ...]
     usage: Usage | None
     """None where the log holds no bill."""
     at: datetime | None
@@ -51,7 +51,7 @@ class Call:
     """When the last thing before it was said: the nearest to the request's start that a log has."""
     is_output_final: bool
     """The log says so, or the count rose from one line to the next. Otherwise it may be a stream's first."""
-    dialect: Dialect = "anthropic"
+    dialect: CacheDialect = "anthropic"
     cleared_tokens: int = 0
 
     @property
@@ -59,24 +59,24 @@ class Call:
         return tuple(block for part in self.parts for block in part.blocks)
 
 
-Event: TypeAlias = Said | Answered | Compacted | Cleared
-Step: TypeAlias = Said | Call | Compacted | Cleared
+TranscriptEvent: TypeAlias = ForeignInput | ForeignOutput | ForeignCompaction | ForeignClearing
+TranscriptStep: TypeAlias = ForeignInput | RecordedCall | ForeignCompaction | ForeignClearing
 
 
 @dataclass(slots=True)
 class _Open:
     """A call whose lines are still coming."""
 
-    first: Answered
+    first: ForeignOutput
     started: datetime | None
-    parts: list[Part]
+    parts: list[CallPart]
     usage: Usage | None
     is_final: bool
     cleared_tokens: int
     last_at: datetime | None
 
-    def add(self, more: Answered) -> None:
-        self.parts.append(Part(more.key, more.blocks))
+    def add(self, more: ForeignOutput) -> None:
+        self.parts.append(CallPart(more.key, more.blocks))
         self.last_at = more.at or self.last_at
         self.is_final = self.is_final or more.is_complete
         self.cleared_tokens = max(self.cleared_tokens, more.cleared_tokens)
@@ -87,9 +87,9 @@ class _Open:
         if self.usage is None or more.usage.output >= self.usage.output:
             self.usage = more.usage
 
-    def closed(self) -> Call:
+    def closed(self) -> RecordedCall:
         first = self.first
-        return Call(
+        return RecordedCall(
             first.lane,
             first.call,
             first.model,
@@ -106,79 +106,79 @@ class _Open:
 @dataclass(slots=True)
 class _Lane:
     open: _Open | None = None
-    held: list[Said] = field(default_factory=list[Said])
+    held: list[ForeignInput] = field(default_factory=list[ForeignInput])
     """Said while the open call was being logged."""
     last_at: datetime | None = None
 
 
-class Assembler:
+class CallAssembler:
     """Entries of one file in, steps out. Holds one call a lane, and the ids it has seen."""
 
     __slots__ = ("_lanes", "_seen")
 
     def __init__(self) -> None:
-        self._lanes: dict[LaneId, _Lane] = {}
+        self._lanes: dict[ConversationId, _Lane] = {}
         self._seen: set[int] = set()
 
-    def take(self, entry: Event) -> Iterator[Step]:
+    def take(self, entry: TranscriptEvent) -> Iterator[TranscriptStep]:
         """The steps that are certain with this entry."""
         lane = self._lanes.setdefault(entry.lane, _Lane())
         match entry:
-            case Said():
+            case ForeignInput():
                 if _is_abandoned(lane, entry):
                     yield from self._close(lane)
                 yield from _hear(lane, entry)
-            case Answered():
+            case ForeignOutput():
                 yield from self._answer(lane, entry)
             case _:
                 yield from self._close(lane)
                 lane.last_at = entry.at or lane.last_at
                 yield entry
 
-    def finish(self) -> Iterator[Step]:
+    def finish(self) -> Iterator[TranscriptStep]:
         """What is still open at the end of the file."""
         for lane in self._lanes.values():
             yield from self._close(lane)
 
-    def _answer(self, lane: _Lane, part: Answered) -> Iterator[Step]:
+    def _answer(self, lane: _Lane, part: ForeignOutput) -> Iterator[TranscriptStep]:
         if part.call and lane.open and lane.open.first.call == part.call:
             lane.open.add(part)
             return
-        if part.call and digest(part.call) in self._seen:
+        if part.call and hash_call_id(part.call) in self._seen:
             return  # copied by a resume within the file
         yield from self._close(lane)
         lane.open = _Open(
             part,
             lane.last_at or part.at,
-            [Part(part.key, part.blocks)],
+            [CallPart(part.key, part.blocks)],
             part.usage,
             part.is_complete,
             part.cleared_tokens,
             part.at,
         )
 
-    def _close(self, lane: _Lane) -> Iterator[Step]:
+    def _close(self, lane: _Lane) -> Iterator[TranscriptStep]:
         if lane.open:
             call = lane.open.closed()
             lane.last_at = lane.open.last_at or lane.last_at
             lane.open = None
             if call.id and call.usage:
-                self._seen.add(digest(call.id))
+                self._seen.add(hash_call_id(call.id))
             yield call
         held, lane.held = lane.held, []
         for said in held:
             yield from _hear(lane, said)
 
 
-def _is_abandoned(lane: _Lane, said: Said) -> bool:
+def _is_abandoned(lane: _Lane, said: ForeignInput) -> bool:
     """Whether the open call will get no bill any more. A log without any would be held whole otherwise."""
     if lane.open is None or lane.open.usage is not None:
         return False
     is_turn_over = not all(isinstance(block, ToolResult) for block in said.blocks)
-    return is_turn_over or len(lane.held) >= MOST_HELD
+    return is_turn_over or len(lane.held) >= MAX_HELD_RESULTS
 
 
-def _hear(lane: _Lane, said: Said) -> Iterator[Step]:
+def _hear(lane: _Lane, said: ForeignInput) -> Iterator[TranscriptStep]:
     if lane.open:
         lane.held.append(said)
         return

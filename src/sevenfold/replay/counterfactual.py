@@ -13,23 +13,23 @@ from datetime import datetime, timedelta
 from sevenfold.core.messages import ToolUseId
 from sevenfold.layers.microcompact import (
     CachePrices,
-    Clearing,
-    CutFacts,
+    ClearableResults,
+    ClearingFacts,
+    ClearingLedger,
+    ClearingPlan,
     MicrocompactSettings,
-    Shelf,
-    Stakes,
     choose_clearing,
 )
-from sevenfold.layers.shelf import Clearable
-from sevenfold.replay.counterfactual_record import Recording, Round, Stretch
-from sevenfold.replay.sight import Sight
+from sevenfold.layers.shelf import ClearableResult
+from sevenfold.replay.counterfactual_record import RecordedRound, RecordedSegment, Recording
+from sevenfold.replay.sight import ResultVisibility
 
 WARNING_TOKENS = 160_000
 """Where the warning of a 200,000-token window lies: the window of nearly all recorded sessions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class CacheRates:
     """A provider's cache: how long it lives and what it costs."""
 
     ttl: timedelta
@@ -37,7 +37,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """A session under a policy. Costs are in tokens at the price of fresh input, without output."""
 
     cost: float
@@ -56,7 +56,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class PlayedRequest:
     """One request of a session that is played."""
 
     at: datetime
@@ -78,12 +78,12 @@ class _Sums:
     peak: int = 0
 
 
-def play(
+def play_recording(
     recording: Recording,
     settings: MicrocompactSettings,
-    rates: Rates,
-    on_request: Callable[[Sent], None] | None = None,
-) -> Outcome:
+    rates: CacheRates,
+    on_request: Callable[[PlayedRequest], None] | None = None,
+) -> PolicyOutcome:
     """A recorded session under a policy. Who wants to follow is told of every request."""
     playing = _Playing(settings, rates, on_request)
     for stretch in recording.stretches:
@@ -92,7 +92,7 @@ def play(
             playing.send(turn)
             playing.answer(turn)
     sums, sight = playing.sums, playing.sight
-    return Outcome(
+    return PolicyOutcome(
         sums.cost,
         sums.reread_cost,
         sums.rereads,
@@ -109,16 +109,19 @@ class _Playing:
     """One session under one policy."""
 
     def __init__(
-        self, settings: MicrocompactSettings, rates: Rates, on_request: Callable[[Sent], None] | None
+        self,
+        settings: MicrocompactSettings,
+        rates: CacheRates,
+        on_request: Callable[[PlayedRequest], None] | None,
     ) -> None:
         self._settings, self._rates, self._on_request = settings, rates, on_request
-        self.sums, self.sight = _Sums(), Sight()
-        self._shelf, self._stakes = Shelf(), Stakes()
+        self.sums, self.sight = _Sums(), ResultVisibility()
+        self._shelf, self._stakes = ClearableResults(), ClearingLedger()
         self._round = self._shorter = self._cached = 0
         self._view = 0
-        self._last: Round | None = None
+        self._last: RecordedRound | None = None
 
-    def start(self, stretch: Stretch) -> None:
+    def start(self, stretch: RecordedSegment) -> None:
         """A boundary: the frame is all that stays."""
         self._stretch = stretch
         self._shelf.start_over()
@@ -126,7 +129,7 @@ class _Playing:
         self.sight.start(stretch)
         self._shorter, self._cached = 0, stretch.frame_tokens
 
-    def send(self, turn: Round) -> None:
+    def send(self, turn: RecordedRound) -> None:
         """The request of a round, after what the policy does before it."""
         prices, sums = self._rates.prices, self.sums
         self._view = turn.tokens - self._shorter
@@ -147,16 +150,16 @@ class _Playing:
         joined = tuple(self._stretch.results[number].result.id for number in turn.results)
         self._tell(turn.started, read, chosen.ids if chosen else (), joined)
 
-    def answer(self, turn: Round) -> None:
+    def answer(self, turn: RecordedRound) -> None:
         """What the answer uses; a line that it can quote from nowhere is read again first."""
         needed = self.sight.find_needed(turn)
         if needed:
             self._read_again(needed, turn)
         self._round += 1
 
-    def _facts(self, turn: Round) -> CutFacts:
+    def _facts(self, turn: RecordedRound) -> ClearingFacts:
         last = self._last
-        return CutFacts(
+        return ClearingFacts(
             turn.started,
             last.started if last else None,
             last.answered if last else None,
@@ -168,12 +171,12 @@ class _Playing:
             WARNING_TOKENS,
         )
 
-    def _show(self, result: Clearable, number: int, place: int) -> None:
+    def _show(self, result: ClearableResult, number: int, place: int) -> None:
         self.sight.show(result.id, number)
         if self._shelf.add(result, round_=self._round, place=place, anchor=self._cached):
             self._stakes.bring_back(result.tokens, self._view, self._rates.prices)
 
-    def _cut(self, chosen: Clearing) -> None:
+    def _cut(self, chosen: ClearingPlan) -> None:
         ids = frozenset(chosen.ids)
         first = next(item for item in self._shelf.live if item.result.id in ids)
         prices = self._rates.prices
@@ -186,7 +189,7 @@ class _Playing:
         self.sums.cuts += 1
         self.sums.cleared += len(ids)
 
-    def _read_again(self, needed: Sequence[int], turn: Round) -> None:
+    def _read_again(self, needed: Sequence[int], turn: RecordedRound) -> None:
         """One round more, with these results at its end: asked for again, they stay like any other."""
         prices, before_tokens = self._rates.prices, self._view
         cost = prices.read * before_tokens
@@ -210,4 +213,4 @@ class _Playing:
         self, at: datetime, read_tokens: int, cleared: tuple[ToolUseId, ...], joined: tuple[ToolUseId, ...]
     ) -> None:
         if self._on_request is not None:
-            self._on_request(Sent(at, self._view, read_tokens, cleared, joined))
+            self._on_request(PlayedRequest(at, self._view, read_tokens, cleared, joined))

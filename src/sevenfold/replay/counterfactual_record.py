@@ -12,10 +12,17 @@ from pathlib import Path
 from sevenfold.core.messages import Block, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.token_estimators import weigh_by_shape
 from sevenfold.core.tool_kinds import is_clearable
-from sevenfold.layers.shelf import Clearable, read_call
-from sevenfold.replay.calls import Assembler, Call, Step
-from sevenfold.replay.fidelity import TextIndex, Use, block_text, read_quotes
-from sevenfold.store.foreign.entries import Agent, Compacted, ForeignSession, LaneId, Said, Unknown
+from sevenfold.layers.shelf import ClearableResult, describe_clearable
+from sevenfold.replay.calls import CallAssembler, RecordedCall, TranscriptStep
+from sevenfold.replay.fidelity import ResultUse, TextIndex, extract_block_text, find_quotes
+from sevenfold.store.foreign.entries import (
+    ConversationId,
+    ForeignAgent,
+    ForeignCompaction,
+    ForeignInput,
+    ForeignSession,
+    UnknownLine,
+)
 from sevenfold.store.foreign.transcripts import LineTally, read_transcript
 
 FRAME_TOKENS = 42_000
@@ -27,7 +34,7 @@ LEAST_SCALE, MOST_SCALE = 0.6, 1.4
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RecordedRound:
     """One request of a session, and what its answer used."""
 
     started: datetime
@@ -36,25 +43,25 @@ class Round:
     """Of the prompt with everything kept."""
     results: range
     """The clearable results that it is the first to show."""
-    uses: tuple[Use, ...]
+    uses: tuple[ResultUse, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedResult:
     """A clearable result as it was recorded."""
 
-    result: Clearable
+    result: ClearableResult
     round: int
     place: int
     """Tokens of the prompt before it, with everything kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RecordedSegment:
     """From one boundary to the next."""
 
-    rounds: tuple[Round, ...]
-    results: tuple[Recorded, ...]
+    rounds: tuple[RecordedRound, ...]
+    results: tuple[RecordedResult, ...]
     frame_tokens: int
     previous: datetime | None = None
     """When the last request before the boundary started: the frame may still be cached."""
@@ -63,7 +70,7 @@ class Stretch:
 @dataclass(frozen=True, slots=True)
 class Recording:
     name: str
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[RecordedSegment, ...]
     tokens: int
     """Of all its messages."""
 
@@ -110,20 +117,20 @@ class _Lane:
     is_whole: bool = True
     _uses: dict[ToolUseId, ToolUse] = field(default_factory=dict[ToolUseId, ToolUse])
 
-    def take(self, step: Step) -> None:
+    def take(self, step: TranscriptStep) -> None:
         match step:
-            case Said():
+            case ForeignInput():
                 self._add(step.blocks)
-            case Call():
+            case RecordedCall():
                 self._call(step)
-            case Compacted():
+            case ForeignCompaction():
                 self.stretch += 1
                 self.is_whole = True
             case _:
                 # What the log's own agent cleared is kept here: each policy starts from everything.
                 self.is_whole = False
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: RecordedCall) -> None:
         answered = call.at or (self.made[-1].answered if self.made else None)
         if answered is None:
             return
@@ -144,11 +151,11 @@ class _Lane:
             self.pieces.append(_Piece(block, round(weigh_by_shape(block)), self.stretch, use))
 
 
-def read_recordings(path: Path, agent: Agent) -> list[Recording]:
+def read_recordings(path: Path, agent: ForeignAgent) -> list[Recording]:
     """Every conversation of a transcript that made a request, the main one first."""
-    assembler, lanes = Assembler(), dict[LaneId, _Lane]()
+    assembler, lanes = CallAssembler(), dict[ConversationId, _Lane]()
     for entry in read_transcript(path, agent, LineTally()):
-        if isinstance(entry, (ForeignSession, Unknown)):
+        if isinstance(entry, (ForeignSession, UnknownLine)):
             continue
         for step in assembler.take(entry):
             lanes.setdefault(step.lane, _Lane()).take(step)
@@ -161,7 +168,7 @@ def read_recordings(path: Path, agent: Agent) -> list[Recording]:
 
 
 def _recording(name: str, lane: _Lane) -> Recording:
-    index = TextIndex([block_text(piece.block) for piece in lane.pieces])
+    index = TextIndex([extract_block_text(piece.block) for piece in lane.pieces])
     frame = _frame_tokens(lane)
     scale = _scale(lane, frame)
     lane.pieces = [replace(piece, tokens=round(piece.tokens * scale)) for piece in lane.pieces]
@@ -194,15 +201,15 @@ def _scale(lane: _Lane, frame: int) -> float:
     return min(max(billed / weighed, LEAST_SCALE), MOST_SCALE) if billed and weighed else 1.0
 
 
-def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> Stretch:
+def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> RecordedSegment:
     begin = next((at for at, piece in enumerate(lane.pieces) if piece.stretch == number), len(lane.pieces))
     made = [each for each in lane.made if each.stretch == number]
     earlier = [each.started for each in lane.made if each.stretch < number]
     end = made[-1].end if made else begin
     places = [frame, *accumulate((piece.tokens for piece in lane.pieces[begin:end]), initial=frame)][1:]
-    results: list[Recorded] = []
+    results: list[RecordedResult] = []
     numbers: dict[int, int] = {}
-    rounds: list[Round] = []
+    rounds: list[RecordedRound] = []
     at = begin
     for turn, each in enumerate(made):
         shown = len(results)
@@ -210,19 +217,21 @@ def _stretch(lane: _Lane, number: int, frame: int, index: TextIndex) -> Stretch:
             found = lane.pieces[piece]
             if found.is_clearable and found.use is not None:
                 numbers[piece] = len(results)
-                results.append(Recorded(read_call(found.use, found.tokens), turn, places[piece - begin]))
+                results.append(
+                    RecordedResult(describe_clearable(found.use, found.tokens), turn, places[piece - begin])
+                )
         at = max(at, each.end)
         uses = tuple(_uses(each, lane, numbers, index))
         fresh = range(shown, len(results))
-        rounds.append(Round(each.started, each.answered, places[each.end - begin], fresh, uses))
-    return Stretch(tuple(rounds), tuple(results), frame, earlier[-1] if earlier else None)
+        rounds.append(RecordedRound(each.started, each.answered, places[each.end - begin], fresh, uses))
+    return RecordedSegment(tuple(rounds), tuple(results), frame, earlier[-1] if earlier else None)
 
 
-def _uses(made: _Made, lane: _Lane, numbers: dict[int, int], index: TextIndex) -> Iterator[Use]:
+def _uses(made: _Made, lane: _Lane, numbers: dict[int, int], index: TextIndex) -> Iterator[ResultUse]:
     for call in made.calls:
-        for quote in read_quotes(call):
+        for quote in find_quotes(call):
             before = [piece for piece in index.find(quote.text) if piece < made.end]
             here = [piece for piece in before if lane.pieces[piece].stretch == made.stretch]
             sources = tuple(numbers[piece] for piece in here if piece in numbers)
             if sources or (before and not here):
-                yield Use(quote.kind, sources)
+                yield ResultUse(quote.kind, sources)

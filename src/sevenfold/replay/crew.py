@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-OnBytes: TypeAlias = Callable[[int], None]
-Work: TypeAlias = Callable[[Task, OnBytes], Result]
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
+OnBytesRead: TypeAlias = Callable[[int], None]
+WorkFunction: TypeAlias = Callable[[TaskT, OnBytesRead], ResultT]
 """Must be importable by name: another process runs it."""
 
-REPORT_BYTES = 4 * 1024 * 1024
+PROGRESS_BYTES = 4 * 1024 * 1024
 """How often a process says how far it is: often enough for a bar, seldom enough to cost nothing."""
-PATIENCE_S = 5.0
+STOP_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedTask:
     """A task that could not be done. The others are not touched by it."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[Result]):
+class TaskDone(Generic[ResultT]):
     place: int
     """Of its task in the list."""
-    result: Result | Failed
+    result: ResultT | FailedTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +52,30 @@ class _Hand:
     place: int | None = None
 
 
-def attempt(work: Work[Task, Result], task: Task, on_bytes: OnBytes) -> Result | Failed:
+def try_task(work: WorkFunction[TaskT, ResultT], task: TaskT, on_bytes: OnBytesRead) -> ResultT | FailedTask:
     """Do one task; whatever goes wrong in it is its own."""
     try:
         return work(task, on_bytes)
     except SevenfoldError as error:
-        return Failed(str(error))
+        return FailedTask(str(error))
     except MemoryError:
-        return Failed("not enough memory")
+        return FailedTask("not enough memory")
     except Exception as bug:
-        return Failed(f"unexpected {type(bug).__name__}: {bug}; this is a bug, please report it")
+        return FailedTask(f"unexpected {type(bug).__name__}: {bug}; this is a bug, please report it")
 
 
-def run_inline(work: Work[Task, Result], tasks: Sequence[Task], on_bytes: OnBytes) -> Iterator[Done[Result]]:
+def do_tasks_inline(
+    work: WorkFunction[TaskT, ResultT], tasks: Sequence[TaskT], on_bytes: OnBytesRead
+) -> Iterator[TaskDone[ResultT]]:
     """All tasks in this process, in order."""
     for place, task in enumerate(tasks):
-        yield Done(place, attempt(work, task, on_bytes))
+        yield TaskDone(place, try_task(work, task, on_bytes))
 
 
-class Crew(Generic[Task, Result]):
+class ProcessPool(Generic[TaskT, ResultT]):
     """`hands` processes. Use it as a context: leaving it, by whatever way, ends them."""
 
-    def __init__(self, work: Work[Task, Result], hands: int) -> None:
+    def __init__(self, work: WorkFunction[TaskT, ResultT], hands: int) -> None:
         from multiprocessing import get_context
 
         self._work = work
@@ -82,7 +84,7 @@ class Crew(Generic[Task, Result]):
         self._wanted = hands
         self._hands: list[_Hand] = []
 
-    def __enter__(self) -> Crew[Task, Result]:
+    def __enter__(self) -> ProcessPool[TaskT, ResultT]:
         return self
 
     def __exit__(
@@ -92,12 +94,12 @@ class Crew(Generic[Task, Result]):
             hand.connection.close()
             hand.process.terminate()
         for hand in self._hands:
-            hand.process.join(PATIENCE_S)
+            hand.process.join(STOP_TIMEOUT_SECONDS)
             if hand.process.is_alive():
                 hand.process.kill()
         self._hands.clear()
 
-    def run(self, tasks: Sequence[Task], on_bytes: OnBytes) -> Iterator[Done[Result]]:
+    def run(self, tasks: Sequence[TaskT], on_bytes: OnBytesRead) -> Iterator[TaskDone[ResultT]]:
         """Every task once, as they are done. Tasks are handed out in the order given."""
         from multiprocessing.connection import wait
 
@@ -121,7 +123,7 @@ class Crew(Generic[Task, Result]):
         theirs.close()
         return _Hand(process, cast("Connection", ours))
 
-    def _give(self, hand: _Hand, next_one: tuple[int, Task] | None) -> None:
+    def _give(self, hand: _Hand, next_one: tuple[int, TaskT] | None) -> None:
         hand.place = None
         if next_one is not None:
             hand.place, task = next_one
@@ -131,28 +133,28 @@ class Crew(Generic[Task, Result]):
                 self._replace(hand)
                 hand.connection.send(task)
 
-    def _hear(self, hand: _Hand, on_bytes: OnBytes) -> Done[Result] | None:
+    def _hear(self, hand: _Hand, on_bytes: OnBytesRead) -> TaskDone[ResultT] | None:
         place = cast("int", hand.place)
         try:
-            said = cast("_Progress | Result | Failed", hand.connection.recv())
+            said = cast("_Progress | ResultT | FailedTask", hand.connection.recv())
         except (EOFError, OSError):
-            return Done(place, self._replace(hand))
+            return TaskDone(place, self._replace(hand))
         if isinstance(said, _Progress):
             on_bytes(said.count_bytes)
             return None
-        return Done(place, said)
+        return TaskDone(place, said)
 
-    def _replace(self, hand: _Hand) -> Failed:
+    def _replace(self, hand: _Hand) -> FailedTask:
         """A process died, most likely of too little memory: its task is lost, and another takes its seat."""
         hand.connection.close()
-        hand.process.join(PATIENCE_S)
+        hand.process.join(STOP_TIMEOUT_SECONDS)
         code = hand.process.exitcode
         fresh = self._hire()
         hand.process, hand.connection = fresh.process, fresh.connection
-        return Failed(f"the process that read it ended with code {code}; is there enough memory?")
+        return FailedTask(f"the process that read it ended with code {code}; is there enough memory?")
 
 
-def _serve(work: Work[Task, Result], connection: Connection) -> None:
+def _serve(work: WorkFunction[TaskT, ResultT], connection: Connection) -> None:
     # Ctrl-C reaches every process of a terminal: the one that started us decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     unsaid = 0
@@ -160,14 +162,14 @@ def _serve(work: Work[Task, Result], connection: Connection) -> None:
     def count(read_bytes: int) -> None:
         nonlocal unsaid
         unsaid += read_bytes
-        if unsaid >= REPORT_BYTES:
+        if unsaid >= PROGRESS_BYTES:
             connection.send(_Progress(unsaid))
             unsaid = 0
 
     try:
         while True:
-            task = cast("Task", connection.recv())
-            result = attempt(work, task, count)
+            task = cast("TaskT", connection.recv())
+            result = try_task(work, task, count)
             connection.send(_Progress(unsaid))
             unsaid = 0
             connection.send(result)

@@ -14,17 +14,17 @@ from datetime import datetime
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import PATH_KEYS
-from sevenfold.replay.fidelity import block_text, read_quotes
-from sevenfold.request.pipeline import CLEARED
+from sevenfold.replay.fidelity import extract_block_text, find_quotes
+from sevenfold.request.pipeline import CLEARED_KEY
 from sevenfold.store.records import (
-    AsideRecord,
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
+    InjectedRecord,
+    KeptSegment,
     MessageRecord,
     Record,
     RecordId,
-    Segment,
 )
 
 
@@ -83,7 +83,7 @@ class _Gauge:
                     self._use(message)
                 self._show(record.id, message)
                 self.order.append(record.id)
-            case AsideRecord(message):
+            case InjectedRecord(message):
                 self._show(record.id, message)
             case DecisionRecord(decision) if decision.preview is not None:
                 self._swap({decision.tool_use_id: decision.preview})
@@ -106,7 +106,7 @@ class _Gauge:
                 paths = (block.input.get(key) for key in PATH_KEYS)
                 self.names[block.id] = (block.id, *(path for path in paths if isinstance(path, str)))
             use = block.tool_use_id if isinstance(block, ToolResult) else None
-            piece = _Piece(record, block_text(block), use)
+            piece = _Piece(record, extract_block_text(block), use)
             self.pieces.append(piece)
             if use is not None:
                 self.results.append(_Piece(record, piece.text, use))
@@ -117,12 +117,12 @@ class _Gauge:
                 piece.text = texts[piece.use]
 
     def _clear(self, at: datetime, cut: CutRecord) -> None:
-        cleared = cut.detail.get(CLEARED)
+        cleared = cut.detail.get(CLEARED_KEY)
         if isinstance(cleared, JsonObject):
             self.cuts.append(_Cut(at, cut.layer, cut.reason, len(self.results)))
             self._swap({ToolUseId(use): str(text) for use, text in cleared.items()})
 
-    def _keep(self, kept: Segment | None) -> None:
+    def _keep(self, kept: KeptSegment | None) -> None:
         ids: set[RecordId] = set()
         if kept is not None and kept.head in self.order:
             start = self.order.index(kept.head)
@@ -134,7 +134,7 @@ class _Gauge:
         texts = [piece.text for piece in self.pieces]
         whole = "\0".join(texts)
         for block in message.blocks:
-            for quote in read_quotes(block) if isinstance(block, ToolUse) else ():
+            for quote in find_quotes(block) if isinstance(block, ToolUse) else ():
                 shown = self._first(quote.text)
                 if shown is None:
                     continue
@@ -159,7 +159,7 @@ class _Gauge:
         return any(name in whole for use in shown if use for name in self.names.get(use, ()))
 
 
-def measure_cuts(records: Iterable[Record]) -> tuple[CutFidelity, ...]:
+def measure_cut_fidelity(records: Iterable[Record]) -> tuple[CutFidelity, ...]:
     """Every cut of a session, oldest first. Records come in the transcript's order, each once."""
     gauge = _Gauge()
     for record in records:

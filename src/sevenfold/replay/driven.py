@@ -14,13 +14,20 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from sevenfold.core.cache_model import Bill, Level, Prompt, PromptCache, Scope, render_prompt
+from sevenfold.core.cache_model import (
+    CacheScope,
+    PromptBill,
+    PromptCache,
+    PromptLevel,
+    RenderedPrompt,
+    render_prompt,
+)
 from sevenfold.core.catalog import CATALOG, Catalog, ModelSettings
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.events import CacheMissed, Event, HistoryRepaired, PrefixBroken
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Block, Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame, ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse, RequestParams
 from sevenfold.core.token_estimators import weigh_by_shape
 from sevenfold.core.usage import read_usage
 from sevenfold.core.wire import read_block, write_message
@@ -28,25 +35,25 @@ from sevenfold.engine import Session
 from sevenfold.layers.microcompact import CachePrices, MicrocompactSettings
 from sevenfold.layers.shelf import BARE_MARKER, MARKER_TOKENS
 from sevenfold.replay import counterfactual_record as recorded
-from sevenfold.replay.calls import Call
-from sevenfold.replay.counterfactual import Rates
-from sevenfold.replay.driven_record import Stretch, find_scale
-from sevenfold.replay.sight import Sight
-from sevenfold.request.pipeline import CLEARED
-from sevenfold.request.view import View
-from sevenfold.store.foreign.entries import Said
+from sevenfold.replay.calls import RecordedCall
+from sevenfold.replay.counterfactual import CacheRates
+from sevenfold.replay.driven_record import MessageSegment, compute_token_scale
+from sevenfold.replay.sight import ResultVisibility
+from sevenfold.request.pipeline import CLEARED_KEY
+from sevenfold.request.view import PreparedRequest
+from sevenfold.store.foreign.entries import ForeignInput
 
-MODEL = "replayed"
+REPLAY_MODEL = "replayed"
 """A model of our own: its prices are those asked for, and its old turns may be rewritten."""
 
-WINDOW_TOKENS = 10_000_000
+REPLAY_WINDOW_TOKENS = 10_000_000
 """No window to speak of: recorded boundaries stand where they stood."""
 
-SCOPE = Scope("replay")
+REPLAY_SCOPE = CacheScope("replay")
 
 
 @dataclass(frozen=True, slots=True)
-class Driven:
+class ResendOutcome:
     """A session under a policy, as its requests would have been billed. Costs as in `counterfactual`."""
 
     cost: float
@@ -76,15 +83,18 @@ class _Sums:
     events: list[Event] = field(default_factory=list[Event])
 
 
-def drive(
-    stretches: Sequence[Stretch], recording: recorded.Recording, policy: MicrocompactSettings, rates: Rates
-) -> Driven:
+def resend_session(
+    stretches: Sequence[MessageSegment],
+    recording: recorded.Recording,
+    policy: MicrocompactSettings,
+    rates: CacheRates,
+) -> ResendOutcome:
     """Send a recorded session again under a policy. Both are read from the same transcript."""
     sums = _Sums()
-    driver = _Driver(policy, rates, recording, find_scale(stretches, recording), sums)
+    driver = _Driver(policy, rates, recording, compute_token_scale(stretches, recording), sums)
     asyncio.run(driver.run(stretches))
     kinds = [type(event) for event in sums.events]
-    return Driven(
+    return ResendOutcome(
         sums.cost,
         sums.reread_cost,
         sums.rereads,
@@ -101,43 +111,43 @@ def drive(
 class _Turn:
     """A recorded call as the figures know it."""
 
-    stretch: recorded.Stretch
-    round: recorded.Round
+    stretch: recorded.RecordedSegment
+    round: recorded.RecordedRound
 
 
 @dataclass(slots=True)
 class _Driver:
     policy: MicrocompactSettings
-    rates: Rates
+    rates: CacheRates
     recording: recorded.Recording
     scale: float
     sums: _Sums
     _clock: ManualClock = field(default_factory=ManualClock)
     _cache: PromptCache = field(default_factory=PromptCache)
-    _sight: Sight = field(default_factory=Sight)
+    _sight: ResultVisibility = field(default_factory=ResultVisibility)
     _uses: dict[ToolUseId, ToolUse] = field(default_factory=dict[ToolUseId, ToolUse])
     _results: dict[ToolUseId, ToolResult] = field(default_factory=dict[ToolUseId, ToolResult])
     _wires: dict[int, JsonObject] = field(default_factory=dict[int, JsonObject])
     _messages: list[Message] = field(default_factory=list[Message])
     """Held, so that no other message gets the place in memory that names one."""
-    _prompt: Prompt | None = None
+    _prompt: RenderedPrompt | None = None
 
-    async def run(self, stretches: Sequence[Stretch]) -> None:
+    async def run(self, stretches: Sequence[MessageSegment]) -> None:
         turns = self._turns(stretches)
         for stretch in stretches:
             self._prompt = None
             async with await self._open() as session:
                 for step in stretch.steps:
                     self._keep(step.blocks)
-                    if isinstance(step, Said):
+                    if isinstance(step, ForeignInput):
                         session.history.append(Message(step.role, step.blocks))
                     else:
                         await self._call(session, step, next(turns))
 
-    def _turns(self, stretches: Sequence[Stretch]) -> Iterator[_Turn | None]:
+    def _turns(self, stretches: Sequence[MessageSegment]) -> Iterator[_Turn | None]:
         """What each call used. The figures leave out calls before the first that has a time."""
         found = [_Turn(each, turn) for each in self.recording.stretches for turn in each.rounds]
-        calls = sum(isinstance(step, Call) for stretch in stretches for step in stretch.steps)
+        calls = sum(isinstance(step, RecordedCall) for stretch in stretches for step in stretch.steps)
         yield from [None] * (calls - len(found))
         before = None
         for turn in found:
@@ -153,7 +163,7 @@ class _Driver:
 
     async def _open(self) -> Session:
         return await Session.open(
-            Frame(MODEL, 8_000, "frame"),
+            RequestParams(REPLAY_MODEL, 8_000, "frame"),
             project=None,
             settings=self._settings(),
             clock=self._clock,
@@ -168,10 +178,10 @@ class _Driver:
             "compact": {"auto_compact_enabled": False},
             "tool_results": {"enabled": False},
             "cache": {"ttl": "1h" if self.rates.ttl > timedelta(minutes=5) else "5m"},
-            "models": {MODEL: _priced(self.rates.prices)},
+            "models": {REPLAY_MODEL: _priced(self.rates.prices)},
         }
 
-    async def _call(self, session: Session, call: Call, turn: _Turn | None) -> None:
+    async def _call(self, session: Session, call: RecordedCall, turn: _Turn | None) -> None:
         self._reach(call.started or call.at)
         bill = await self._send(session)
         needed: list[ToolUseId] = []
@@ -186,7 +196,7 @@ class _Driver:
             bill = await self._ask_again(session, needed, bill)
         await session.record(self._reply(call.blocks, bill))
 
-    async def _send(self, session: Session) -> Bill:
+    async def _send(self, session: Session) -> PromptBill:
         view = await session.prepare()
         self.sums.cuts += len(view.cuts)
         self._sight.clear(_cleared(view))
@@ -196,7 +206,7 @@ class _Driver:
         self.sums.cost += self._cost(bill)
         return bill
 
-    async def _ask_again(self, session: Session, needed: Sequence[ToolUseId], bill: Bill) -> Bill:
+    async def _ask_again(self, session: Session, needed: Sequence[ToolUseId], bill: PromptBill) -> PromptBill:
         """The round in which these come back: called as they were, they say what they said."""
         uses: list[ToolUse] = []
         results: list[ToolResult] = []
@@ -213,7 +223,7 @@ class _Driver:
         self.sums.reread_cost += self._cost(bill)
         return bill
 
-    def _cost(self, bill: Bill) -> float:
+    def _cost(self, bill: PromptBill) -> float:
         prices = self.rates.prices
         return prices.read * bill.read + prices.write * (bill.written_5m + bill.written_1h) + bill.fresh
 
@@ -224,10 +234,10 @@ class _Driver:
         elif when is not None and not self.sums.requests:
             self._clock.wall = when
 
-    def _bill(self, request: ModelRequest) -> Bill:
+    def _bill(self, request: ModelRequest) -> PromptBill:
         body = JsonObject(
             {
-                "model": MODEL,
+                "model": REPLAY_MODEL,
                 "system": "frame",
                 "messages": tuple(self._wire(message) for message in request.messages),
             }
@@ -238,7 +248,7 @@ class _Driver:
         parts = tuple(
             replace(part, ttl=marks[part.path]) if part.path in marks else part for part in prompt.parts
         )
-        return self._cache.look_up(SCOPE, catalog.find(MODEL), parts, self._clock.now())
+        return self._cache.look_up(REPLAY_SCOPE, catalog.find(REPLAY_MODEL), parts, self._clock.now())
 
     def _wire(self, message: Message) -> JsonObject:
         known = self._wires.get(id(message))
@@ -249,7 +259,7 @@ class _Driver:
             self._messages.append(message)
         return known
 
-    def _count(self, level: Level, block: JsonObject) -> int:
+    def _count(self, level: PromptLevel, block: JsonObject) -> int:
         if level != "messages":
             return self.recording.stretches[0].frame_tokens
         if block.get("content") == BARE_MARKER:
@@ -257,7 +267,7 @@ class _Driver:
             return MARKER_TOKENS
         return max(1, round(weigh_by_shape(read_block(block)) * self.scale))
 
-    def _reply(self, blocks: Sequence[Block], bill: Bill) -> Reply:
+    def _reply(self, blocks: Sequence[Block], bill: PromptBill) -> ModelResponse:
         usage = {
             "input_tokens": bill.fresh,
             "cache_read_input_tokens": bill.read,
@@ -266,12 +276,12 @@ class _Driver:
         }
         wire = freeze(usage)
         assert isinstance(wire, JsonObject)
-        return Reply(Message("assistant", tuple(blocks)), read_usage(usage), wire, model=MODEL)
+        return ModelResponse(Message("assistant", tuple(blocks)), read_usage(usage), wire, model=REPLAY_MODEL)
 
 
-def _cleared(view: View) -> Iterator[ToolUseId]:
+def _cleared(view: PreparedRequest) -> Iterator[ToolUseId]:
     for cut in view.cuts:
-        gone = cut.detail.get(CLEARED)
+        gone = cut.detail.get(CLEARED_KEY)
         if isinstance(gone, JsonObject):
             yield from map(ToolUseId, gone)
 
@@ -279,7 +289,7 @@ def _cleared(view: View) -> Iterator[ToolUseId]:
 def _priced(prices: CachePrices) -> dict[str, object]:
     read, write = Decimal(str(prices.read)), Decimal(str(prices.write))
     return {
-        "window_tokens": WINDOW_TOKENS,
+        "window_tokens": REPLAY_WINDOW_TOKENS,
         "cache_min_tokens": 0,
         "input_usd_per_mtok": Decimal(1),
         "output_usd_per_mtok": Decimal(5),
@@ -291,7 +301,7 @@ def _priced(prices: CachePrices) -> dict[str, object]:
 
 
 def _catalog(prices: CachePrices) -> Catalog:
-    return CATALOG.with_overrides({MODEL: ModelSettings(**_priced(prices))})  # pyright: ignore[reportArgumentType]
+    return CATALOG.with_overrides({REPLAY_MODEL: ModelSettings(**_priced(prices))})  # pyright: ignore[reportArgumentType]
 
 
 def _path(level: str, index: int, block: int) -> str:

@@ -18,14 +18,14 @@ from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Block, Compaction, Text, Thinking, ToolResult, ToolUse
 from sevenfold.core.tool_kinds import CONTENT_KEYS, NEW_TEXT_KEYS, OLD_TEXT_KEYS, find_tool
 
-UseKind: TypeAlias = Literal["span", "path", "name"]
+QuoteKind: TypeAlias = Literal["span", "path", "name"]
 
 SPAN_CHARS = 40
 """Shorter lines occur by chance."""
 LEAST_PATH, LEAST_NAME = 6, 6
 
-QUOTED_KEYS = frozenset({*OLD_TEXT_KEYS, "edits"})
-NEW_KEYS = frozenset({*NEW_TEXT_KEYS, *CONTENT_KEYS})
+QUOTED_INPUT_KEYS = frozenset({*OLD_TEXT_KEYS, "edits"})
+NEW_INPUT_KEYS = frozenset({*NEW_TEXT_KEYS, *CONTENT_KEYS})
 """What an edit brings is its own, not a use of something seen."""
 
 _PATH = re.compile(
@@ -38,20 +38,20 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 class Quote:
     """Something that a call uses."""
 
-    kind: UseKind
+    kind: QuoteKind
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ResultUse:
     """A quote of something that results had shown."""
 
-    kind: UseKind
+    kind: QuoteKind
     sources: tuple[int, ...]
     """The clearable results of this stretch that showed it, oldest first; empty: a boundary took them all."""
 
 
-def read_quotes(use: ToolUse) -> list[Quote]:
+def find_quotes(use: ToolUse) -> list[Quote]:
     """What a call uses, each once, in a fixed order."""
     tool = find_tool(use.name)
     takes_patch = tool is not None and tool.takes_patch
@@ -59,13 +59,13 @@ def read_quotes(use: ToolUse) -> list[Quote]:
     found: dict[Quote, None] = {}
     for key, value in use.input.items():
         for text in _strings(value):
-            if quotes_lines and key in QUOTED_KEYS:
+            if quotes_lines and key in QUOTED_INPUT_KEYS:
                 found.update(dict.fromkeys(_spans(text.split("\n"))))
                 found.update(dict.fromkeys(_names(text)))
             elif takes_patch:
                 removed = (line[1:] for line in text.split("\n") if line.startswith("-"))
                 found.update(dict.fromkeys(_spans(removed)))
-            elif key not in NEW_KEYS:
+            elif key not in NEW_INPUT_KEYS:
                 found.update(dict.fromkeys(_paths(text)))
                 found.update(dict.fromkeys(_names(_PATH.sub(" ", text))))
     return list(found)
@@ -98,7 +98,7 @@ class TextIndex:
             place = self._whole.find(text, self._ends[block])
 
 
-def block_text(block: Block) -> str:
+def extract_block_text(block: Block) -> str:
     """What a model can read in a block."""
     match block:
         case Text():
@@ -109,7 +109,7 @@ def block_text(block: Block) -> str:
             return "\n".join(_strings(block.input))
         case ToolResult():
             content = block.content or ""
-            return content if isinstance(content, str) else "\n".join(map(block_text, content))
+            return content if isinstance(content, str) else "\n".join(map(extract_block_text, content))
         case Compaction():
             return block.content or ""
         case _:

@@ -14,17 +14,16 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from sevenfold.core.messages import Block, Message, Role, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.token_calibration import CLASSES, Calibration, TokenMix
-from sevenfold.core.token_estimators import CALIBRATED
-from sevenfold.core.token_portions import Kind as PortionKind
-from sevenfold.core.token_portions import Origin, Portion, Weigher
-from sevenfold.core.tokens import NEWER_SCALE
+from sevenfold.core.token_calibration import TOKEN_CLASSES, Calibration, TokenMix
+from sevenfold.core.token_estimators import CALIBRATED_ESTIMATOR
+from sevenfold.core.token_portions import PortionKind, TextOrigin, TokenPortion, Weigher
+from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
 from sevenfold.core.tool_kinds import read_path
-from sevenfold.store.foreign.entries import LineKey, Source
+from sevenfold.store.foreign.entries import ForeignSource, LineKey
 
-Kind: TypeAlias = PortionKind | Literal["summary", "unlogged"]
+FillKind: TypeAlias = PortionKind | Literal["summary", "unlogged"]
 
-CLASS_OF: Mapping[Kind, str] = {
+KIND_CLASSES: Mapping[FillKind, str] = {
     "assistant": "said",
     "thinking": "said",
     "tool_request": "asked",
@@ -32,21 +31,21 @@ CLASS_OF: Mapping[Kind, str] = {
 }
 """The class whose factor corrects a kind, where it is not `told`."""
 
-_ORIGINS: Mapping[Source, Origin] = {"human": "human", "memory": "memory"}
+_ORIGINS: Mapping[ForeignSource, TextOrigin] = {"human": "human", "memory": "memory"}
 
 
-class Slot(NamedTuple):
+class FillRow(NamedTuple):
     """A row of the breakdown: a kind, and for tools whose."""
 
-    kind: Kind
+    kind: FillKind
     tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class FillShare:
     """One row of what filled the context. Estimated, except that all rows together are what was billed."""
 
-    kind: Kind
+    kind: FillKind
     tool: str
     entered_tokens: int
     """What joined the context, counted once."""
@@ -55,8 +54,8 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Fill:
-    shares: tuple[Share, ...] = ()
+class ContextFill:
+    shares: tuple[FillShare, ...] = ()
     """Largest first."""
     repeated_entered_tokens: int = 0
     """Of the tool results: files read again though the very content was still there."""
@@ -68,11 +67,11 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ContextBlock:
     """One block in the context."""
 
     key: LineKey
-    slot: Slot
+    slot: FillRow
     tokens: float
     """Before calibration."""
     result: ToolUseId | None = None
@@ -82,17 +81,17 @@ class Item:
 
 
 @dataclass(slots=True)
-class Sums:
+class FillSums:
     """Tokens by row."""
 
-    entered: defaultdict[Slot, float] = field(default_factory=lambda: defaultdict[Slot, float](float))
-    carried: defaultdict[Slot, float] = field(default_factory=lambda: defaultdict[Slot, float](float))
+    entered: defaultdict[FillRow, float] = field(default_factory=lambda: defaultdict[FillRow, float](float))
+    carried: defaultdict[FillRow, float] = field(default_factory=lambda: defaultdict[FillRow, float](float))
     billed: int = 0
     repeated_entered: float = 0.0
     repeated_carried: float = 0.0
 
 
-class Contents:
+class ContextTracker:
     """The context of one conversation as it grows and is cut."""
 
     __slots__ = (
@@ -112,33 +111,33 @@ class Contents:
     )
 
     def __init__(self) -> None:
-        self._weigher = Weigher(CALIBRATED)
+        self._weigher = Weigher(CALIBRATED_ESTIMATOR)
         self._calibration = Calibration()
         self._model: Model | None = None
         self._scale = 1.0
         self._factors = self._calibrated()
-        self._items: list[Item] = []
-        self._held: defaultdict[Slot, float] = defaultdict(float)
+        self._items: list[ContextBlock] = []
+        self._held: defaultdict[FillRow, float] = defaultdict(float)
         """What is in the context now, before calibration."""
         self._paths: dict[ToolUseId, str] = {}
         """Files that were asked for and have not come yet."""
         self._reads: Counter[int] = Counter()
         """Which files, with which content, are in the context."""
         self._repeated = 0.0
-        self._added: list[Item] = []
+        self._added: list[ContextBlock] = []
         """What came since the last bill."""
         self._billed: int | None = None
-        self._sums = Sums()
+        self._sums = FillSums()
 
     def add(
-        self, key: LineKey, role: Role, blocks: tuple[Block, ...], source: Source = "human"
-    ) -> list[Item]:
+        self, key: LineKey, role: Role, blocks: tuple[Block, ...], source: ForeignSource = "human"
+    ) -> list[ContextBlock]:
         """Blocks join the context; the items they became, one a block."""
         if source == "human" and role == "user":
             self._drop_thinking(blocks)
         origin = _ORIGINS.get(source, "attachment")
         portions = self._weigher.portions(Message(role, blocks), origin)
-        items: list[Item] = []
+        items: list[ContextBlock] = []
         for block, portion in zip(blocks, portions, strict=True):
             item = self._item(key, block, portion, source)
             self._hold(item, 1)
@@ -147,7 +146,7 @@ class Contents:
         self._added += items
         return items
 
-    def estimate(self, items: Iterable[Item]) -> float:
+    def estimate(self, items: Iterable[ContextBlock]) -> float:
         """The tokens that a bill would show for these."""
         return sum(item.tokens * self._factors[_class(item.slot)] for item in items)
 
@@ -155,7 +154,7 @@ class Contents:
         """A call was billed for what is here now."""
         if self._model is not model:
             self._model, self._billed = model, None
-            self._scale = NEWER_SCALE if model.tokenizer == "newer" else 1.0
+            self._scale = NEWER_TOKENIZER_SCALE if model.tokenizer == "newer" else 1.0
         self._learn(prompt_tokens)
         self._factors = self._calibrated()
         if is_counted:
@@ -163,28 +162,28 @@ class Contents:
         self._billed = prompt_tokens
         self._added.clear()
 
-    def cut(self, kept: frozenset[LineKey], kept_from: LineKey) -> list[Item]:
+    def cut(self, kept: frozenset[LineKey], kept_from: LineKey) -> list[ContextBlock]:
         """Compaction: only lines that were kept stay. What left."""
         return self._leave(_kept(self._items, kept, kept_from))
 
-    def clear(self, ids: frozenset[ToolUseId]) -> list[Item]:
+    def clear(self, ids: frozenset[ToolUseId]) -> list[ContextBlock]:
         """Old tool results go. What left."""
         return self._leave([item for item in self._items if item.result not in ids])
 
-    def fill(self) -> Fill:
+    def fill(self) -> ContextFill:
         """The breakdown so far."""
         sums = self._sums
         rows = [
-            Share(slot.kind, slot.tool, round(sums.entered[slot]), round(carried))
+            FillShare(slot.kind, slot.tool, round(sums.entered[slot]), round(carried))
             for slot, carried in sums.carried.items()
         ]
         # The rest of the bill, so that the rows add up to it whatever was rounded.
         rest = sums.billed - sum(row.carried_tokens for row in rows)
         shares = [row for row in rows if row.carried_tokens or row.entered_tokens]
         if sums.billed:
-            shares.append(Share("unlogged", "", 0, rest))
+            shares.append(FillShare("unlogged", "", 0, rest))
         shares.sort(key=lambda row: (-row.carried_tokens, row.kind, row.tool))
-        return Fill(tuple(shares), round(sums.repeated_entered), round(sums.repeated_carried))
+        return ContextFill(tuple(shares), round(sums.repeated_entered), round(sums.repeated_carried))
 
     def _carry(self, prompt_tokens: int) -> None:
         factors = self._factors
@@ -213,10 +212,10 @@ class Contents:
     def _drop_thinking(self, blocks: tuple[Block, ...]) -> None:
         """Some models leave earlier thinking out once a person speaks again."""
         speaks = not all(isinstance(block, ToolResult) for block in blocks)
-        if speaks and self._model and self._model.drops_thinking and self._held[Slot("thinking")]:
+        if speaks and self._model and self._model.drops_thinking and self._held[FillRow("thinking")]:
             self._leave([item for item in self._items if item.slot.kind != "thinking"])
 
-    def _leave(self, staying: list[Item]) -> list[Item]:
+    def _leave(self, staying: list[ContextBlock]) -> list[ContextBlock]:
         keep = set(map(id, staying))
         left = [item for item in self._items if id(item) not in keep]
         self._items = staying
@@ -227,24 +226,26 @@ class Contents:
             self._billed = None  # the next bill says nothing of what was added
         return left
 
-    def _item(self, key: LineKey, block: Block, portion: Portion, source: Source) -> Item:
-        kind: Kind = portion.kind
+    def _item(self, key: LineKey, block: Block, portion: TokenPortion, source: ForeignSource) -> ContextBlock:
+        kind: FillKind = portion.kind
         if source in ("summary", "system_prompt") and kind == "attachment":
             kind = source
-        slot = Slot(kind, portion.tool)
+        slot = FillRow(kind, portion.tool)
         if isinstance(block, ToolUse):
             path = read_path(block)
             if path:
                 self._paths[block.id] = path
         if not isinstance(block, ToolResult):
-            return Item(key, slot, portion.tokens)
+            return ContextBlock(key, slot, portion.tokens)
         path = self._paths.pop(block.tool_use_id, None)
         if path is None or block.is_error:
-            return Item(key, slot, portion.tokens, block.tool_use_id)
+            return ContextBlock(key, slot, portion.tokens, block.tool_use_id)
         read = hash((path, block.content))
-        return Item(key, slot, portion.tokens, block.tool_use_id, read, is_repeated=self._reads[read] > 0)
+        return ContextBlock(
+            key, slot, portion.tokens, block.tool_use_id, read, is_repeated=self._reads[read] > 0
+        )
 
-    def _hold(self, item: Item, sign: int) -> None:
+    def _hold(self, item: ContextBlock, sign: int) -> None:
         self._held[item.slot] += sign * item.tokens
         if item.read is not None:
             self._reads[item.read] += sign
@@ -252,32 +253,32 @@ class Contents:
 
     def _calibrated(self) -> Mapping[str, float]:
         """Billed tokens for one weighed, by class, as far as is known now."""
-        values = zip(CLASSES, self._calibration.factors.values, strict=True)
+        values = zip(TOKEN_CLASSES, self._calibration.factors.values, strict=True)
         return {name: factor * self._scale for name, factor in values}
 
 
-def add_fills(fills: Iterable[Fill]) -> Fill:
+def sum_fills(fills: Iterable[ContextFill]) -> ContextFill:
     """What filled several contexts."""
-    entered: defaultdict[Slot, int] = defaultdict(int)
-    carried: defaultdict[Slot, int] = defaultdict(int)
+    entered: defaultdict[FillRow, int] = defaultdict(int)
+    carried: defaultdict[FillRow, int] = defaultdict(int)
     repeated_entered = repeated_carried = 0
     for fill in fills:
         for share in fill.shares:
-            entered[Slot(share.kind, share.tool)] += share.entered_tokens
-            carried[Slot(share.kind, share.tool)] += share.carried_tokens
+            entered[FillRow(share.kind, share.tool)] += share.entered_tokens
+            carried[FillRow(share.kind, share.tool)] += share.carried_tokens
         repeated_entered += fill.repeated_entered_tokens
         repeated_carried += fill.repeated_carried_tokens
-    shares = [Share(slot.kind, slot.tool, entered[slot], tokens) for slot, tokens in carried.items()]
+    shares = [FillShare(slot.kind, slot.tool, entered[slot], tokens) for slot, tokens in carried.items()]
     shares.sort(key=lambda row: (-row.carried_tokens, row.kind, row.tool))
-    return Fill(tuple(shares), repeated_entered, repeated_carried)
+    return ContextFill(tuple(shares), repeated_entered, repeated_carried)
 
 
-def _kept(items: list[Item], kept: frozenset[LineKey], kept_from: LineKey) -> list[Item]:
+def _kept(items: list[ContextBlock], kept: frozenset[LineKey], kept_from: LineKey) -> list[ContextBlock]:
     if kept:
         return [item for item in items if item.key in kept]
     first = next((place for place, item in enumerate(items) if kept_from and item.key == kept_from), None)
     return items[first:] if first is not None else []
 
 
-def _class(slot: Slot) -> str:
-    return CLASS_OF.get(slot.kind, "told")
+def _class(slot: FillRow) -> str:
+    return KIND_CLASSES.get(slot.kind, "told")

@@ -8,16 +8,29 @@ from datetime import datetime
 from pathlib import Path
 
 from sevenfold.core.messages import Block, ToolResult
-from sevenfold.core.usage import Counts, Usage
-from sevenfold.replay.bills import BillSum
-from sevenfold.replay.breaks import Break, BreakWatch
-from sevenfold.replay.calls import Call, Step
-from sevenfold.replay.fill import Contents, Item
-from sevenfold.replay.pricing import Priced, Pricer
-from sevenfold.replay.report import Clearing, Compaction, RepeatedRead, SessionReport, merge_reads
+from sevenfold.core.usage import TokenCounts, Usage
+from sevenfold.replay.bills import BillBuilder
+from sevenfold.replay.breaks import BreakDetector, CacheBreak
+from sevenfold.replay.calls import RecordedCall, TranscriptStep
+from sevenfold.replay.fill import ContextBlock, ContextTracker
+from sevenfold.replay.pricing import CallPrice, CallPricer
+from sevenfold.replay.report import (
+    RecordedClearing,
+    RecordedCompaction,
+    RepeatedRead,
+    SessionReport,
+    merge_repeated_reads,
+)
 from sevenfold.replay.results import ResultCosts
-from sevenfold.replay.series import Mark, Point, Series
-from sevenfold.store.foreign.entries import Agent, Cleared, Compacted, ForeignSession, LaneId, Said
+from sevenfold.replay.series import PointMark, PointSeries, SeriesPoint
+from sevenfold.store.foreign.entries import (
+    ConversationId,
+    ForeignAgent,
+    ForeignClearing,
+    ForeignCompaction,
+    ForeignInput,
+    ForeignSession,
+)
 
 FIRST_VALUE_SHARE = 0.5
 """A count below this share of what the answer weighs is a stream's first value: those are one to a dozen
@@ -28,10 +41,10 @@ tokens, while the estimate was within a quarter of every final count in the logs
 class _Found:
     """What the report will hold."""
 
-    sums: dict[str, BillSum] = field(default_factory=dict[str, BillSum])
-    breaks: list[Break] = field(default_factory=list[Break])
-    compactions: list[Compaction] = field(default_factory=list[Compaction])
-    clearings: list[Clearing] = field(default_factory=list[Clearing])
+    sums: dict[str, BillBuilder] = field(default_factory=dict[str, BillBuilder])
+    breaks: list[CacheBreak] = field(default_factory=list[CacheBreak])
+    compactions: list[RecordedCompaction] = field(default_factory=list[RecordedCompaction])
+    clearings: list[RecordedClearing] = field(default_factory=list[RecordedClearing])
     reads: dict[str, RepeatedRead] = field(default_factory=dict[str, RepeatedRead])
     first_at: datetime | None = None
     last_at: datetime | None = None
@@ -41,19 +54,19 @@ class _Found:
     largest: int = 0
 
 
-class LaneAccount:
+class ConversationAccount:
     """Takes the steps of one conversation in order."""
 
     __slots__ = ("_contents", "_found", "_mark", "_pricer", "_prompt", "_results", "_series", "_watch")
 
-    def __init__(self, pricer: Pricer) -> None:
+    def __init__(self, pricer: CallPricer) -> None:
         self._pricer = pricer
-        self._contents = Contents()
+        self._contents = ContextTracker()
         self._results = ResultCosts()
-        self._watch = BreakWatch()
-        self._series = Series()
+        self._watch = BreakDetector()
+        self._series = PointSeries()
         self._found = _Found()
-        self._mark: Mark = ""
+        self._mark: PointMark = ""
         self._prompt: int | None = None
 
     @property
@@ -61,19 +74,21 @@ class LaneAccount:
         """Nothing in it counts here: no call, or only calls of another file."""
         return not self._found.calls and not self._found.unbilled
 
-    def take(self, step: Step, *, is_counted: bool) -> None:
+    def take(self, step: TranscriptStep, *, is_counted: bool) -> None:
         """One step. What is not counted still fills the context."""
         match step:
-            case Said():
+            case ForeignInput():
                 self._say(step, is_counted=is_counted)
-            case Call():
+            case RecordedCall():
                 self._call(step, is_counted=is_counted)
-            case Compacted():
+            case ForeignCompaction():
                 self._compact(step, is_counted=is_counted)
-            case Cleared():
+            case ForeignClearing():
                 self._clear(step, is_counted=is_counted)
 
-    def report(self, facts: ForeignSession, agent: Agent, lane: LaneId, path: Path) -> SessionReport:
+    def report(
+        self, facts: ForeignSession, agent: ForeignAgent, lane: ConversationId, path: Path
+    ) -> SessionReport:
         found = self._found
         session = facts.session or path.stem
         return SessionReport(
@@ -94,11 +109,11 @@ class LaneAccount:
             self._series.points(),
             found.largest,
             self._contents.fill(),
-            merge_reads(found.reads.values()),
+            merge_repeated_reads(found.reads.values()),
             self._results.finish(f"{session}/{lane}" if lane else session),
         )
 
-    def _say(self, said: Said, *, is_counted: bool) -> None:
+    def _say(self, said: ForeignInput, *, is_counted: bool) -> None:
         labels = [self._label(block) for block in said.blocks]
         items = self._contents.add(said.key, said.role, said.blocks, said.source)
         for item, label in zip(items, labels, strict=True):
@@ -115,7 +130,7 @@ class LaneAccount:
     def _label(self, block: Block) -> str:
         return self._results.label(block.tool_use_id) if isinstance(block, ToolResult) else ""
 
-    def _call(self, call: Call, *, is_counted: bool) -> None:
+    def _call(self, call: RecordedCall, *, is_counted: bool) -> None:
         usage = call.usage
         if usage is None or not any(run.prompt for run in (usage, *usage.iterations)):
             self._found.unbilled += is_counted
@@ -135,14 +150,14 @@ class LaneAccount:
             usage = replace(usage, output=max(usage.output, round(estimate)))
         self._account(call, usage, run, is_estimated=is_estimated, is_counted=is_counted)
 
-    def _reply(self, call: Call) -> list[Item]:
+    def _reply(self, call: RecordedCall) -> list[ContextBlock]:
         self._results.ask(call.blocks)
         return [
             item for part in call.parts for item in self._contents.add(part.key, "assistant", part.blocks)
         ]
 
     def _account(
-        self, call: Call, usage: Usage, run: Counts, *, is_estimated: bool, is_counted: bool
+        self, call: RecordedCall, usage: Usage, run: TokenCounts, *, is_estimated: bool, is_counted: bool
     ) -> None:
         found = self._found
         priced = self._pricer.price(usage, call.model, call.at)
@@ -155,42 +170,50 @@ class LaneAccount:
                 found.breaks.append(broke)
             if mark == "compaction" and found.compactions and found.compactions[-1].after_tokens is None:
                 found.compactions[-1] = replace(found.compactions[-1], after_tokens=run.prompt)
-            self._series.add(Point(found.calls, call.at, run.prompt, run.read, mark))
+            self._series.add(SeriesPoint(found.calls, call.at, run.prompt, run.read, mark))
             found.largest = max(found.largest, run.prompt)
         else:
             self._results.skip(run.prompt)
         self._count(call, usage, priced, is_estimated=is_estimated, is_counted=is_counted)
 
     def _count(
-        self, call: Call, usage: Usage, priced: Priced, *, is_counted: bool, is_estimated: bool = False
+        self,
+        call: RecordedCall,
+        usage: Usage,
+        priced: CallPrice,
+        *,
+        is_counted: bool,
+        is_estimated: bool = False,
     ) -> None:
         found = self._found
         if not is_counted:
             found.uncounted += 1
             return
-        found.sums.setdefault(priced.row, BillSum()).add(usage, priced, is_estimated=is_estimated)
+        found.sums.setdefault(priced.row, BillBuilder()).add(usage, priced, is_estimated=is_estimated)
         found.calls += 1
         found.first_at, found.last_at = found.first_at or call.at, call.at or found.last_at
 
-    def _compact_inside(self, call: Call, usage: Usage, *, is_counted: bool) -> None:
+    def _compact_inside(self, call: RecordedCall, usage: Usage, *, is_counted: bool) -> None:
         """The provider summed the history up within the call itself."""
         for item in usage.iterations:
             if item.kind == "compaction":
-                self._compact(Compacted(call.lane, call.at, item.prompt), is_counted=is_counted)
+                self._compact(ForeignCompaction(call.lane, call.at, item.prompt), is_counted=is_counted)
 
-    def _compact(self, step: Compacted, *, is_counted: bool) -> None:
+    def _compact(self, step: ForeignCompaction, *, is_counted: bool) -> None:
         self._drop(self._contents.cut(step.kept, step.kept_from))
         self._watch.note_cut("compaction")
         self._mark = "compaction"
         if is_counted:
-            self._found.compactions.append(Compaction(step.at, step.before_tokens or self._prompt, None))
+            self._found.compactions.append(
+                RecordedCompaction(step.at, step.before_tokens or self._prompt, None)
+            )
 
-    def _clear(self, step: Cleared, *, is_counted: bool) -> None:
+    def _clear(self, step: ForeignClearing, *, is_counted: bool) -> None:
         self._drop(self._contents.clear(step.tool_use_ids))
         self._watch.note_cut("clearing")
         self._mark = self._mark or "clearing"
         if is_counted:
-            self._found.clearings.append(Clearing(step.at, len(step.tool_use_ids), step.saved_tokens))
+            self._found.clearings.append(RecordedClearing(step.at, len(step.tool_use_ids), step.saved_tokens))
 
-    def _drop(self, left: Iterable[Item]) -> None:
+    def _drop(self, left: Iterable[ContextBlock]) -> None:
         self._results.drop([item.result for item in left if item.result is not None])

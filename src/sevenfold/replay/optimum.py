@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 
-from sevenfold.replay.counterfactual import Rates
-from sevenfold.replay.counterfactual_record import Recorded, Recording, Stretch
+from sevenfold.replay.counterfactual import CacheRates
+from sevenfold.replay.counterfactual_record import RecordedResult, RecordedSegment, Recording
 
-KEEP = 5
+KEPT_RESULTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class OptimalCuts:
     """The cheapest cuts."""
 
     cost: float
@@ -27,21 +27,21 @@ class Plan:
     """The rounds, counted over the whole session, before whose request a cut is made."""
 
 
-def find_optimum(recording: Recording, rates: Rates, keep: int = KEEP) -> Plan:
+def find_optimum(recording: Recording, rates: CacheRates, keep: int = KEPT_RESULTS) -> OptimalCuts:
     """The least that a session could have cost, with cuts at the best times."""
     cost, cuts, before = 0.0, list[int](), 0
     for stretch in recording.stretches:
-        plan = StretchSearch(stretch, rates, keep).find()
+        plan = SegmentSearch(stretch, rates, keep).find()
         cost += plan.cost
         cuts += [before + number for number in plan.cuts]
         before += len(stretch.rounds)
-    return Plan(cost, tuple(cuts))
+    return OptimalCuts(cost, tuple(cuts))
 
 
-class StretchSearch:
+class SegmentSearch:
     """One stretch. `-1` stands for the time before any cut."""
 
-    def __init__(self, stretch: Stretch, rates: Rates, keep: int) -> None:
+    def __init__(self, stretch: RecordedSegment, rates: CacheRates, keep: int) -> None:
         self._stretch, self._rates = stretch, rates
         rounds, results = stretch.rounds, stretch.results
         self._count = len(rounds)
@@ -61,7 +61,7 @@ class StretchSearch:
         self._best = [inf] * (self._count + 1)
         self._from = [-1] * (self._count + 1)
 
-    def find(self) -> Plan:
+    def find(self) -> OptimalCuts:
         """The cheapest cuts of this stretch."""
         self._run(-1, 0.0)
         for start in range(self._count):
@@ -72,7 +72,7 @@ class StretchSearch:
         while at >= 0:
             cuts.append(at)
             at = self._from[at]
-        return Plan(self._best[self._count], tuple(reversed(cuts)))
+        return OptimalCuts(self._best[self._count], tuple(reversed(cuts)))
 
     def _run(self, start: int, cost: float) -> None:
         """From a cut on, with what it cost up to and with its request: what each next cut would have cost."""
@@ -158,7 +158,7 @@ class _Run:
         """Where in the view the first of them stands."""
         self._back: set[int] = set()
 
-    def need(self, spans: Sequence[tuple[int, ...]], results: Sequence[Recorded], view: int) -> int:
+    def need(self, spans: Sequence[tuple[int, ...]], results: Sequence[RecordedResult], view: int) -> int:
         """Tokens of what has to be read again for an answer that quotes these."""
         needed = {
             sources[-1]
@@ -172,5 +172,5 @@ class _Run:
         self.extra += tokens
         return tokens
 
-    def _is_there(self, number: int, results: Sequence[Recorded]) -> bool:
+    def _is_there(self, number: int, results: Sequence[RecordedResult]) -> bool:
         return number in self._back or not results[number].result.saved_tokens

@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 from sevenfold.layers.microcompact import MicrocompactSettings
 
-OURS = "balanced"
+DEFAULT_POLICY = "balanced"
 """What `sevenfold` means where a policy is asked for."""
 
-POLICIES: Mapping[str, MicrocompactSettings] = MappingProxyType(
+CLEARING_POLICIES: Mapping[str, MicrocompactSettings] = MappingProxyType(
     {
         "keep": MicrocompactSettings(policy="keep"),
         "fixed": MicrocompactSettings(policy="fixed"),

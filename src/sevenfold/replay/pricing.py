@@ -9,28 +9,28 @@ from decimal import Decimal
 from typing import Literal, TypeAlias
 
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.events import Emit, ignore
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.models import ONE, Model
-from sevenfold.core.prices import Cost, cost, cost_without_caching
+from sevenfold.core.prices import Cost, compute_cost, compute_uncached_cost
 from sevenfold.core.usage import Usage
 
-UNNAMED = "(unnamed)"
+UNNAMED_MODEL = "(unnamed)"
 """Where a log does not say which model answered. A user may give it a price like any other."""
 
 PriceGap: TypeAlias = Literal["model", "speed", "runs"]
 """What has no price: the model; the speed at which a priced model ran; or runs inside a request, of which one
 was on a model without a price, or which do not add up to the bill."""
 
-FAST = "fast"
+FAST_SPEED = "fast"
 _ROWS: Mapping[PriceGap, str] = {"model": "{}", "speed": "{} (fast)", "runs": "{} (several models)"}
 """Calls of a priced model that have no price stand in a row of their own: its others keep theirs."""
 
-NANO = Decimal("0.000000001")
+NANO_USD = Decimal("0.000000001")
 """Shares of a bill are rounded to billionths of a dollar, so that their sums are exact."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class CallRates:
     """US dollars a prompt token of one call: read from the cache, and on average not."""
 
     read: Decimal
@@ -38,7 +38,7 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class CallPrice:
     """One call's price. Without one, all is None: a model that no table knows is not free."""
 
     row: str
@@ -47,10 +47,10 @@ class Priced:
     cost: Cost | None = None
     uncached: Cost | None = None
     """What it would have cost with no prompt cache."""
-    rates: Rates | None = None
+    rates: CallRates | None = None
 
 
-class Pricer:
+class CallPricer:
     """Prices calls. Remembers the models it has looked up: a session asks for the same one all the time.
 
     `emit` is told once of each model that no table knows, or that has no price.
@@ -58,7 +58,9 @@ class Pricer:
 
     __slots__ = ("_catalog", "_emit", "_known", "_reprice")
 
-    def __init__(self, catalog: Catalog = CATALOG, reprice: Model | None = None, emit: Emit = ignore) -> None:
+    def __init__(
+        self, catalog: Catalog = CATALOG, reprice: Model | None = None, emit: Emit = ignore_event
+    ) -> None:
         self._catalog = catalog
         self._reprice = reprice
         self._emit = emit
@@ -68,10 +70,10 @@ class Pricer:
         """The model of that name, whatever prices are asked for."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = self._catalog.find(name or UNNAMED, self._emit)
+            found = self._known[name] = self._catalog.find(name or UNNAMED_MODEL, self._emit)
         return found
 
-    def price(self, usage: Usage, name: str, when: datetime | None) -> Priced:
+    def price(self, usage: Usage, name: str, when: datetime | None) -> CallPrice:
         model = self.find(name)
         if self._reprice is not None:
             return self._at(_as_standard(usage), self._reprice, None, model.name)
@@ -80,18 +82,18 @@ class Pricer:
                 self.find(run.model)  # so that a model without a price is told of, whoever called it
         return self._at(usage, model, when, model.name)
 
-    def _at(self, usage: Usage, model: Model, when: datetime | None, row: str) -> Priced:
-        spent = cost(usage, model, when=when, catalog=self._catalog)
+    def _at(self, usage: Usage, model: Model, when: datetime | None, row: str) -> CallPrice:
+        spent = compute_cost(usage, model, when=when, catalog=self._catalog)
         if spent is None:
             gap = _gap(usage, model)
-            return Priced(_ROWS[gap].format(row), gap)
-        bare = cost_without_caching(usage, model, when=when, catalog=self._catalog)
-        return Priced(row, None, spent, bare, self._rates(usage, model, when))
+            return CallPrice(_ROWS[gap].format(row), gap)
+        bare = compute_uncached_cost(usage, model, when=when, catalog=self._catalog)
+        return CallPrice(row, None, spent, bare, self._rates(usage, model, when))
 
-    def _rates(self, usage: Usage, model: Model, when: datetime | None) -> Rates | None:
+    def _rates(self, usage: Usage, model: Model, when: datetime | None) -> CallRates | None:
         """Of the request's own tokens: what was billed beside them (compaction) says nothing of theirs."""
         own = replace(usage, iterations=())
-        tariff, spent = model.prices_at(when), cost(own, model, when=when, catalog=self._catalog)
+        tariff, spent = model.prices_at(when), compute_cost(own, model, when=when, catalog=self._catalog)
         if tariff is None or spent is None:
             return None
         prices = tariff.for_prompt(own.prompt)
@@ -101,13 +103,13 @@ class Pricer:
         # Batch, region and speed: they hold for what was not read, too.
         factor = spent.total * 1_000_000 / listed if listed else ONE
         read, count = factor * prices.read, own.fresh + own.written
-        return Rates(read / 1_000_000, (factor * unread / count if count else read) / 1_000_000)
+        return CallRates(read / 1_000_000, (factor * unread / count if count else read) / 1_000_000)
 
 
 def _gap(usage: Usage, model: Model) -> PriceGap:
     if not model.tariffs:
         return "model"
-    return "speed" if usage.speed == FAST and model.fast_factor is None else "runs"
+    return "speed" if usage.speed == FAST_SPEED and model.fast_factor is None else "runs"
 
 
 def _as_standard(usage: Usage) -> Usage:

@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.core.events import Event
-from sevenfold.replay.bills import Bill, Totals, add_bills, merge_bills
-from sevenfold.replay.breaks import Break
-from sevenfold.replay.fill import Fill, add_fills
-from sevenfold.replay.results import CostlyResult, costliest
-from sevenfold.replay.series import Point
-from sevenfold.store.foreign.entries import Agent
-from sevenfold.store.foreign.find import Unreadable
+from sevenfold.replay.bills import BillTotals, ModelBill, merge_bills, sum_bills
+from sevenfold.replay.breaks import CacheBreak
+from sevenfold.replay.fill import ContextFill, sum_fills
+from sevenfold.replay.results import CostlyResult, choose_costliest
+from sevenfold.replay.series import SeriesPoint
+from sevenfold.store.foreign.entries import ForeignAgent
+from sevenfold.store.foreign.find import UnreadableFile
 
-MOST_READS = 10
+MAX_REPEATED_READS = 10
 
-Origin: TypeAlias = Literal["named", "usual places", "sample"]
+ReportOrigin: TypeAlias = Literal["named", "usual places", "sample"]
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class RecordedCompaction:
     at: datetime | None
     before_tokens: int | None
     """As the log says, else the last prompt before it."""
@@ -38,7 +38,7 @@ class Compaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Clearing:
+class RecordedClearing:
     at: datetime | None
     results: int
     saved_tokens: int | None
@@ -60,7 +60,7 @@ class SessionReport:
     """One conversation: a session, or a sub-agent of one."""
 
     id: str
-    agent: Agent
+    agent: ForeignAgent
     sub_agent: str | None
     """Set for a sub-agent; `id` is then its parent's."""
     path: Path
@@ -72,13 +72,13 @@ class SessionReport:
     """Calls for which the log holds no usage."""
     uncounted_calls: int
     """Calls that are context here and no cost: another file counts them, or they were too early."""
-    bills: tuple[Bill, ...]
-    breaks: tuple[Break, ...]
-    compactions: tuple[Compaction, ...]
-    clearings: tuple[Clearing, ...]
-    series: tuple[Point, ...]
+    bills: tuple[ModelBill, ...]
+    breaks: tuple[CacheBreak, ...]
+    compactions: tuple[RecordedCompaction, ...]
+    clearings: tuple[RecordedClearing, ...]
+    series: tuple[SeriesPoint, ...]
     largest_prompt_tokens: int
-    fill: Fill
+    fill: ContextFill
     repeated_reads: tuple[RepeatedRead, ...]
     costly_results: tuple[CostlyResult, ...]
 
@@ -87,8 +87,8 @@ class SessionReport:
         return f"{self.id}/{self.sub_agent}" if self.sub_agent else self.id
 
     @property
-    def totals(self) -> Totals:
-        return add_bills(self.bills)
+    def totals(self) -> BillTotals:
+        return sum_bills(self.bills)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class LineCounts:
 @dataclass(frozen=True, slots=True)
 class FileReport:
     path: Path
-    agent: Agent
+    agent: ForeignAgent
     lines: LineCounts
     sessions: tuple[SessionReport, ...]
     events: tuple[Event, ...] = ()
@@ -112,60 +112,60 @@ class FileReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReplayReport:
     """Everything that was read."""
 
-    origin: Origin
+    origin: ReportOrigin
     files: int
     lines: LineCounts
     sessions: tuple[SessionReport, ...]
     """Most expensive first."""
-    bills: tuple[Bill, ...]
+    bills: tuple[ModelBill, ...]
     """By model, most expensive first."""
-    fill: Fill
+    fill: ContextFill
     costly_results: tuple[CostlyResult, ...]
     repeated_reads: tuple[RepeatedRead, ...]
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadableFile, ...]
     repriced: str | None = None
     """The model whose prices of today stand in for all others."""
     events: tuple[Event, ...] = ()
     """What happened while reading that a person may want to act on; each once."""
 
     @property
-    def totals(self) -> Totals:
-        return add_bills(self.bills)
+    def totals(self) -> BillTotals:
+        return sum_bills(self.bills)
 
     @property
-    def breaks(self) -> tuple[Break, ...]:
+    def breaks(self) -> tuple[CacheBreak, ...]:
         return tuple(item for session in self.sessions for item in session.breaks)
 
 
-def sum_up(
+def build_replay_report(
     files: Iterable[FileReport],
     *,
-    origin: Origin = "named",
-    unreadable: Iterable[Unreadable] = (),
+    origin: ReportOrigin = "named",
+    unreadable: Iterable[UnreadableFile] = (),
     repriced: str | None = None,
-) -> Report:
+) -> ReplayReport:
     """The report over all files."""
     read = tuple(files)
     sessions = sorted((item for file in read for item in file.sessions), key=_by_cost)
-    return Report(
+    return ReplayReport(
         origin,
         len(read),
-        add_lines(file.lines for file in read),
+        sum_line_counts(file.lines for file in read),
         tuple(sessions),
         merge_bills(bill for session in sessions for bill in session.bills),
-        add_fills(session.fill for session in sessions),
-        costliest(item for session in sessions for item in session.costly_results),
-        merge_reads(item for session in sessions for item in session.repeated_reads),
+        sum_fills(session.fill for session in sessions),
+        choose_costliest(item for session in sessions for item in session.costly_results),
+        merge_repeated_reads(item for session in sessions for item in session.repeated_reads),
         tuple(sorted(unreadable, key=lambda item: str(item.path))),
         repriced,
         tuple(dict.fromkeys(event for file in read for event in file.events)),
     )
 
 
-def merge_reads(reads: Iterable[RepeatedRead]) -> tuple[RepeatedRead, ...]:
+def merge_repeated_reads(reads: Iterable[RepeatedRead]) -> tuple[RepeatedRead, ...]:
     """One row a path, the most wasteful."""
     merged: dict[str, RepeatedRead] = {}
     for item in reads:
@@ -173,10 +173,10 @@ def merge_reads(reads: Iterable[RepeatedRead]) -> tuple[RepeatedRead, ...]:
         merged[item.path] = replace(
             before, times=before.times + item.times, tokens=before.tokens + item.tokens
         )
-    return tuple(sorted(merged.values(), key=lambda item: (-item.tokens, item.path))[:MOST_READS])
+    return tuple(sorted(merged.values(), key=lambda item: (-item.tokens, item.path))[:MAX_REPEATED_READS])
 
 
-def add_lines(counts: Iterable[LineCounts]) -> LineCounts:
+def sum_line_counts(counts: Iterable[LineCounts]) -> LineCounts:
     lines = length = 0
     unknown: Counter[str] = Counter()
     faults: Counter[str] = Counter()

@@ -8,24 +8,24 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
-from sevenfold.core.events import describe
+from sevenfold.core.events import describe_event
 from sevenfold.core.prices import Cost
-from sevenfold.core.usage import Counts
-from sevenfold.replay.bills import Bill, Totals
-from sevenfold.replay.breaks import Break, group_breaks
-from sevenfold.replay.fill import Fill
-from sevenfold.replay.report import LineCounts, Report, SessionReport
+from sevenfold.core.usage import TokenCounts
+from sevenfold.replay.bills import BillTotals, ModelBill
+from sevenfold.replay.breaks import CacheBreak, group_breaks
+from sevenfold.replay.fill import ContextFill
+from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
 from sevenfold.replay.results import CostlyResult
 
-FORMAT = 1
+REPORT_FORMAT = 1
 
-Plain: TypeAlias = dict[str, object]
+_Plain: TypeAlias = dict[str, object]
 
 
-def describe_report(report: Report) -> Plain:
+def describe_replay_report(report: ReplayReport) -> _Plain:
     """Everything in the report; times are ISO 8601 in UTC, dollars and seconds are numbers."""
     return {
-        "format": FORMAT,
+        "format": REPORT_FORMAT,
         "origin": report.origin,
         "repriced": report.repriced,
         "files": report.files,
@@ -36,13 +36,13 @@ def describe_report(report: Report) -> Plain:
         "fill": _fill(report.fill),
         "repeated_reads": [asdict(item) for item in report.repeated_reads],
         "costly_results": [_result(item) for item in report.costly_results],
-        "sessions": [describe_session(session) for session in report.sessions],
+        "sessions": [describe_session_report(session) for session in report.sessions],
         "unreadable": [{"path": str(item.path), "reason": item.reason} for item in report.unreadable],
-        "events": [describe(event) for event in report.events],
+        "events": [describe_event(event) for event in report.events],
     }
 
 
-def describe_session(session: SessionReport) -> Plain:
+def describe_session_report(session: SessionReport) -> _Plain:
     return {
         "id": session.id,
         "sub_agent": session.sub_agent,
@@ -82,7 +82,7 @@ def describe_session(session: SessionReport) -> Plain:
     }
 
 
-def _totals(totals: Totals) -> Plain:
+def _totals(totals: BillTotals) -> _Plain:
     return {
         "calls": totals.calls,
         "tokens": _counts(totals.tokens),
@@ -95,7 +95,7 @@ def _totals(totals: Totals) -> Plain:
     }
 
 
-def _bill(bill: Bill) -> Plain:
+def _bill(bill: ModelBill) -> _Plain:
     return {
         "model": bill.model,
         "calls": bill.calls,
@@ -111,7 +111,7 @@ def _bill(bill: Bill) -> Plain:
     }
 
 
-def _break_groups(breaks: Iterable[Break]) -> Plain:
+def _break_groups(breaks: Iterable[CacheBreak]) -> _Plain:
     groups = group_breaks(breaks)
     return {
         "count": sum(group.count for group in groups),
@@ -121,7 +121,7 @@ def _break_groups(breaks: Iterable[Break]) -> Plain:
     }
 
 
-def _break(item: Break) -> Plain:
+def _break(item: CacheBreak) -> _Plain:
     return {
         "at": _time(item.at),
         "cause": item.cause,
@@ -135,7 +135,7 @@ def _break(item: Break) -> Plain:
     }
 
 
-def _fill(fill: Fill) -> Plain:
+def _fill(fill: ContextFill) -> _Plain:
     carried = fill.carried_tokens
     return {
         "carried_tokens": carried,
@@ -150,11 +150,11 @@ def _fill(fill: Fill) -> Plain:
     }
 
 
-def _result(item: CostlyResult) -> Plain:
+def _result(item: CostlyResult) -> _Plain:
     return {**asdict(item), "at": _time(item.at), "usd": _usd(item.usd)}
 
 
-def _lines(lines: LineCounts) -> Plain:
+def _lines(lines: LineCounts) -> _Plain:
     return {
         "read": lines.lines,
         "bytes": lines.length_bytes,
@@ -163,11 +163,11 @@ def _lines(lines: LineCounts) -> Plain:
     }
 
 
-def _counts(tokens: Counts) -> Plain:
+def _counts(tokens: TokenCounts) -> _Plain:
     return {**asdict(tokens), "prompt": tokens.prompt}
 
 
-def _cost(cost: Cost) -> Plain:
+def _cost(cost: Cost) -> _Plain:
     parts: dict[str, Decimal] = asdict(cost)
     return {**{name: float(usd) for name, usd in parts.items()}, "total": float(cost.total)}
 

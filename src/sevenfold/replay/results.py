@@ -10,11 +10,11 @@ from decimal import Decimal
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, ToolUse, ToolUseId
-from sevenfold.replay.pricing import NANO, Rates
+from sevenfold.replay.pricing import NANO_USD, CallRates
 
-MOST_RESULTS = 10
+MAX_COSTLY_RESULTS = 10
 MAX_LABEL_CHARS = 120
-LABEL_KEYS = (
+LABEL_ARGUMENTS = (
     *("file_path", "notebook_path", "pattern", "path", "filename", "command", "cmd", "query", "url"),
     *("description", "prompt", "arguments", "input"),
 )
@@ -92,7 +92,7 @@ class ResultCosts:
         """Tools were called."""
         for block in blocks:
             if isinstance(block, ToolUse):
-                self._asked[block.id] = _Asked(block.name, label(block.input))
+                self._asked[block.id] = _Asked(block.name, label_tool_input(block.input))
 
     def label(self, id: ToolUseId) -> str:  # noqa: A002 - the wire's own name
         asked = self._asked.get(id)
@@ -105,7 +105,7 @@ class ResultCosts:
         self._live[id] = tracked
         self._unsent.append(tracked)
 
-    def bill(self, prompt_tokens: int, read_tokens: int, rates: Rates | None, *, is_break: bool) -> None:
+    def bill(self, prompt_tokens: int, read_tokens: int, rates: CallRates | None, *, is_break: bool) -> None:
         """A call carried all that is here."""
         read, paid = (float(rates.read), float(rates.paid)) if rates else (0.0, 0.0)
         self._is_priced = self._is_priced or rates is not None
@@ -152,7 +152,7 @@ class ResultCosts:
             tracked.at,
             round(tracked.tokens),
             self._calls - tracked.first_call,
-            Decimal(usd).quantize(NANO) if self._is_priced else None,
+            Decimal(usd).quantize(NANO_USD) if self._is_priced else None,
         )
 
     def _keep(self, item: CostlyResult) -> None:
@@ -160,20 +160,20 @@ class ResultCosts:
             return
         self._serial -= 1  # of equals the first stays; results themselves have no order
         entry = (*item.rank, self._serial, item)
-        if len(self._costly) < MOST_RESULTS:
+        if len(self._costly) < MAX_COSTLY_RESULTS:
             heapq.heappush(self._costly, entry)
         elif entry[:3] > self._costly[0][:3]:
             heapq.heapreplace(self._costly, entry)
 
 
-def costliest(results: Iterable[CostlyResult]) -> tuple[CostlyResult, ...]:
+def choose_costliest(results: Iterable[CostlyResult]) -> tuple[CostlyResult, ...]:
     """The most expensive of several sessions'."""
-    return tuple(heapq.nlargest(MOST_RESULTS, results, key=lambda item: item.rank))
+    return tuple(heapq.nlargest(MAX_COSTLY_RESULTS, results, key=lambda item: item.rank))
 
 
-def label(asked: JsonObject) -> str:
+def label_tool_input(asked: JsonObject) -> str:
     """A tool's request in a few words: its most telling argument, on one line."""
-    for key in LABEL_KEYS:
+    for key in LABEL_ARGUMENTS:
         value = asked.get(key)
         if isinstance(value, tuple):
             value = " ".join(item for item in value if isinstance(item, str))

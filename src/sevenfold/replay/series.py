@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-Mark: TypeAlias = Literal["", "break", "compaction", "clearing"]
+PointMark: TypeAlias = Literal["", "break", "compaction", "clearing"]
 
-MOST_POINTS = 320
+MAX_SERIES_POINTS = 320
 """Twice the dots that 80 columns of braille have; a page needs no more either."""
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SeriesPoint:
     """A call; after thinning, the largest of a few neighbours."""
 
     call: int
@@ -21,28 +21,28 @@ class Point:
     at: datetime | None
     prompt_tokens: int
     read_tokens: int
-    mark: Mark = ""
+    mark: PointMark = ""
 
 
-class Series:
+class PointSeries:
     """Takes points without end and keeps a bounded number, marked ones and the largest before others."""
 
     __slots__ = ("_points",)
 
     def __init__(self) -> None:
-        self._points: list[Point] = []
+        self._points: list[SeriesPoint] = []
 
-    def add(self, point: Point) -> None:
+    def add(self, point: SeriesPoint) -> None:
         self._points.append(point)
-        if len(self._points) >= 2 * MOST_POINTS:
-            self._points = thin(self._points)
+        if len(self._points) >= 2 * MAX_SERIES_POINTS:
+            self._points = thin_points(self._points)
 
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[SeriesPoint, ...]:
         points = self._points
-        return tuple(thin(points) if len(points) > MOST_POINTS else points)
+        return tuple(thin_points(points) if len(points) > MAX_SERIES_POINTS else points)
 
 
-def thin(points: list[Point]) -> list[Point]:
+def thin_points(points: list[SeriesPoint]) -> list[SeriesPoint]:
     """Half of them: of each two neighbours the marked one, else the larger. The first and last stay."""
     if len(points) < 3:
         return points
@@ -51,5 +51,5 @@ def thin(points: list[Point]) -> list[Point]:
     return [points[0], *(max(pair, key=_weight) for pair in pairs), points[-1]]
 
 
-def _weight(point: Point) -> tuple[bool, int]:
+def _weight(point: SeriesPoint) -> tuple[bool, int]:
     return (bool(point.mark), point.prompt_tokens)

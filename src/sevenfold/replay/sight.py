@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from sevenfold.core.messages import ToolUseId
-from sevenfold.layers.shelf import FILE_KINDS
-from sevenfold.replay.counterfactual_record import Round, Stretch
+from sevenfold.layers.shelf import FILE_RESULT_KINDS
+from sevenfold.replay.counterfactual_record import RecordedRound, RecordedSegment
 
 
-class Sight:
+class ResultVisibility:
     """One session under one policy. Not for sharing between threads."""
 
     __slots__ = ("_bare", "_numbers", "_shown", "_stretch", "in_view", "one_pointer_away", "wanted")
@@ -25,7 +25,7 @@ class Sight:
         """Uses of what only cleared results show, where what stands in their place names file or spill."""
         self.wanted = 0
         """All uses of what any result of the session had shown."""
-        self._stretch: Stretch | None = None
+        self._stretch: RecordedSegment | None = None
         self._numbers: dict[ToolUseId, int] = {}
         """Which recorded result each of the view shows."""
         self._shown = Counter[int]()
@@ -33,7 +33,7 @@ class Sight:
         self._bare: set[int] = set()
         """Cleared results whose marker names nothing."""
 
-    def start(self, stretch: Stretch) -> None:
+    def start(self, stretch: RecordedSegment) -> None:
         """A boundary: nothing of what was in view is."""
         self._stretch = stretch
         self._numbers.clear()
@@ -59,7 +59,7 @@ class Sight:
             if is_bare:
                 self._bare.add(number)
 
-    def find_needed(self, turn: Round) -> list[int]:
+    def find_needed(self, turn: RecordedRound) -> list[int]:
         """Count what an answer uses. Results to read again before it can be given: the newest that shows a
         line which it quotes and which nothing in view does."""
         needed: dict[int, None] = {}
@@ -79,4 +79,4 @@ class Sight:
         """Whether what stands in its place, or the call before it, names what to look at."""
         if number not in self._bare or self._stretch is None:
             return True
-        return self._stretch.results[number].result.kind in FILE_KINDS
+        return self._stretch.results[number].result.kind in FILE_RESULT_KINDS

@@ -15,51 +15,51 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sevenfold.layers.stakes import CachePrices, cache_prices
-from sevenfold.replay.account import Terms
-from sevenfold.replay.calls import Call
-from sevenfold.replay.counterfactual import Rates, play
+from sevenfold.layers.stakes import CachePrices, compute_cache_prices
+from sevenfold.replay.account import ReplayTerms
+from sevenfold.replay.calls import RecordedCall
+from sevenfold.replay.counterfactual import CacheRates, play_recording
 from sevenfold.replay.counterfactual_record import Recording, read_recordings
-from sevenfold.replay.crew import Crew, Done, Failed, run_inline
-from sevenfold.replay.driven import drive
-from sevenfold.replay.driven_record import Stretch, read_stretches
+from sevenfold.replay.crew import FailedTask, ProcessPool, TaskDone, do_tasks_inline
+from sevenfold.replay.driven import resend_session
+from sevenfold.replay.driven_record import MessageSegment, read_message_segments
 from sevenfold.replay.optimum import find_optimum
-from sevenfold.replay.parallel import EMPTY, NO_TRANSCRIPT, count_cores
-from sevenfold.replay.policies import POLICIES
-from sevenfold.store.foreign.detect import detect
-from sevenfold.store.foreign.find import Found, Unreadable
+from sevenfold.replay.parallel import EMPTY_FILE_REASON, NO_TRANSCRIPT_REASON, count_cores
+from sevenfold.replay.policies import CLEARING_POLICIES
+from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.store.foreign.find import TranscriptFile, UnreadableFile
 
-Lifetime: TypeAlias = Literal["5m", "1h"]
-Source: TypeAlias = Literal["model", "assumed", "asked"]
-OnShare: TypeAlias = Callable[[float], None]
+CacheLifetime: TypeAlias = Literal["5m", "1h"]
+PriceSource: TypeAlias = Literal["model", "assumed", "asked"]
+OnShareDone: TypeAlias = Callable[[float], None]
 
-LIFETIMES: dict[Lifetime, Rates] = {
-    "5m": Rates(timedelta(minutes=5), CachePrices(0.1, 1.25)),
-    "1h": Rates(timedelta(hours=1), CachePrices(0.1, 2.0)),
+LIFETIME_RATES: dict[CacheLifetime, CacheRates] = {
+    "5m": CacheRates(timedelta(minutes=5), CachePrices(0.1, 1.25)),
+    "1h": CacheRates(timedelta(hours=1), CachePrices(0.1, 2.0)),
 }
 """What most models ask, and what is assumed of one without a price."""
 
-SMALL_BYTES = 256 * 1024
+INLINE_TRIAL_BYTES = 256 * 1024
 """Below this, starting processes takes longer than they would save: sending again is slower than reading."""
 
-NO_CALL = "it holds no call of a main conversation"
-NO_TIMES = "its calls have no times, so that nobody can say when its cache was cold"
-TOO_OLD = "its last call is older than --since"
+NO_CALL_REASON = "it holds no call of a main conversation"
+NO_TIMES_REASON = "its calls have no times, so that nobody can say when its cache was cold"
+TOO_OLD_REASON = "its last call is older than --since"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PolicyQuestion:
     """Which policy, and at which prices."""
 
     policy: str
-    lifetime: Lifetime
+    lifetime: CacheLifetime
     read_price: float | None
     """Of a token read from the cache, in fresh ones; None: the session's own model's."""
-    terms: Terms
+    terms: ReplayTerms
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class PolicyFigures:
     """One session or several. Costs are in tokens at the price of fresh input, without output."""
 
     calls: int = 0
@@ -82,12 +82,12 @@ class Figures:
     one_pointer_away: int = 0
     wanted: int = 0
 
-    def __add__(self, other: Figures) -> Figures:
+    def __add__(self, other: PolicyFigures) -> PolicyFigures:
         """Sums, and the larger peak."""
         sums = {item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)}
         sums["keep_peak_tokens"] = max(self.keep_peak_tokens, other.keep_peak_tokens)
         sums["peak_tokens"] = max(self.peak_tokens, other.peak_tokens)
-        return Figures(**sums)
+        return PolicyFigures(**sums)
 
     @property
     def ratio(self) -> float:
@@ -113,12 +113,12 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class SessionRates:
     """What a session's tokens cost."""
 
     model: str
     prices: CachePrices
-    source: Source
+    source: PriceSource
     fresh_usd: Decimal | None
     """A million fresh tokens; None: unknown, or not the same for prompts of every size."""
     is_signed: bool
@@ -126,14 +126,14 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PolicyTrial:
     """A session that was sent again."""
 
     path: Path
-    rated: Rated
+    rated: SessionRates
     is_billed: bool
     """The log holds bills; otherwise every size is an estimate."""
-    figures: Figures
+    figures: PolicyFigures
 
     def usd(self, cost: float) -> Decimal | None:
         fresh = self.rated.fresh_usd
@@ -141,23 +141,27 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Trials:
-    done: tuple[Trial, ...]
-    skipped: tuple[Unreadable, ...]
+class TrialResults:
+    done: tuple[PolicyTrial, ...]
+    skipped: tuple[UnreadableFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    file: Found
-    question: Question
+class TrialTask:
+    file: TranscriptFile
+    question: PolicyQuestion
 
 
 def run_trials(
-    found: Sequence[Found], question: Question, *, jobs: int | None = None, on_share: OnShare
-) -> Trials:
+    found: Sequence[TranscriptFile],
+    question: PolicyQuestion,
+    *,
+    jobs: int | None = None,
+    on_share: OnShareDone,
+) -> TrialResults:
     """Every session under the policy, in the order given. One that cannot be sent again costs only itself."""
     # The largest first, so that no process is left alone with one at the end.
-    orders = [Order(file, question) for file in sorted(found, key=lambda file: -file.size_bytes)]
+    orders = [TrialTask(file, question) for file in sorted(found, key=lambda file: -file.size_bytes)]
     total, sent = sum(file.size_bytes for file in found) or 1, 0
 
     def count(more_bytes: int) -> None:
@@ -166,83 +170,83 @@ def run_trials(
         on_share(sent / total)
 
     on_share(0.0)
-    done: dict[Path, Trial] = {}
-    skipped: dict[Path, Unreadable] = {}
+    done: dict[Path, PolicyTrial] = {}
+    skipped: dict[Path, UnreadableFile] = {}
     with ExitStack() as stack:
         for each in _run(orders, jobs or count_cores(), count, stack):
             path = orders[each.place].file.path
             match each.result:
-                case Trial() as trial:
+                case PolicyTrial() as trial:
                     done[path] = trial
-                case Unreadable() as reason:
+                case UnreadableFile() as reason:
                     skipped[path] = reason
-                case Failed(reason=reason):
-                    skipped[path] = Unreadable(path, reason.removeprefix(f"cannot read {path}: "))
+                case FailedTask(reason=reason):
+                    skipped[path] = UnreadableFile(path, reason.removeprefix(f"cannot read {path}: "))
     paths = [file.path for file in found]
-    return Trials(
+    return TrialResults(
         tuple(done[path] for path in paths if path in done),
         tuple(skipped[path] for path in paths if path in skipped),
     )
 
 
-def try_session(order: Order, on_bytes: Callable[[int], None]) -> Trial | Unreadable:
+def try_policy(order: TrialTask, on_bytes: Callable[[int], None]) -> PolicyTrial | UnreadableFile:
     """What a process does with an order: the main conversation of one file, or why not."""
     file, question = order.file, order.question
-    agent = detect(file.path)
+    agent = detect_agent(file.path)
     if agent is None:
-        return Unreadable(file.path, NO_TRANSCRIPT if file.size_bytes else EMPTY)
-    stretches = read_stretches(file.path, agent)
-    calls = [step for stretch in stretches for step in stretch.steps if isinstance(step, Call)]
+        return UnreadableFile(file.path, NO_TRANSCRIPT_REASON if file.size_bytes else EMPTY_FILE_REASON)
+    stretches = read_message_segments(file.path, agent)
+    calls = [step for stretch in stretches for step in stretch.steps if isinstance(step, RecordedCall)]
     recording = next(
         (each for each in read_recordings(file.path, agent) if each.name == file.path.stem), None
     )
     since = question.terms.since
     if not calls:
-        return Unreadable(file.path, NO_CALL)
+        return UnreadableFile(file.path, NO_CALL_REASON)
     if recording is None:
-        return Unreadable(file.path, NO_TIMES)
+        return UnreadableFile(file.path, NO_TIMES_REASON)
     if since and recording.stretches[-1].rounds[-1].answered < since:
-        return Unreadable(file.path, TOO_OLD)
-    rated = rate(calls, question)
+        return UnreadableFile(file.path, TOO_OLD_REASON)
+    rated = choose_session_rates(calls, question)
     figures = _measure(stretches, recording, question, rated.prices, lambda: on_bytes(file.size_bytes // 3))
     is_billed = any(call.usage and call.usage.prompt for call in calls)
-    return Trial(file.path, rated, is_billed, figures)
+    return PolicyTrial(file.path, rated, is_billed, figures)
 
 
-def rate(calls: Sequence[Call], question: Question) -> Rated:
+def choose_session_rates(calls: Sequence[RecordedCall], question: PolicyQuestion) -> SessionRates:
     """At the prices of the model that made most calls, on the day of the first."""
-    terms, usual = question.terms, LIFETIMES[question.lifetime]
+    terms, usual = question.terms, LIFETIME_RATES[question.lifetime]
     name = Counter(call.model for call in calls).most_common(1)[0][0]
     model = terms.reprice or terms.catalog.find(name)
     tariff = model.prices_at(None if terms.reprice else calls[0].at)
-    prices = cache_prices(tariff.prices, usual.ttl) if tariff else usual.prices
-    source: Source = "model" if tariff else "assumed"
+    prices = compute_cache_prices(tariff.prices, usual.ttl) if tariff else usual.prices
+    source: PriceSource = "model" if tariff else "assumed"
     if question.read_price is not None:
         prices, source = replace(prices, read=question.read_price), "asked"
     fresh = tariff.prices.fresh if tariff and tariff.long_prices is None else None
     # A model that no table knows is taken to sign, for caution: that says nothing about it.
     is_signed = model.is_known and model.has_preserved_thinking
-    return Rated(model.name, prices, source, fresh, is_signed)
+    return SessionRates(model.name, prices, source, fresh, is_signed)
 
 
 def _measure(
-    stretches: Sequence[Stretch],
+    stretches: Sequence[MessageSegment],
     recording: Recording,
-    question: Question,
+    question: PolicyQuestion,
     prices: CachePrices,
     on_step: Callable[[], None],
-) -> Figures:
-    rates = Rates(LIFETIMES[question.lifetime].ttl, prices)
-    settings = POLICIES[question.policy]
-    played, optimum = play(recording, settings, rates), find_optimum(recording, rates)
+) -> PolicyFigures:
+    rates = CacheRates(LIFETIME_RATES[question.lifetime].ttl, prices)
+    settings = CLEARING_POLICIES[question.policy]
+    played, optimum = play_recording(recording, settings, rates), find_optimum(recording, rates)
     on_step()
-    keep = drive(stretches, recording, POLICIES["keep"], rates)
+    keep = resend_session(stretches, recording, CLEARING_POLICIES["keep"], rates)
     on_step()
     done = keep
     if question.policy != "keep":
-        done = drive(stretches, recording, settings, rates)
+        done = resend_session(stretches, recording, settings, rates)
     on_step()
-    return Figures(
+    return PolicyFigures(
         calls=keep.requests,
         keep_cost=keep.cost,
         cost=done.cost,
@@ -262,10 +266,10 @@ def _measure(
 
 
 def _run(
-    orders: Sequence[Order], jobs: int, count: Callable[[int], None], stack: ExitStack
-) -> Iterator[Done[Trial | Unreadable]]:
-    is_small = sum(order.file.size_bytes for order in orders) < SMALL_BYTES
+    orders: Sequence[TrialTask], jobs: int, count: Callable[[int], None], stack: ExitStack
+) -> Iterator[TaskDone[PolicyTrial | UnreadableFile]]:
+    is_small = sum(order.file.size_bytes for order in orders) < INLINE_TRIAL_BYTES
     if jobs == 1 or len(orders) < 2 or is_small:
-        return run_inline(try_session, orders, count)
-    crew = Crew[Order, Trial | Unreadable](try_session, min(jobs, len(orders)))
+        return do_tasks_inline(try_policy, orders, count)
+    crew = ProcessPool[TrialTask, PolicyTrial | UnreadableFile](try_policy, min(jobs, len(orders)))
     return stack.enter_context(crew).run(orders, count)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.prices import NO_COST, Cost, add_costs, cost, cost_without_caching
-from sevenfold.core.requests import Reply
+from sevenfold.core.prices import NO_COST, Cost, compute_cost, compute_uncached_cost, sum_costs
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendSummary:
     """What the calls of one lane used, or of all."""
 
     who: str
@@ -31,14 +31,14 @@ class Spent:
         return self.usage.read / self.usage.prompt if self.usage.prompt else 0.0
 
 
-class BillBook:
+class UsageLedger:
     """Every call's usage and price, summed up by whose call it was."""
 
     def __init__(self, catalog: Catalog = CATALOG) -> None:
         self._catalog = catalog
-        self._lanes: dict[str, Spent] = {}
+        self._lanes: dict[str, SpendSummary] = {}
 
-    def add(self, who: str, model: str, reply: Reply, when: date) -> Cost | None:
+    def add(self, who: str, model: str, reply: ModelResponse, when: date) -> Cost | None:
         """Book one call; its price, or None when that is not known."""
         return self.add_usage(who, reply.model or model, reply.usage, when)
 
@@ -47,23 +47,23 @@ class BillBook:
         price = plain = None
         if usage.requests:
             billed = self._catalog.find(model)
-            price = cost(usage, billed, when=when, catalog=self._catalog)
-            plain = cost_without_caching(usage, billed, when=when, catalog=self._catalog)
-        lane = self._lanes.get(who, Spent(who))
-        self._lanes[who] = Spent(
+            price = compute_cost(usage, billed, when=when, catalog=self._catalog)
+            plain = compute_uncached_cost(usage, billed, when=when, catalog=self._catalog)
+        lane = self._lanes.get(who, SpendSummary(who))
+        self._lanes[who] = SpendSummary(
             who,
             lane.calls + 1,
             lane.usage + _all_runs(usage),
-            add_costs((lane.cost, price)),
-            add_costs((lane.cost_without_caching, plain)),
+            sum_costs((lane.cost, price)),
+            sum_costs((lane.cost_without_caching, plain)),
         )
         return price
 
-    def spent(self) -> tuple[Spent, ...]:
+    def spent(self) -> tuple[SpendSummary, ...]:
         """By lane, in the order of their first calls."""
         return tuple(self._lanes.values())
 
-    def total(self) -> Spent:
+    def total(self) -> SpendSummary:
         return _total(self._lanes.values())
 
 
@@ -74,12 +74,12 @@ def _all_runs(usage: Usage) -> Usage:
     return replace(whole, requests=usage.requests)
 
 
-def _total(lanes: Iterable[Spent]) -> Spent:
+def _total(lanes: Iterable[SpendSummary]) -> SpendSummary:
     listed = tuple(lanes)
-    return Spent(
+    return SpendSummary(
         "all",
         sum(lane.calls for lane in listed),
         sum((lane.usage for lane in listed), NO_USAGE),
-        add_costs(lane.cost for lane in listed),
-        add_costs(lane.cost_without_caching for lane in listed),
+        sum_costs(lane.cost for lane in listed),
+        sum_costs(lane.cost_without_caching for lane in listed),
     )

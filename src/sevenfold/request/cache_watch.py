@@ -14,34 +14,34 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from sevenfold.core.cache_choices import FIVE_MINUTES, LEVELS, ONE_HOUR
-from sevenfold.core.cache_model import Difference
+from sevenfold.core.cache_choices import FIVE_MINUTES, ONE_HOUR, PROMPT_LEVELS
+from sevenfold.core.cache_model import PromptDifference
 from sevenfold.core.catalog import CATALOG, Catalog
-from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore
+from sevenfold.core.events import CacheMissed, CutRegistered, Emit, PrefixBroken, PromptTrimmed, ignore_event
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.prices import Cost
-from sevenfold.core.prompt_difference import Cause
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.core.usage import Counts, Usage
-from sevenfold.request.bill_book import BillBook
-from sevenfold.request.prefix import Comparer, Sketch, Step
+from sevenfold.core.prompt_difference import DifferenceCause
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.usage import TokenCounts, Usage
+from sevenfold.request.bill_book import UsageLedger
+from sevenfold.request.prefix import RequestComparer, RequestComparison, RequestOutline
 from sevenfold.request.view import Cut
 
-MAIN = "main"
-RECENT = 8
+_MAIN = "main"
+_RECENT = 8
 """Requests of a lane that a fork may go on from: parallel forks of one kind take turns."""
 
-WHOLE = -1
+WHOLE_PROMPT = -1
 """The `first` of a cut that changes what stands before the messages too."""
 
-FROM_MESSAGES = frozenset({"images", "citations"})
+MESSAGE_DERIVED_KNOBS = frozenset({"images", "citations"})
 """Settings that nobody sets: they follow from what the messages hold."""
 
-MissCause: TypeAlias = Cause | Literal["idle", "unexplained"]
+MissCause: TypeAlias = DifferenceCause | Literal["idle", "unexplained"]
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class CachedPrefix:
     """What a request that was answered left in the cache, up to its last marker."""
 
     tokens: int
@@ -51,7 +51,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class CacheOutcome:
     """What became of a request's prompt."""
 
     expected_tokens: int
@@ -68,16 +68,16 @@ class Settled:
 class _Sent:
     """A request that was checked."""
 
-    sketch: Sketch
+    sketch: RequestOutline
     started: datetime
-    expects: Promise | None = None
+    expects: CachedPrefix | None = None
     """What it should read."""
-    broken: Cause | None = None
-    promise: Promise | None = None
+    broken: DifferenceCause | None = None
+    promise: CachedPrefix | None = None
     """What it wrote, once it was answered."""
 
     @property
-    def left(self) -> Promise | None:
+    def left(self) -> CachedPrefix | None:
         """What whoever goes on from it can read. One that failed wrote nothing, and took nothing away."""
         return self.promise or self.expects
 
@@ -87,24 +87,26 @@ class _Found:
     """The request that another one goes on from, or should."""
 
     sent: _Sent
-    step: Step
+    step: RequestComparison
 
 
 @dataclass(slots=True)
 class _Lane:
-    recent: deque[_Sent] = field(default_factory=lambda: deque[_Sent](maxlen=RECENT))
+    recent: deque[_Sent] = field(default_factory=lambda: deque[_Sent](maxlen=_RECENT))
 
 
-class CacheWatch:
+class CacheMonitor:
     """One session's watch. Not for sharing between threads: a session has one loop."""
 
-    def __init__(self, emit: Emit = ignore, catalog: Catalog = CATALOG) -> None:
+    def __init__(self, emit: Emit = ignore_event, catalog: Catalog = CATALOG) -> None:
         self._emit = emit
-        self._comparer = Comparer(catalog)
+        self._comparer = RequestComparer(catalog)
         self._lanes: dict[str, _Lane] = {}
-        self.book = BillBook(catalog)
+        self.book = UsageLedger(catalog)
 
-    def check(self, request: ModelRequest, now: datetime, cuts: Sequence[Cut] = ()) -> Difference | None:
+    def check(
+        self, request: ModelRequest, now: datetime, cuts: Sequence[Cut] = ()
+    ) -> PromptDifference | None:
         """A request is about to be sent: where it leaves the one before it, announced or not.
 
         `cuts` are those made since that one; what they explain is no break. The same request again, as after
@@ -120,7 +122,7 @@ class CacheWatch:
         self._lane(request.who).recent.append(sent)
         if found.step.is_longer:
             sent.expects = found.sent.left
-        if difference is None or explains(cuts, difference):
+        if difference is None or has_explaining_cut(cuts, difference):
             return difference
         lost = difference.missed_tokens
         if found.step.is_trimmed:
@@ -130,32 +132,32 @@ class CacheWatch:
             self._emit(PrefixBroken(request.who, difference.cause, difference.path, lost))
         return difference
 
-    def settle(self, request: ModelRequest, reply: Reply, now: datetime) -> Settled:
+    def settle(self, request: ModelRequest, reply: ModelResponse, now: datetime) -> CacheOutcome:
         """The answer came: compare its bill with what was promised, and book it."""
         price = self.book.add(request.who, request.frame.model, reply, now)
         told = _told(reply.extra.get("diagnostics"))
         sent = next((item for item in self._own(request.who) if item.sketch.request is request), None)
         run = reply.usage.last_run or _summed_up(reply.usage)
         if sent is None:
-            return Settled(0, run.read, None, told, price)
+            return CacheOutcome(0, run.read, None, told, price)
         promised, sent.promise = sent.expects, _promise(request, reply, sent.started)
         expected = promised.tokens if promised else 0
         if promised is None or run.read >= expected or _is_edited(reply):
-            return Settled(expected, run.read, None, told, price)
+            return CacheOutcome(expected, run.read, None, told, price)
         idle = max(timedelta(), sent.started - promised.since)
         cause = sent.broken or ("idle" if idle > promised.ttl else "unexplained")
         missed = CacheMissed(request.who, expected, run.read, int(idle.total_seconds()), cause, told)
         self._emit(missed)
-        return Settled(expected, run.read, cause, told, price)
+        return CacheOutcome(expected, run.read, cause, told, price)
 
     def _predecessor(self, request: ModelRequest) -> _Found | None:
-        if request.who == MAIN:
-            last = next(self._own(MAIN), None)
+        if request.who == _MAIN:
+            last = next(self._own(_MAIN), None)
             return self._compared(last, request) if last else None
         if all(mark.level != "messages" for mark in request.breakpoints):
             # It asks for no message to be cached, so there is none that it could miss.
             return None
-        own, main = tuple(self._own(request.who)), tuple(self._own(MAIN))
+        own, main = tuple(self._own(request.who)), tuple(self._own(_MAIN))
         first: _Found | None = None
         # The newest first: what was sent before a cut is compared at length, and shares nothing.
         for sent in (*own[:1], *main[:1], *own[1:], *main[1:]):
@@ -178,14 +180,14 @@ class CacheWatch:
         return reversed(self._lane(who).recent)
 
 
-def explains(cuts: Sequence[Cut], difference: Difference) -> bool:
+def has_explaining_cut(cuts: Sequence[Cut], difference: PromptDifference) -> bool:
     """Whether one of the cuts accounts for a difference."""
     if not cuts:
         return False
     first = min(cut.first for cut in cuts)
     if difference.cause == "message":
         return first <= int(difference.path.split(".")[1])
-    return first == WHOLE or difference.path in FROM_MESSAGES
+    return first == WHOLE_PROMPT or difference.path in MESSAGE_DERIVED_KNOBS
 
 
 def _is_related(sent: _Sent, request: ModelRequest) -> bool:
@@ -199,27 +201,29 @@ def _is_related(sent: _Sent, request: ModelRequest) -> bool:
 def _branches(found: _Found, request: ModelRequest) -> bool:
     """Whether a fork only leaves the conversation at an earlier place, with one message of its own."""
     is_alike = found.step.difference is not None and found.step.difference.cause == "message"
-    return request.who != MAIN and is_alike and found.step.shared >= len(request.messages) - 1
+    return request.who != _MAIN and is_alike and found.step.shared >= len(request.messages) - 1
 
 
-def _summed_up(usage: Usage) -> Counts:
+def _summed_up(usage: Usage) -> TokenCounts:
     """The run of an answer that is a compaction alone: it read the conversation, as any other would."""
-    return usage.iterations[-1] if usage.iterations else Counts()
+    return usage.iterations[-1] if usage.iterations else TokenCounts()
 
 
-def _promise(request: ModelRequest, reply: Reply, started: datetime) -> Promise | None:
+def _promise(request: ModelRequest, reply: ModelResponse, started: datetime) -> CachedPrefix | None:
     """What can be read of this request next time: all up to its last marker, by the bill's own count."""
     run = reply.usage.last_run
     if run is None or reply.dialect != "anthropic" or not run.read + run.written:
         # Others cache as they see fit, and promise nothing.
         return None
-    marks = sorted(request.breakpoints, key=lambda mark: (LEVELS.index(mark.level), mark.index, mark.block))
+    marks = sorted(
+        request.breakpoints, key=lambda mark: (PROMPT_LEVELS.index(mark.level), mark.index, mark.block)
+    )
     is_long = run.written_1h and not run.written_5m
     ttl = marks[-1].ttl if marks else ONE_HOUR if is_long else FIVE_MINUTES
-    return Promise(run.read + run.written, started, ttl)
+    return CachedPrefix(run.read + run.written, started, ttl)
 
 
-def _is_edited(reply: Reply) -> bool:
+def _is_edited(reply: ModelResponse) -> bool:
     """The provider itself changed the prompt on the way, and said so."""
     management = reply.extra.get("context_management")
     edits = management.get("applied_edits") if isinstance(management, JsonObject) else None

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from sevenfold.core.events import ClearingRefused, ResultsCleared
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUseId
-from sevenfold.core.requests import Reply
-from sevenfold.layers.microcompact import PRESSURE, CutFacts
-from sevenfold.layers.microcompact import Clearing as Chosen
-from sevenfold.layers.server_edits import is_used
-from sevenfold.layers.shelf import BARE_MARKER, render_marker
-from sevenfold.request.old_memories import clear_oldest, find_old
-from sevenfold.request.pipeline import RequestPath
-from sevenfold.store.offload import durably
+from sevenfold.core.requests import ModelResponse
+from sevenfold.layers.microcompact import PRESSURE_TRIGGER, ClearingFacts
+from sevenfold.layers.microcompact import ClearingPlan as Chosen
+from sevenfold.layers.server_edits import uses_server_edits
+from sevenfold.layers.shelf import BARE_MARKER, render_cleared_marker
+from sevenfold.request.old_memories import clear_oldest_memories, find_old_memories
+from sevenfold.request.pipeline import ViewBuilder
+from sevenfold.store.offload import run_blocking
 
 NO_CACHE_EDITS = "no public provider deletes results inside a cached prefix"
 
 
 @dataclass(slots=True)
-class Clearing:
+class MicrocompactLayer:
     """The clearings of one conversation."""
 
-    path: RequestPath
+    path: ViewBuilder
     _is_refused: bool = False
     _told: int = 0
     """How many results the provider said last that it cleared."""
@@ -36,12 +36,12 @@ class Clearing:
         if settings.cache_edits and not self._is_refused:
             self._is_refused = True
             path.around.emit(ClearingRefused("server_edits.cache_edits", NO_CACHE_EDITS))
-        if is_used(path.capabilities, settings):
+        if uses_server_edits(path.capabilities, settings):
             self._clear_deeper()
         elif path.capabilities.rewrites_history:
             await self._clear_here()
 
-    def read_back(self, reply: Reply) -> None:
+    def read_back(self, reply: ModelResponse) -> None:
         """What the provider says that it cleared, told on."""
         management = reply.extra.get("context_management")
         applied = management.get("applied_edits") if isinstance(management, JsonObject) else None
@@ -62,12 +62,12 @@ class Clearing:
         chosen = path.local.choose(facts)
         if chosen is None:
             return
-        markers = await durably(lambda: dict(self._markers(chosen)))
+        markers = await run_blocking(lambda: dict(self._markers(chosen)))
         path.local.forget(use for use in chosen.ids if use not in markers)
         if not markers:
             return
         stake = path.local.stake(chosen, markers)
-        memories = self._clear_memories(markers) if chosen.by == PRESSURE else ()
+        memories = self._clear_memories(markers) if chosen.by == PRESSURE_TRIGGER else ()
         path.clear(markers, chosen.reason, stake, memories)
         path.around.emit(ResultsCleared(chosen.by, len(markers), stake.saved_tokens, len(memories)))
 
@@ -75,13 +75,13 @@ class Clearing:
         """Those that were recalled before the last result that goes."""
         places = (self.path.shown.place(use) for use in markers)
         last = max(place for place in places if place is not None)
-        return clear_oldest(self.path, len(find_old(self.path, last)))
+        return clear_oldest_memories(self.path, len(find_old_memories(self.path, last)))
 
-    def _facts(self) -> CutFacts:
+    def _facts(self) -> ClearingFacts:
         path = self.path
         tokens, now = path.tally.count().tokens, path.around.clock.now()
         prices = path.cache_prices(tokens)
-        return CutFacts(
+        return ClearingFacts(
             now,
             path.last_request,
             path.last_call,
@@ -111,7 +111,7 @@ class Clearing:
                 where = spills.path_of(decision)
                 if where is None:
                     continue  # it could not be stored, which was told, and so it stays
-            yield use, BARE_MARKER if chosen.is_bare else render_marker(path.local.call(use), where)
+            yield use, BARE_MARKER if chosen.is_bare else render_cleared_marker(path.local.call(use), where)
 
     def _clear_deeper(self) -> None:
         path = self.path

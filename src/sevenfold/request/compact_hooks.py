@@ -10,16 +10,16 @@ from typing import TypeAlias, TypeVar
 
 from sevenfold.core.errors import CompactionStopped
 from sevenfold.core.events import CompactionRefused, Emit, HookFailed
-from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.layers.compact_ladder import CompactionTrigger
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.request.overflow_job import Compacted
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-BeforeCompact: TypeAlias = Callable[[Trigger], Awaitable[str]]
+BeforeCompact: TypeAlias = Callable[[CompactionTrigger], Awaitable[str]]
 """What the summary should look at; empty: nothing in particular. `CompactionStopped` refuses it."""
 AfterCompact: TypeAlias = Callable[[Compacted], Awaitable[None]]
-Restoring: TypeAlias = Callable[[], Awaitable[Sequence[Extra]]]
+RestoreExtras: TypeAlias = Callable[[], Awaitable[Sequence[Extra]]]
 """What should be in view again, skills newest first."""
 
 
@@ -28,24 +28,24 @@ class CompactHooks:
     """Called by the session that compacts, which waits for them: none may call the session."""
 
     before: BeforeCompact | None = None
-    restoring: Restoring | None = None
+    restoring: RestoreExtras | None = None
     after: AfterCompact | None = None
 
 
-NO_HOOKS = CompactHooks()
-BEFORE = "before compaction"
+NO_COMPACT_HOOKS = CompactHooks()
+BEFORE_HOOK_NAME = "before compaction"
 """The one hook that may refuse."""
 
 
 @dataclass(frozen=True, slots=True)
-class HookCalls:
+class CompactHookRunner:
     """Calls hooks, each within a time limit. One that fails costs what it would have added, and is told."""
 
     hooks: CompactHooks
     limit: timedelta
     emit: Emit
 
-    async def ask_before(self, trigger: Trigger, *, is_full: bool = False) -> str | None:
+    async def ask_before(self, trigger: CompactionTrigger, *, is_full: bool = False) -> str | None:
         """What the summary should look at; None: an automatic one is put off, which is told.
 
         Whoever compacts by hand hears of a refusal by `CompactionStopped`; a full window cannot wait.
@@ -58,13 +58,13 @@ class HookCalls:
             return _checked_text(await before(trigger))
 
         try:
-            return await self._call(BEFORE, asked, "")
+            return await self._call(BEFORE_HOOK_NAME, asked, "")
         except CompactionStopped as refusal:
             if trigger == "manual":
                 raise
             if is_full:
                 reason = f"the window is full, and is compacted all the same: {refusal}"
-                self.emit(HookFailed(BEFORE, reason))
+                self.emit(HookFailed(BEFORE_HOOK_NAME, reason))
                 return ""
             self.emit(CompactionRefused(trigger, str(refusal)))
             return None
@@ -84,14 +84,14 @@ class HookCalls:
         if after is not None:
             await self._call("after compaction", lambda: after(done), None)
 
-    async def _call(self, name: str, hook: Callable[[], Awaitable[T]], otherwise: T) -> T:
+    async def _call(self, name: str, hook: Callable[[], Awaitable[_T]], otherwise: _T) -> _T:
         seconds = self.limit.total_seconds()
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
                 return await hook()
         except Exception as error:  # a hook is anybody's code, and a compaction must not die of it
-            if name == BEFORE and isinstance(error, CompactionStopped):
+            if name == BEFORE_HOOK_NAME and isinstance(error, CompactionStopped):
                 raise
             late = f"it took over {seconds:g} s (compact.hook_seconds)"
             self.emit(HookFailed(name, late if limit.expired() else f"{type(error).__name__}: {error}"))

@@ -12,24 +12,24 @@ from sevenfold.core.errors import PromptTooLong
 from sevenfold.core.events import WindowLearned
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block, Message, ToolResult, ToolUseId
-from sevenfold.core.tokens import SAFETY
-from sevenfold.layers.compact_ladder import Trigger
+from sevenfold.core.tokens import SAFETY_FACTOR
+from sevenfold.layers.compact_ladder import CompactionTrigger
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.layers.context_sources import is_context
-from sevenfold.request.adapting import without_thought
-from sevenfold.request.context import FreshContext
-from sevenfold.request.overflow import Overflow
-from sevenfold.request.overflow_job import NO_NOTES, Compacted, CompactJob, NotesText, Part
-from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.resume import BETAS, COVERS, ROUNDS, THOUGHTLESS, TOKENS
-from sevenfold.request.view import OWN, Cut, Item
+from sevenfold.layers.context_sources import is_context_message
+from sevenfold.request.adapting import without_message_thinking
+from sevenfold.request.context import CurrentContext
+from sevenfold.request.overflow import Compactor
+from sevenfold.request.overflow_job import NO_NOTES, Compacted, CompactionJob, CompactionNotes, Part
+from sevenfold.request.pipeline import ViewBuilder
+from sevenfold.request.resume import BETAS_KEY, COVERS_KEY, ROUNDS_KEY, THOUGHTLESS_KEY, TOKENS_KEY
+from sevenfold.request.view import ENGINE_ENTRY, Cut, ViewMessage
 from sevenfold.store.records import (
-    AsideRecord,
     BoundaryRecord,
+    InjectedRecord,
+    KeptSegment,
     MessageRecord,
     RecordId,
-    Segment,
-    new_id,
+    new_record_id,
 )
 
 REFUSED_SHARE = 0.75
@@ -38,19 +38,19 @@ for what our count is off by."""
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class CompactionSources:
     """What the writers left for a compaction to use."""
 
-    notes: NotesText = NO_NOTES
+    notes: CompactionNotes = NO_NOTES
     structural: str = ""
     extras: tuple[Extra, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class CompactionRequest:
     """Why a view is cut down, and how."""
 
-    trigger: Trigger
+    trigger: CompactionTrigger
     instructions: str = ""
     hook_text: str = ""
     part: Part | None = None
@@ -59,11 +59,11 @@ class Wishes:
 
 
 @dataclass(slots=True)
-class Compacting:
+class CompactionLayer:
     """The compactions of one conversation."""
 
-    path: RequestPath
-    overflow: Overflow
+    path: ViewBuilder
+    overflow: Compactor
     folder: str = ""
     """Where the agent works: what relative paths of files that it read start from."""
     _spilled: dict[str, str] = field(default_factory=dict[str, str])
@@ -87,7 +87,9 @@ class Compacting:
         path.window.learn(name, limit)
         await self.overflow.remember(name, limit)
 
-    async def run(self, wishes: Wishes, noted: Noted, context: FreshContext) -> Compacted:
+    async def run(
+        self, wishes: CompactionRequest, noted: CompactionSources, context: CurrentContext
+    ) -> Compacted:
         """Cut the view down and show what came of it from now on, with this context in its head."""
         job = self._job(wishes, noted)
         if context.message is None:
@@ -95,17 +97,17 @@ class Compacting:
         else:
             tokens = math.ceil(sum(map(self._weigh, context.message.blocks)))
             done = await self.overflow.compact(_with_context(job, context, tokens))
-            if not any(map(is_context, done.view)):
+            if not any(map(is_context_message, done.view)):
                 # After the summary, and after any block: what stands before one is not read by the model.
                 done = replace(done, head=(*done.head, context.message))
         self._adopt(done, noted.extras)
         return done
 
-    def _job(self, wishes: Wishes, noted: Noted) -> CompactJob:
+    def _job(self, wishes: CompactionRequest, noted: CompactionSources) -> CompactionJob:
         path, error = self.path, wishes.error
         items = path.shown.items
         view = path.view()
-        return CompactJob(
+        return CompactionJob(
             request=view.request,
             tokens_before=view.tokens,
             target=self._target(view.tokens, error),
@@ -149,7 +151,7 @@ class Compacting:
 
     @property
     def _margin(self) -> Fraction:
-        return SAFETY if self.path.tally.count().is_wholly_estimated else Fraction(1)
+        return SAFETY_FACTOR if self.path.tally.count().is_wholly_estimated else Fraction(1)
 
     @property
     def is_warm(self) -> bool:
@@ -174,31 +176,33 @@ class Compacting:
         kept = before[done.kept_from :]
         is_thoughtless = any(new is not item.message for new, item in zip(done.kept, kept, strict=True))
         is_whole = all(
-            new == (without_thought(item.message) if is_thoughtless else item.message) and item.entry != OWN
+            new == (without_message_thinking(item.message) if is_thoughtless else item.message)
+            and item.entry != ENGINE_ENTRY
             for new, item in zip(done.kept, kept, strict=True)
         )
         # Of a part from some message on, the beginning stays what it was.
         stays, head = before[: done.before], done.head[done.before :]
-        ids = [new_id() for _ in head]
+        ids = [new_record_id() for _ in head]
         segment = self._segment(kept, ids) if is_whole and kept and ids else None
-        last = next((item.entry for item in reversed(before) if item.entry != OWN), OWN)
+        last = next((item.entry for item in reversed(before) if item.entry != ENGINE_ENTRY), ENGINE_ENTRY)
         journal.add(
             BoundaryRecord(
                 "manual" if done.trigger == "manual" else "auto",
                 done.tokens_before,
-                path.entries[last].id if last != OWN else None,
+                path.entries[last].id if last != ENGINE_ENTRY else None,
                 tuple(extra.title for extra in extras if extra.kind == "tools"),
                 segment,
             )
         )
         self._write_again(done.head[: done.before], stays)
         for name, message in zip(ids, head, strict=True):
-            journal.add(AsideRecord(message, _head_origin(message, name == ids[0])), name)
+            journal.add(InjectedRecord(message, _head_origin(message, name == ids[0])), name)
         if segment is None:
             self._write_again(done.kept, kept)
-        items = [*stays, *(Item(message, 0.0, OWN, "attachment") for message in head)]
+        items = [*stays, *(ViewMessage(message, 0.0, ENGINE_ENTRY, "attachment") for message in head)]
         items += [
-            Item(new, item.weight, item.entry, item.origin) for new, item in zip(done.kept, kept, strict=True)
+            ViewMessage(new, item.weight, item.entry, item.origin)
+            for new, item in zip(done.kept, kept, strict=True)
         ]
         path.betas = done.betas
 
@@ -206,26 +210,26 @@ class Compacting:
             tokens = path.tally.count().tokens
             return freeze_object(
                 {
-                    TOKENS: tokens,
-                    THOUGHTLESS: is_thoughtless,
-                    BETAS: list(done.betas),
-                    COVERS: path.earlier + len(path.entries),
-                    ROUNDS: path.rounds,
+                    TOKENS_KEY: tokens,
+                    THOUGHTLESS_KEY: is_thoughtless,
+                    BETAS_KEY: list(done.betas),
+                    COVERS_KEY: path.earlier + len(path.entries),
+                    ROUNDS_KEY: path.rounds,
                 }
             )
 
         path.cut(Cut(4, f"compaction by {done.rung}", done.before), items, detail)
 
-    def _segment(self, kept: list[Item], head: list[RecordId]) -> Segment:
+    def _segment(self, kept: list[ViewMessage], head: list[RecordId]) -> KeptSegment:
         entries, journal = self.path.entries, self.path.around.journal
         first, final = entries[kept[0].entry].id, entries[kept[-1].entry].id
-        return Segment(first, head[-1], final, journal.offset(first))
+        return KeptSegment(first, head[-1], final, journal.offset(first))
 
-    def _write_again(self, messages: tuple[Message, ...], items: list[Item]) -> None:
+    def _write_again(self, messages: tuple[Message, ...], items: list[ViewMessage]) -> None:
         """Kept messages that are no longer what the transcript has are written as they are now."""
         for message, item in zip(messages, items, strict=True):
-            if item.entry == OWN:
-                self.path.around.journal.add(AsideRecord(message, "attachment"))
+            if item.entry == ENGINE_ENTRY:
+                self.path.around.journal.add(InjectedRecord(message, "attachment"))
             else:
                 # Under its own name: whoever reads the whole transcript counts it once.
                 self.path.around.journal.add(MessageRecord(message), self.path.entries[item.entry].id)
@@ -238,14 +242,14 @@ def _own_limit(tokens: int, error: PromptTooLong) -> int | None:
     return int(tokens * min(1.0, error.limit / error.tokens))
 
 
-def _with_context(job: CompactJob, context: FreshContext, tokens: int) -> CompactJob:
+def _with_context(job: CompactionJob, context: CurrentContext, tokens: int) -> CompactionJob:
     """The job, with room for so many tokens of context; files that it shows are not restored beside it."""
     rest = max(0, job.tokens_before - sum(job.counts))
     return replace(job, frame_tokens=rest + tokens, barred_files=job.barred_files | context.paths)
 
 
-def _is_aside(item: Item) -> bool:
-    return item.message.role != "assistant" and (item.entry == OWN or item.origin != "human")
+def _is_aside(item: ViewMessage) -> bool:
+    return item.message.role != "assistant" and (item.entry == ENGINE_ENTRY or item.origin != "human")
 
 
 def _head_origin(message: Message, is_first: bool) -> Literal["attachment", "summary"]:

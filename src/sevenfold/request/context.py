@@ -13,36 +13,36 @@ from pathlib import Path
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import ContextCut, Emit, InstructionSkipped, RecallSkipped
 from sevenfold.core.messages import Message, Text
-from sevenfold.core.tokens import NEWER_SCALE
+from sevenfold.core.tokens import NEWER_TOKENIZER_SCALE
 from sevenfold.layers.context_sources import (
     ContextFile,
     ContextSource,
-    Rendered,
-    arrange,
-    changed_sources,
-    render_changes,
+    RenderedContext,
+    find_changed_sources,
     render_context,
+    render_context_changes,
     render_reminder,
+    sort_sources,
 )
-from sevenfold.layers.cut_text import Count
+from sevenfold.layers.cut_text import CountTokens
 from sevenfold.layers.index_changes import render_index_change
-from sevenfold.request.opening import Opened
+from sevenfold.request.opening import SessionResources
 from sevenfold.request.overflow_job import Compacted
-from sevenfold.request.overflow_size import Sizer
-from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.placement import speaks
-from sevenfold.request.remembered import Remembered
-from sevenfold.store.instruction_file import FileReader
+from sevenfold.request.overflow_size import ViewSizer
+from sevenfold.request.pipeline import ViewBuilder
+from sevenfold.request.placement import has_user_text
+from sevenfold.request.remembered import SessionMemories
+from sevenfold.store.instruction_file import CachedFileReader
 from sevenfold.store.instructions import Instruction, InstructionReader
-from sevenfold.store.offload import durably
-from sevenfold.store.records import AsideRecord
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.records import InjectedRecord
 
-WINDOW_SHARE = 4
+_WINDOW_SHARE = 4
 """At most this part of a small window goes to context, whatever the limit: the rest is for the work."""
 
 
 @dataclass(frozen=True, slots=True)
-class FreshContext:
+class CurrentContext:
     """The context as it is now, for the head of a view."""
 
     message: Message | None = None
@@ -64,12 +64,12 @@ class _Update:
     sources: tuple[ContextSource, ...]
 
 
-class NamedFiles:
+class ContextFileReader:
     """Files that the caller wants read, each under its kind."""
 
     def __init__(self, folder: Path, emit: Emit) -> None:
         self._folder, self._emit = folder, emit
-        self._reader = FileReader()
+        self._reader = CachedFileReader()
         self._files: dict[ContextFile, str] = {}
         """Each with the reason that was told last why it is not there."""
 
@@ -93,10 +93,10 @@ class NamedFiles:
         return ContextSource(file.kind, found.text.strip(), str(path), found.is_cut)
 
 
-class Context:
+class SessionContext:
     """The context of one conversation. It says nothing until somebody wants it."""
 
-    def __init__(self, path: RequestPath, opened: Opened, remembered: Remembered) -> None:
+    def __init__(self, path: ViewBuilder, opened: SessionResources, remembered: SessionMemories) -> None:
         settings = path.around.settings.context
         self._path, self._remembered, self._is_on = path, remembered, False
         places = replace(
@@ -105,7 +105,7 @@ class Context:
             claude_user_file=settings.claude_user_file,
         )
         self._reader = InstructionReader(places, emit=path.around.emit)
-        self._named = NamedFiles(Path(opened.start), path.around.emit)
+        self._named = ContextFileReader(Path(opened.start), path.around.emit)
         self._handed: tuple[ContextSource, ...] = ()
         self._head: tuple[ContextSource, ...] = ()
         """As the head of the view says it."""
@@ -126,7 +126,7 @@ class Context:
             if isinstance(source, ContextFile):
                 self._named.add(source)
             else:
-                self._handed = arrange((*self._handed, source))
+                self._handed = sort_sources((*self._handed, source))
         self._is_on = self.is_due = self._path.around.settings.context.enabled
 
     async def begin(self) -> None:
@@ -138,17 +138,17 @@ class Context:
             self._append(fresh.message)
         self._said(fresh)
 
-    async def read(self) -> FreshContext:
+    async def read(self) -> CurrentContext:
         """All of it as it is now, to stand at the head of a view."""
         if not self._is_on:
-            return FreshContext()
-        sources = arrange((*await durably(self._read_files), *self._handed))
+            return CurrentContext()
+        sources = sort_sources((*await run_blocking(self._read_files), *self._handed))
         found = render_context(sources, self._limit_tokens, self._count)
         self._tell_cut(found)
         message = Message("user", (Text(found.text),)) if found.text else None
-        return FreshContext(message, found.tokens, sources)
+        return CurrentContext(message, found.tokens, sources)
 
-    def compacted(self, fresh: FreshContext, done: Compacted) -> None:
+    def compacted(self, fresh: CurrentContext, done: Compacted) -> None:
         """A boundary was made; its head has this context, unless the old one still stands in the view."""
         if not self._is_on:
             return
@@ -164,13 +164,13 @@ class Context:
         """Append what has changed since it was said, if the user has spoken since."""
         if not self._is_on or not self._path.entries or not (self._has_spoken() or self.is_due):
             return
-        files = await durably(self._read_files if self._reads else self._named.read)
+        files = await run_blocking(self._read_files if self._reads else self._named.read)
         self.is_due = False
         self._seen = len(self._path.entries)
         known = self._known()
-        changed = changed_sources(known, arrange((*files, *self._handed)))
+        changed = find_changed_sources(known, sort_sources((*files, *self._handed)))
         told = [change for source in changed if (change := _told_change(source, known)) is not None]
-        found = render_changes(told, self._limit_tokens, self._count, used_tokens=self._used_tokens)
+        found = render_context_changes(told, self._limit_tokens, self._count, used_tokens=self._used_tokens)
         if found.text:
             self._tell_cut(found)
             # Of the user's side and never the system's: a file of a repository has no more say than that.
@@ -191,22 +191,22 @@ class Context:
             self._path.around.emit(RecallSkipped(f"the index of memories cannot be read: {error}"))
             return tuple(source for source in self._known() if source.kind == "memory")
 
-    def _said(self, fresh: FreshContext) -> None:
+    def _said(self, fresh: CurrentContext) -> None:
         self._head, self._updates = fresh.sources, []
         self._used_tokens, self._reads = fresh.tokens, True
 
     def _known(self) -> tuple[ContextSource, ...]:
         """What the view says of each source, the last word counting."""
-        return arrange((*self._head, *(source for update in self._updates for source in update.sources)))
+        return sort_sources((*self._head, *(source for update in self._updates for source in update.sources)))
 
     def _has_spoken(self) -> bool:
-        return any(speaks(entry.message) for entry in self._path.entries[self._seen :])
+        return any(has_user_text(entry.message) for entry in self._path.entries[self._seen :])
 
     def _append(self, message: Message) -> None:
-        self._path.around.journal.add(AsideRecord(message, "attachment"))
+        self._path.around.journal.add(InjectedRecord(message, "attachment"))
         self._path.show(message, "attachment")
 
-    def _tell_cut(self, found: Rendered) -> None:
+    def _tell_cut(self, found: RenderedContext) -> None:
         if found.cut:
             self._path.around.emit(ContextCut(", ".join(found.cut), self._limit_tokens))
 
@@ -225,21 +225,21 @@ class Context:
     def _today(self) -> date:
         return self._path.around.clock.now().astimezone().date()
 
-    def _last_day(self, opened: Opened) -> date:
+    def _last_day(self, opened: SessionResources) -> date:
         """The day that a session which is taken up again was last on."""
         records = opened.resumed.records if opened.resumed else ()
         return records[-1].record.at.astimezone().date() if records else self._today()
 
     @property
     def _limit_tokens(self) -> int:
-        share = self._path.window.thresholds.auto_compact // WINDOW_SHARE
+        share = self._path.window.thresholds.auto_compact // _WINDOW_SHARE
         return min(self._path.around.settings.context.limit_tokens, share)
 
     @property
-    def _count(self) -> Count:
+    def _count(self) -> CountTokens:
         """By the estimate that is never calibrated: the same files are cut at the same place every time."""
-        scale = NEWER_SCALE if self._path.model.tokenizer == "newer" else 1.0
-        return Sizer(scale, 0).text
+        scale = NEWER_TOKENIZER_SCALE if self._path.model.tokenizer == "newer" else 1.0
+        return ViewSizer(scale, 0).text
 
 
 def _told_change(source: ContextSource, known: Sequence[ContextSource]) -> ContextSource | None:

@@ -18,17 +18,17 @@ from typing import cast
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
 
-SIZE = 64
+CHUNK_SIZE = 64
 """Messages of a facet. Both sides of so many fit into a processor's second cache."""
 
 NO_FIELDS: dict[str, object] = {}
 """What most objects have beside the fields of their class: one for all, so that there is less to look at."""
 
-FIXED = (bool, int, float, Decimal, type(None), JsonObject, Message)
+IMMUTABLE_TYPES = (bool, int, float, Decimal, type(None), JsonObject, Message)
 """What cannot change in place, beside texts."""
 
 
-class Copied:
+class MessageSnapshot:
     """One message as it was seen."""
 
     __slots__ = ("copy", "fields", "seen")
@@ -52,7 +52,7 @@ class Copied:
             return [self._copy(item) for item in cast("list[object]", value)]
         if isinstance(value, tuple):
             return tuple([self._copy(item) for item in cast("tuple[object, ...]", value)])
-        if isinstance(value, FIXED):
+        if isinstance(value, IMMUTABLE_TYPES):
             return value
         if _shows_fields(value):
             return self._copy_object(value)
@@ -83,13 +83,13 @@ def _shows_fields(value: object) -> bool:
     return hasattr(value, "__pydantic_fields_set__") and not is_checking
 
 
-class Facet:
+class SnapshotChunk:
     """Messages in a row, at most `SIZE` of them."""
 
     __slots__ = ("_copies", "_fields", "_parts", "_seen", "messages")
 
-    def __init__(self, messages: Sequence[Copied] = ()) -> None:
-        self.messages: list[Copied] = []
+    def __init__(self, messages: Sequence[MessageSnapshot] = ()) -> None:
+        self.messages: list[MessageSnapshot] = []
         self._copies: list[object] = []
         self._fields: list[dict[str, object]] = []
         self._seen: list[dict[str, object]] = []
@@ -98,7 +98,7 @@ class Facet:
         for message in messages:
             self.append(message)
 
-    def append(self, message: Copied) -> None:
+    def append(self, message: MessageSnapshot) -> None:
         self.messages.append(message)
         self._copies.append(message.copy)
         self._fields += message.fields

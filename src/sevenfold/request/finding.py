@@ -11,29 +11,29 @@ from itertools import islice
 from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore
-from sevenfold.core.memory_uses import NO_USES, Use
-from sevenfold.layers.recall import Candidate, RecallFacts, RecallSettings, choose_recalled
-from sevenfold.layers.recall_side import Listed
-from sevenfold.layers.recall_text import Recalled
-from sevenfold.run.verify import Verifier, describe_broken
+from sevenfold.core.events import ClaimsBroken, Emit, VectorsUnused, ignore_event
+from sevenfold.core.memory_uses import NO_USES, MemoryUse
+from sevenfold.layers.recall import RecallCandidate, RecallFacts, RecallSettings, choose_recalled
+from sevenfold.layers.recall_side import ManifestLine
+from sevenfold.layers.recall_text import RecalledMemory
+from sevenfold.run.verify import ClaimVerifier, describe_broken_claims
 from sevenfold.search.encoders import find_encoder
-from sevenfold.search.large_index import FROM_MEMORIES, LargeIndex, is_large
-from sevenfold.search.memory_index import Found, MemoryIndex
-from sevenfold.store.memory_changes import Stored
+from sevenfold.search.large_index import LARGE_FROM, LargeIndex, is_large
+from sevenfold.search.memory_index import MemoryIndex, RankedMemory
+from sevenfold.store.memory_changes import StoredMemory
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.memory_marks import MarkBook
-from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.memory_marks import MarkStore
+from sevenfold.store.memory_uses import UseStore
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
-CHECKING = timedelta(milliseconds=100)
+VERIFY_BUDGET = timedelta(milliseconds=100)
 """For all memories of one prompt. What time did not suffice for falls back on the last check's mark."""
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class MemoryLibrary:
     """Where a project's memories are found."""
 
     project: Project
@@ -44,16 +44,16 @@ class Library:
     """What memories speak of."""
 
 
-class Finder:
+class MemoryFinder:
     """Over one memory directory. Every method blocks; one thread at a time, `embed` aside."""
 
-    def __init__(self, library: Library, clock: Clock, emit: Emit) -> None:
+    def __init__(self, library: MemoryLibrary, clock: Clock, emit: Emit) -> None:
         self._library, self._clock, self._emit = library, clock, emit
-        self._stored: dict[str, Stored] = {}
+        self._stored: dict[str, StoredMemory] = {}
         control = library.project.control
         self._index = self._open_index()
-        self._uses, self._marks = UseBook(control, emit=emit), MarkBook(control, emit=emit)
-        self._verifier = Verifier(library.root)
+        self._uses, self._marks = UseStore(control, emit=emit), MarkStore(control, emit=emit)
+        self._verifier = ClaimVerifier(library.root)
         self._generation: int | None = None
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Finder:
         if encoder is None:
             return False
         if isinstance(self._index, LargeIndex):
-            self._emit(VectorsUnused(f"more than {FROM_MEMORIES:,} memories are searched on disk, by words"))
+            self._emit(VectorsUnused(f"more than {LARGE_FROM:,} memories are searched on disk, by words"))
             return False
         self._follow()
         self._index.use(encoder, self._stored.values())
@@ -79,49 +79,53 @@ class Finder:
         """Compute some of the vectors that are missing; how many are left. For any thread."""
         return self._index.embed() if isinstance(self._index, MemoryIndex) else 0
 
-    def find(self, prompt: str, limit: int) -> tuple[Candidate, ...]:
+    def find(self, prompt: str, limit: int) -> tuple[RecallCandidate, ...]:
         """What the prompt may be about, the best first."""
         self._follow()
         found = self._index.rank(prompt, limit)
         uses, now = self._uses.read(), self._clock.now()
         return tuple(self._candidate(one, uses.get(one.key, NO_USES).warmth_at(now)) for one in found)
 
-    def filled(self, found: Sequence[Candidate], limit: int) -> tuple[Candidate, ...]:
+    def filled(self, found: Sequence[RecallCandidate], limit: int) -> tuple[RecallCandidate, ...]:
         """These, and the newest of the others: a model may know what is meant where no word is shared."""
         known = {one.key for one in found}
         newest = (stored.memory for key, stored in self._stored.items() if key not in known)
         others = islice(newest, max(0, limit - len(found)))
-        return (*found, *(Candidate(m.key, m.kind, m.name, m.description, m.body, 0.0, 0.0) for m in others))
+        return (
+            *found,
+            *(RecallCandidate(m.key, m.kind, m.name, m.description, m.body, 0.0, 0.0) for m in others),
+        )
 
-    def list(self, keys: Iterable[str]) -> tuple[Listed, ...]:
+    def list(self, keys: Iterable[str]) -> tuple[ManifestLine, ...]:
         """Lines of a manifest."""
         stored = [self._stored[key] for key in keys]
         return tuple(
-            Listed(one.memory.key, one.memory.kind, one.modified, one.memory.description) for one in stored
+            ManifestLine(one.memory.key, one.memory.kind, one.modified, one.memory.description)
+            for one in stored
         )
 
-    def take(self, chosen: Sequence[Candidate]) -> tuple[Recalled, ...]:
+    def take(self, chosen: Sequence[RecallCandidate]) -> tuple[RecalledMemory, ...]:
         """These as they go into a view, checked against the project."""
-        each = CHECKING / max(1, len(chosen))
+        each = VERIFY_BUDGET / max(1, len(chosen))
         marks = self._marks.read()
-        taken: list[Recalled] = []
+        taken: list[RecalledMemory] = []
         for one in chosen:
             stored = self._stored[one.key]
             found = self._verifier.verify(stored.memory.body, each)
             if found:
                 self._emit(ClaimsBroken(one.key, ", ".join(item.claim.text for item in found)))
-            broken = describe_broken(found)
+            broken = describe_broken_claims(found)
             mark = marks.get(one.key)
             if not broken and mark is not None and mark.sha256 == stored.sha256 and mark.broken:
                 broken = f"could not be confirmed on {mark.at:%Y-%m-%d}: {', '.join(mark.broken)}"
             path = str(self._library.memory.path / one.key)
             body = stored.memory.body
-            taken.append(Recalled(one.key, path, body, stored.modified, stored.origin, broken))
+            taken.append(RecalledMemory(one.key, path, body, stored.modified, stored.origin, broken))
         return tuple(taken)
 
     def count(self, keys: Iterable[str], now: datetime) -> None:
         """They were put before the model."""
-        self._uses.add([Use(key, "recalled") for key in keys], now)
+        self._uses.add([MemoryUse(key, "recalled") for key in keys], now)
 
     def _open_index(self) -> MemoryIndex | LargeIndex:
         control, memory = self._library.project.control, self._library.memory
@@ -138,9 +142,9 @@ class Finder:
             self._index.update(stored)
             self._generation = generation
 
-    def _candidate(self, found: Found, warmth: float) -> Candidate:
+    def _candidate(self, found: RankedMemory, warmth: float) -> RecallCandidate:
         memory = self._stored[found.key].memory
-        return Candidate(
+        return RecallCandidate(
             memory.key,
             memory.kind,
             memory.name,
@@ -160,8 +164,8 @@ def recall(
     *,
     limit: int | None = None,
     environ: Mapping[str, str] | None = None,
-    emit: Emit = ignore,
-) -> tuple[Recalled, ...]:
+    emit: Emit = ignore_event,
+) -> tuple[RecalledMemory, ...]:
     """The memories that an agent with this prompt would be reminded of, checked against the project.
 
     By meaning too where that was set up, for which the vectors of all that is new are computed first.
@@ -171,7 +175,9 @@ def recall(
     settings = read_settings(sections, root=find_checkout(root), environ=known, is_part=True, emit=emit)
     rules, home = settings.of(RecallSettings), settings.of(PlaceSettings).home_folder(find_user_home(known))
     most = rules.max_files if limit is None else limit
-    with closing(Finder(Library(memory.project, memory, home, root), SystemClock(), emit)) as finder:
+    with closing(
+        MemoryFinder(MemoryLibrary(memory.project, memory, home, root), SystemClock(), emit)
+    ) as finder:
         if rules.vectors and finder.load_encoder():
             while finder.embed():
                 pass

@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from sevenfold.core.messages import Message, Text, ToolUse
-from sevenfold.request.adapting import without_thought
-from sevenfold.request.history import Answer, History
-from sevenfold.request.mirror import Mirror, Shared, Synced
-from sevenfold.request.pipeline import RequestPath
+from sevenfold.request.adapting import without_message_thinking
+from sevenfold.request.history import History, RecordedReply
+from sevenfold.request.mirror import MessageListTracker, SharedCount, SyncResult
+from sevenfold.request.pipeline import ViewBuilder
 
-CHANGED = "the caller changed or dropped messages that were there before"
+HISTORY_CHANGED_REASON = "the caller changed or dropped messages that were there before"
 
 
 @dataclass(slots=True)
-class Follower:
+class HistorySync:
     """One caller's history and how much of it has been taken."""
 
-    path: RequestPath
+    path: ViewBuilder
     _taken: int = 0
-    _mirror: Mirror = field(default_factory=Mirror)
-    _answers: list[Answer] = field(default_factory=list[Answer])
+    _mirror: MessageListTracker = field(default_factory=MessageListTracker)
+    _answers: list[RecordedReply] = field(default_factory=list[RecordedReply])
     """Replies that were recorded and that the caller's own list has not shown yet."""
     _is_rewritten: bool = False
     """The caller changed something, and what follows it has not been taken again yet."""
@@ -37,7 +37,7 @@ class Follower:
         else:
             await self._follow_list(history)
 
-    def count_shared(self, messages: Sequence[object]) -> Shared:
+    def count_shared(self, messages: Sequence[object]) -> SharedCount:
         """How much of a list seems to be what was followed so far."""
         return self._mirror.count_shared(messages)
 
@@ -50,7 +50,7 @@ class Follower:
         """The path was filled with all of this already."""
         self._taken = len(history)
 
-    def answered(self, answer: Answer, history: History | None) -> None:
+    def answered(self, answer: RecordedReply, history: History | None) -> None:
         """A reply was recorded: the next message of the history, or of the caller's list in its own words."""
         if history is None:
             self._answers.append(answer)
@@ -71,10 +71,10 @@ class Follower:
         if self._settle(added[0] if added and not synced.dropped else None):
             added, taken = added[1:], taken + 1
         if synced.dropped:
-            self.path.take_back(max(0, synced.kept - earlier), CHANGED)
+            self.path.take_back(max(0, synced.kept - earlier), HISTORY_CHANGED_REASON)
             self._is_rewritten = True
         if self._is_rewritten and not self.path.capabilities.rewrites_history:
-            added = tuple(without_thought(message) for message in added)
+            added = tuple(without_message_thinking(message) for message in added)
         try:
             await self.path.add(added)
         except BaseException:
@@ -96,18 +96,18 @@ class Follower:
         self.path.take_answer(answers[-1], written if is_kept else None)
         return is_kept
 
-    def _joined(self, synced: Synced) -> Synced:
+    def _joined(self, synced: SyncResult) -> SyncResult:
         """A first list against a session that was taken up again: what both have is not said twice."""
         held, self._taken = self.path.entries, 0
         start = self.path.earlier
         both = 0
         for entry, message in zip(held, synced.added[start:], strict=False):
             shown = self.path.spilling.rendered(message)
-            if entry.message not in (shown, without_thought(shown)):
+            if entry.message not in (shown, without_message_thinking(shown)):
                 break
             both += 1
         kept = min(start + both, len(synced.added))
-        return Synced(kept, len(held) - both, synced.added[kept:], synced.marks)
+        return SyncResult(kept, len(held) - both, synced.added[kept:], synced.marks)
 
 
 def _says_same(one: Message, other: Message) -> bool:

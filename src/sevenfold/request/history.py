@@ -8,26 +8,26 @@ from typing import overload
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Message
-from sevenfold.core.tokens import Origin
+from sevenfold.core.tokens import TextOrigin
 from sevenfold.core.usage import Usage
-from sevenfold.store.records import RecordId, new_id
+from sevenfold.store.records import RecordId, new_record_id
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryMessage:
     """One message of the history."""
 
     message: Message
     """Without cache markers: where they stand is no part of what was said."""
-    id: RecordId = field(default_factory=new_id)
-    origin: Origin = "human"
+    id: RecordId = field(default_factory=new_record_id)
+    origin: TextOrigin = "human"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RecordedReply:
     """A reply that was recorded and is not in the view yet."""
 
-    entry: Entry
+    entry: HistoryMessage
     usage: Usage | None
 
 

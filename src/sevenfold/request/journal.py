@@ -14,8 +14,8 @@ from sevenfold.core.clock import Clock
 from sevenfold.core.errors import InputError, StoreError
 from sevenfold.core.events import Emit, TranscriptFailed
 from sevenfold.store.folder import Folder
-from sevenfold.store.offload import durably
-from sevenfold.store.records import Body, Record, RecordId, new_id
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.records import Record, RecordBody, RecordId, new_record_id
 from sevenfold.store.transcript import Transcript
 
 
@@ -25,7 +25,7 @@ class Journal(Protocol):
         """Where it is written, for a summary to name; empty where nothing is."""
         ...
 
-    def add(self, body: Body, id: RecordId | None = None) -> RecordId:  # noqa: A002 - the record's own word
+    def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002 - the record's own word
         """Take a record; it is on the disk after the next `flush`."""
         ...
 
@@ -45,8 +45,8 @@ class NoJournal:
 
     path = ""
 
-    def add(self, body: Body, id: RecordId | None = None) -> RecordId:  # noqa: A002, ARG002
-        return id or new_id()
+    def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002, ARG002
+        return id or new_record_id()
 
     async def flush(self) -> None: ...
 
@@ -69,8 +69,8 @@ class DiskJournal:
     def path(self) -> str:
         return f"{self._folder.path}/{self._session}.jsonl"
 
-    def add(self, body: Body, id: RecordId | None = None) -> RecordId:  # noqa: A002
-        record = Record(body, self._now(), id or new_id())
+    def add(self, body: RecordBody, id: RecordId | None = None) -> RecordId:  # noqa: A002
+        record = Record(body, self._now(), id or new_record_id())
         self._waiting.append(record)
         return record.id
 
@@ -79,7 +79,7 @@ class DiskJournal:
             return
         records = tuple(self._waiting)
         try:
-            await durably(lambda: self._write(records))
+            await run_blocking(lambda: self._write(records))
         except StoreError as error:
             # A record written twice counts once, so a write in doubt is simply tried again.
             self._emit(TranscriptFailed(self.path, len(records), str(error)))

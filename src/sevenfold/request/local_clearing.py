@@ -11,22 +11,22 @@ from sevenfold.core.messages import ToolResult, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.layers.microcompact import (
     CachePrices,
-    Clearing,
-    CutFacts,
+    ClearableResults,
+    ClearingFacts,
+    ClearingLedger,
+    ClearingPlan,
     MicrocompactSettings,
-    Shelf,
-    Stakes,
     choose_clearing,
 )
-from sevenfold.layers.shelf import Clearable, read_call
-from sevenfold.request.view import Item
+from sevenfold.layers.shelf import ClearableResult, describe_clearable
+from sevenfold.request.view import ViewMessage
 
-USUAL_PRICES = CachePrices(0.1, 1.25)
+DEFAULT_CACHE_PRICES = CachePrices(0.1, 1.25)
 """Of most models; for one whose price nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standpoint:
+class ResultPosition:
     """Where a result comes into the view."""
 
     round: int
@@ -37,7 +37,7 @@ class Standpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Stake:
+class ClearingCost:
     """What a clearing saves in every request to come, and what it had to write again."""
 
     saved_tokens: int
@@ -58,17 +58,17 @@ class LocalClearing:
     """One conversation's clearable results and what clearing has won so far."""
 
     settings: MicrocompactSettings
-    shelf: Shelf = field(default_factory=Shelf)
-    stakes: Stakes = field(default_factory=Stakes)
-    prices: CachePrices = USUAL_PRICES
-    _calls: dict[ToolUseId, Clearable] = field(default_factory=dict[ToolUseId, Clearable])
+    shelf: ClearableResults = field(default_factory=ClearableResults)
+    stakes: ClearingLedger = field(default_factory=ClearingLedger)
+    prices: CachePrices = DEFAULT_CACHE_PRICES
+    _calls: dict[ToolUseId, ClearableResult] = field(default_factory=dict[ToolUseId, ClearableResult])
     _ends: deque[_End] = field(default_factory=deque[_End])
 
     def add(
         self,
-        item: Item,
+        item: ViewMessage,
         tools: Mapping[ToolUseId, ToolUse],
-        at: Standpoint,
+        at: ResultPosition,
         estimate: Callable[[float], int],
     ) -> None:
         """A message of the view. Its results share its weight by their length."""
@@ -79,7 +79,7 @@ class LocalClearing:
             tokens = estimate(item.weight * _length(result) / total)
             use = tools.get(result.tool_use_id)
             if use is not None and is_clearable(use.name):
-                call = self._calls[use.id] = read_call(use, tokens)
+                call = self._calls[use.id] = describe_clearable(use, tokens)
                 if self.shelf.add(call, round_=at.round, place=place, anchor=at.cached):
                     self.stakes.bring_back(tokens, at.place, self.prices)
             place += tokens
@@ -100,14 +100,14 @@ class LocalClearing:
             self._ends.popleft()
         return self._ends[0].tokens if self._ends else 0
 
-    def choose(self, facts: CutFacts) -> Clearing | None:
+    def choose(self, facts: ClearingFacts) -> ClearingPlan | None:
         return choose_clearing(facts, self.shelf, self.stakes, self.settings)
 
-    def call(self, use: ToolUseId) -> Clearable:
+    def call(self, use: ToolUseId) -> ClearableResult:
         """What is known of a result that is chosen."""
         return self._calls[use]
 
-    def cut(self, stake: Stake, ids: Iterable[ToolUseId]) -> None:
+    def cut(self, stake: ClearingCost, ids: Iterable[ToolUseId]) -> None:
         """These were cleared."""
         self.stakes.cut(stake.saved_tokens, (self.prices.write - self.prices.read) * stake.rewrite_tokens)
         gone = frozenset(ids)
@@ -116,10 +116,10 @@ class LocalClearing:
             self._ends.pop()
         self.shelf.clear(gone)
 
-    def stake(self, chosen: Clearing, ids: Iterable[ToolUseId]) -> Stake:
+    def stake(self, chosen: ClearingPlan, ids: Iterable[ToolUseId]) -> ClearingCost:
         """What clearing these of the chosen ones saves and costs."""
         saved = sum(self._calls[use].saved_tokens for use in ids)
-        return Stake(saved, chosen.rewrite_tokens)
+        return ClearingCost(saved, chosen.rewrite_tokens)
 
     def forget(self, ids: Iterable[ToolUseId]) -> None:
         """These cannot be cleared after all: they are not asked about again."""
@@ -141,7 +141,7 @@ class LocalClearing:
         self._ends.clear()
 
 
-def is_cold(idle: timedelta | None, ttl: timedelta) -> bool:
+def is_cache_cold(idle: timedelta | None, ttl: timedelta) -> bool:
     """Whether nothing of the last request can be read any more. A clock that was set back proves nothing."""
     return idle is None or idle > ttl
 

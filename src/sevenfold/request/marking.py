@@ -7,39 +7,39 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sevenfold.core.capabilities import Capabilities
-from sevenfold.core.messages import Message, ToolUseId, is_markable
+from sevenfold.core.messages import Message, ToolUseId, is_breakpoint_allowed
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, Frame
-from sevenfold.request.mirror import Mark
+from sevenfold.core.requests import Breakpoint, RequestParams
+from sevenfold.request.mirror import CallerBreakpoint
 from sevenfold.request.placement import (
-    FRESH,
+    INITIAL_BREAKPOINT_STATE,
+    BlockPosition,
+    BreakpointFacts,
+    BreakpointPlan,
+    BreakpointState,
     CacheSettings,
-    Placement,
-    PlacementFacts,
-    PlacementState,
-    Spot,
+    collect_breakpoint_facts,
     plan_breakpoints,
-    read_facts,
 )
-from sevenfold.request.view import Shown
+from sevenfold.request.view import ViewMessages
 
 
 @dataclass(slots=True)
-class Marking:
+class BreakpointPlanner:
     """The markers of one conversation."""
 
     settings: CacheSettings
-    _facts: PlacementFacts = field(default_factory=lambda: PlacementFacts(0))
-    _state: PlacementState = FRESH
-    _placement: Placement | None = None
-    _standing: Spot | None = None
-    _touched: dict[Spot, datetime] = field(default_factory=dict[Spot, datetime])
+    _facts: BreakpointFacts = field(default_factory=lambda: BreakpointFacts(0))
+    _state: BreakpointState = INITIAL_BREAKPOINT_STATE
+    _placement: BreakpointPlan | None = None
+    _standing: BlockPosition | None = None
+    _touched: dict[BlockPosition, datetime] = field(default_factory=dict[BlockPosition, datetime])
     """When a request last wrote or found what stands at each written place."""
 
-    def use(self, frame: Frame, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
+    def use(self, frame: RequestParams, model: Model, capabilities: Capabilities, frame_tokens: int) -> None:
         """Another frame: nothing that was written behind the old one can be read."""
-        self._facts = read_facts(frame, model, capabilities, frame_tokens)
-        self._state, self._placement = FRESH, None
+        self._facts = collect_breakpoint_facts(frame, model, capabilities, frame_tokens)
+        self._state, self._placement = INITIAL_BREAKPOINT_STATE, None
         self._touched.clear()
 
     def plan(
@@ -57,12 +57,12 @@ class Marking:
         self._state = self._placement.state
         return (*caller, *self._placement.breakpoints)
 
-    def _stand(self, view: Sequence[Message], place: Breakpoint) -> Spot:
+    def _stand(self, view: Sequence[Message], place: Breakpoint) -> BlockPosition:
         """The place as a spot. Blocks before it are counted when it moves, which is when something is cut."""
         known = self._standing
         if known is None or (known.message, known.block) != (place.index, place.block):
             before = sum(len(message.blocks) for message in view[: place.index])
-            known = self._standing = Spot(before + place.block + 1, place.index, place.block)
+            known = self._standing = BlockPosition(before + place.block + 1, place.index, place.block)
         return known
 
     def answered(self, started: datetime) -> None:
@@ -88,7 +88,9 @@ class Marking:
         self._state, self._placement, self._standing = self._state.cut(first), None, None
 
 
-def find_caller_marks(marks: Sequence[Mark], shown: Shown, most: int) -> tuple[Breakpoint, ...]:
+def find_caller_breakpoints(
+    marks: Sequence[CallerBreakpoint], shown: ViewMessages, most: int
+) -> tuple[Breakpoint, ...]:
     """The caller's markers where the view shows what they stand on, at most as many as there may be."""
     in_order = sorted(marks, key=lambda mark: (mark.message, mark.block))
     found = [
@@ -103,15 +105,17 @@ def find_caller_marks(marks: Sequence[Mark], shown: Shown, most: int) -> tuple[B
 
 def _is_markable_at(message: Message, block: int) -> bool:
     blocks = message.blocks
-    return block < len(blocks) and is_markable(blocks[block])
+    return block < len(blocks) and is_breakpoint_allowed(blocks[block])
 
 
-def find_standing_mark(shown: Shown, oldest: ToolUseId | None) -> Breakpoint | None:
+def find_clearing_breakpoint(shown: ViewMessages, oldest: ToolUseId | None) -> Breakpoint | None:
     """Once something was cleared: right before the oldest result that still may be, where the next cut most
     likely begins. Without it all that the last cut rewrote would be written again."""
     place = shown.place(oldest) if oldest else None
     if not place:
         return None
     blocks = shown.items[place - 1].message.blocks
-    at = next((index for index in range(len(blocks) - 1, -1, -1) if is_markable(blocks[index])), None)
+    at = next(
+        (index for index in range(len(blocks) - 1, -1, -1) if is_breakpoint_allowed(blocks[index])), None
+    )
     return None if at is None else Breakpoint("messages", place - 1, at)

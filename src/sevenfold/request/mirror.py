@@ -12,19 +12,19 @@ from datetime import timedelta
 from operator import is_
 
 from sevenfold.core.cache_choices import FIVE_MINUTES, ONE_HOUR
-from sevenfold.core.canonical import MARKER
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Message, Opaque, ToolResult
 from sevenfold.core.wire import read_message
-from sevenfold.request.facet import SIZE, Copied, Facet
+from sevenfold.request.facet import CHUNK_SIZE, MessageSnapshot, SnapshotChunk
 
-MOST_LOOKS = 8
+MAX_CLOSE_COMPARISONS = 8
 """A caller has four markers: so many messages differ at most where they moved."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CallerBreakpoint:
     """A cache marker of the caller's own."""
 
     message: int
@@ -33,7 +33,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncResult:
     """What a list of messages turned out to be against what was seen of it before."""
 
     kept: int
@@ -42,11 +42,11 @@ class Synced:
     """Messages seen before that are gone or changed: all from `kept` on."""
     added: tuple[Message, ...]
     """What stands after `kept` now."""
-    marks: tuple[Mark, ...]
+    marks: tuple[CallerBreakpoint, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Shared:
+class SharedCount:
     """How much two lists have in common."""
 
     prefix: int
@@ -55,17 +55,17 @@ class Shared:
     """All that stand at the same place in both."""
 
 
-class Mirror:
+class MessageListTracker:
     """One caller's list, as it was the last time."""
 
     __slots__ = ("_facets", "_marks", "_messages")
 
     def __init__(self) -> None:
-        self._facets: list[Facet] = []
+        self._facets: list[SnapshotChunk] = []
         self._messages: list[Message] = []
-        self._marks: dict[int, tuple[Mark, ...]] = {}
+        self._marks: dict[int, tuple[CallerBreakpoint, ...]] = {}
 
-    def sync(self, messages: Sequence[object]) -> Synced:
+    def sync(self, messages: Sequence[object]) -> SyncResult:
         """Take in the list as it is now. The work grows with what changed, after one cheap comparison."""
         known = len(self)
         kept = self._count_kept(messages)
@@ -75,56 +75,56 @@ class Mirror:
         for index, message in enumerate(read, kept):
             self._take(messages[index], message, index)
         marks = tuple(mark for found in self._marks.values() for mark in found)
-        return Synced(kept, known - kept, tuple(self._messages[kept:]), marks)
+        return SyncResult(kept, known - kept, tuple(self._messages[kept:]), marks)
 
     def __len__(self) -> int:
         """Messages seen."""
         return len(self._messages)
 
-    def count_shared(self, messages: Sequence[object]) -> Shared:
+    def count_shared(self, messages: Sequence[object]) -> SharedCount:
         """How much of this list stands where it was seen here. Changes nothing.
 
         A list that agrees at both ends of what was seen is taken to agree between them: `sync` looks closer.
         """
         known = len(self)
         if 0 < known <= len(messages) and self._means(0, messages) and self._means(known - 1, messages):
-            return Shared(known, known)
+            return SharedCount(known, known)
         copied = (message.copy for facet in self._facets for message in facet.messages)
         same = [copy == message for copy, message in zip(copied, messages, strict=False)]
         differing = [index for index, is_same in enumerate(same) if not is_same]
         # Where a cache marker moved the messages still mean the same; a look at each costs reading it.
-        for index in differing[:MOST_LOOKS]:
+        for index in differing[:MAX_CLOSE_COMPARISONS]:
             same[index] = self._means(index, messages)
-        return Shared(same.index(False) if False in same else len(same), sum(same))
+        return SharedCount(same.index(False) if False in same else len(same), sum(same))
 
     def _means(self, index: int, messages: Sequence[object]) -> bool:
-        if self._facets[index // SIZE].messages[index % SIZE].copy == messages[index]:
+        if self._facets[index // CHUNK_SIZE].messages[index % CHUNK_SIZE].copy == messages[index]:
             return True
-        return without_marks(_read(messages[index], index)) == self._messages[index]
+        return without_breakpoints(_read(messages[index], index)) == self._messages[index]
 
     def _take(self, wire: object, message: Message, index: int) -> None:
         marks = tuple(_marks(message, index))
         if marks:
             self._marks[index] = marks
-        self._messages.append(without_marks(message))
-        if index % SIZE == 0:
-            self._facets.append(Facet())
-        self._facets[-1].append(Copied(wire))
+        self._messages.append(without_breakpoints(message))
+        if index % CHUNK_SIZE == 0:
+            self._facets.append(SnapshotChunk())
+        self._facets[-1].append(MessageSnapshot(wire))
 
     def forget(self, kept: int) -> None:
         """As if nothing from this message on had been seen."""
         if kept >= len(self):
             return
-        whole, rest = divmod(kept, SIZE)
+        whole, rest = divmod(kept, CHUNK_SIZE)
         left = self._facets[whole].messages[:rest]
-        self._facets[whole:] = [Facet(left)] if left else []
+        self._facets[whole:] = [SnapshotChunk(left)] if left else []
         del self._messages[kept:]
         self._marks = {index: marks for index, marks in self._marks.items() if index < kept}
 
     def _count_kept(self, messages: Sequence[object]) -> int:
         """How many messages still mean the same. A marker that moved is taken over on the way."""
         for number, facet in enumerate(self._facets):
-            start = number * SIZE
+            start = number * CHUNK_SIZE
             # A tuple equals no list, whatever is in it.
             held = list(messages[start : start + len(facet.messages)])
             if not facet.is_same(held):
@@ -133,21 +133,21 @@ class Mirror:
                     return start + same
         return len(self)
 
-    def _count_same(self, held: list[object], start: int, facet: Facet) -> int:
-        messages, moved = facet.messages.copy(), dict[int, tuple[Mark, ...]]()
+    def _count_same(self, held: list[object], start: int, facet: SnapshotChunk) -> int:
+        messages, moved = facet.messages.copy(), dict[int, tuple[CallerBreakpoint, ...]]()
         same = 0
         for place, (copied, wire) in enumerate(zip(messages, held, strict=False)):
             index = start + place
             if not copied.is_same(wire):
                 now = _read(wire, index)
-                if without_marks(now) != self._messages[index]:
+                if without_breakpoints(now) != self._messages[index]:
                     break
                 # The old value stays: whoever holds it recognises it by identity.
                 moved[index] = tuple(_marks(now, index))
-                messages[place] = Copied(wire)
+                messages[place] = MessageSnapshot(wire)
             same += 1
         # All at once: a message that cannot be read leaves everything as it was.
-        self._facets[start // SIZE] = Facet(messages)
+        self._facets[start // CHUNK_SIZE] = SnapshotChunk(messages)
         self._marks = {index: marks for index, marks in (self._marks | moved).items() if marks}
         return same
 
@@ -161,26 +161,26 @@ def _read(wire: object, index: int) -> Message:
         raise WireError(f"messages[{index}]: {error}") from error
 
 
-def _marks(message: Message, index: int) -> Iterator[Mark]:
+def _marks(message: Message, index: int) -> Iterator[CallerBreakpoint]:
     if isinstance(message.content, str):
         return
     for place, block in enumerate(message.content):
         marker = _find_marker(block)
         if marker is not None:
-            yield Mark(index, place, ONE_HOUR if marker.get("ttl") == "1h" else FIVE_MINUTES)
+            yield CallerBreakpoint(index, place, ONE_HOUR if marker.get("ttl") == "1h" else FIVE_MINUTES)
 
 
 def _find_marker(block: Block) -> JsonObject | None:
     """A block's own, or the last inside a result, which ends hardly before the result does."""
     inside = block.content if isinstance(block, ToolResult) and isinstance(block.content, tuple) else ()
     for one in (block, *reversed(inside)):
-        marker = _fields(one).get(MARKER)
+        marker = _fields(one).get(CACHE_CONTROL)
         if isinstance(marker, JsonObject):
             return marker
     return None
 
 
-def without_marks(message: Message) -> Message:
+def without_breakpoints(message: Message) -> Message:
     """The message with no cache marker on its blocks, nor on blocks inside a result; itself where none is."""
     if isinstance(message.content, str):
         return message
@@ -197,11 +197,11 @@ def _without_mark(block: Block) -> Block:
         inside = tuple([_without_mark(item) for item in block.content])
         if not _are_same(inside, block.content):
             block = replace(block, content=inside)
-    if MARKER not in _fields(block):
+    if CACHE_CONTROL not in _fields(block):
         return block
     if isinstance(block, Opaque):
-        return Opaque(block.wire.without(MARKER))
-    return replace(block, extra=block.extra.without(MARKER))
+        return Opaque(block.wire.without(CACHE_CONTROL))
+    return replace(block, extra=block.extra.without(CACHE_CONTROL))
 
 
 def _fields(block: Block) -> JsonObject:

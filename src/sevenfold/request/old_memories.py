@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sevenfold.core.messages import Text
-from sevenfold.layers.recall_text import find_surfaced, render_cleared
-from sevenfold.request.pipeline import RequestPath
+from sevenfold.layers.recall_text import find_surfaced, render_cleared_memories
+from sevenfold.request.pipeline import ViewBuilder
 
 
-def find_old(path: RequestPath, before: int) -> tuple[int, ...]:
+def find_old_memories(path: ViewBuilder, before: int) -> tuple[int, ...]:
     """Where recalled memories stand in the view before this message."""
     items = path.shown.items[:before]
     return tuple(
@@ -17,11 +17,11 @@ def find_old(path: RequestPath, before: int) -> tuple[int, ...]:
     )
 
 
-def clear_oldest(path: RequestPath, count: int) -> tuple[int, ...]:
+def clear_oldest_memories(path: ViewBuilder, count: int) -> tuple[int, ...]:
     """So many of the oldest give way to a marker; where they stood. They can be recalled again."""
-    places = find_old(path, len(path.shown))[:count]
+    places = find_old_memories(path, len(path.shown))[:count]
     for place in places:
         message = path.shown.items[place].message
-        told = Text(render_cleared(find_surfaced([message])))
+        told = Text(render_cleared_memories(find_surfaced([message])))
         path.reword(place, replace(message, content=(told,)))
     return places

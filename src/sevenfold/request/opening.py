@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from sevenfold.core.catalog import open_catalog
+from sevenfold.core.catalog import build_catalog
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SettingsError
-from sevenfold.core.events import Emit, tell_both
+from sevenfold.core.events import Emit, emit_to_both
 from sevenfold.core.settings import Settings
-from sevenfold.core.token_estimators import ESTIMATORS, EXACT, Estimator
+from sevenfold.core.token_estimators import ESTIMATORS, EXACT_ESTIMATOR_NAME, TokenEstimator
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
@@ -24,33 +24,33 @@ from sevenfold.layers.server_edits import ServerEditSettings
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.layers.tool_results import ToolResultSettings
 from sevenfold.request.journal import DiskJournal, NoJournal
-from sevenfold.request.path_settings import PathSettings
-from sevenfold.request.pipeline import Surroundings
+from sevenfold.request.path_settings import PipelineSettings
+from sevenfold.request.pipeline import SessionDeps
 from sevenfold.request.placement import CacheSettings
-from sevenfold.request.sections import SECTIONS
+from sevenfold.request.sections import SETTINGS_SECTIONS
 from sevenfold.run.governor import Governor
 from sevenfold.run.spend import SpendSettings
-from sevenfold.search.exact_tokens import open_estimator
+from sevenfold.search.exact_tokens import open_exact_estimator
 from sevenfold.store.event_log import EventLog
 from sevenfold.store.folder import Folder
-from sevenfold.store.instructions import InstructionPlaces
+from sevenfold.store.instructions import InstructionPaths
 from sevenfold.store.memory_settings import MemorySettings
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.session_lock import hold_session
 from sevenfold.store.sessions import SessionId, is_agent_session, latest_session, new_session_id
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
-from sevenfold.store.spend_book import SpendBook
-from sevenfold.store.spill import Spills
-from sevenfold.store.transcript_reader import Resumed, resume
+from sevenfold.store.spend_book import SpendStore
+from sevenfold.store.spill import SpillStore
+from sevenfold.store.transcript_reader import ResumedSession, resume
 
-LATEST = "latest"
-TEMPLATES = "templates"
+LATEST_SESSION = "latest"
+TEMPLATES_FOLDER = "templates"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SessionOptions:
     """Which session to open."""
 
     project: Path | None
@@ -66,17 +66,17 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class SessionResources:
     """A session's surroundings, held open until `close`."""
 
     id: SessionId
-    around: Surroundings
+    around: SessionDeps
     folder: Folder | None
     """The session's own: notes, spills."""
     project: Project | None
-    resumed: Resumed | None
+    resumed: ResumedSession | None
     exits: ExitStack
-    instructions: InstructionPlaces
+    instructions: InstructionPaths
     templates: Folder | None = None
     """Prompts and templates of the user's own, in place of ours."""
     governor: Governor | None = None
@@ -89,11 +89,11 @@ class Opened:
         return str(self.instructions.start or "")
 
     @classmethod
-    def open(cls, wanted: Wanted, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
+    def open(cls, wanted: SessionOptions, environ: Mapping[str, str], clock: Clock, emit: Emit) -> Self:
         """Blocks on the disk: run it in a thread."""
         root = find_checkout(wanted.project) if wanted.project else None
         settings = read_settings(
-            SECTIONS,
+            SETTINGS_SECTIONS,
             root=root,
             environ=environ,
             arguments=wanted.arguments,
@@ -103,11 +103,11 @@ class Opened:
         user_home = find_user_home(environ)
         home = settings.of(PlaceSettings).home_folder(user_home)
         start = Path(os.path.realpath(wanted.project)) if wanted.project else None
-        instructions = InstructionPlaces(home, user_home, root, start)
+        instructions = InstructionPaths(home, user_home, root, start)
         if wanted.project is None:
-            path, catalog = path_settings(settings), open_catalog(settings)
+            path, catalog = select_pipeline_settings(settings), build_catalog(settings)
             estimator = choose_estimator(path.window)
-            around = Surroundings(path, catalog, clock, emit, NoJournal(), estimator=estimator)
+            around = SessionDeps(path, catalog, clock, emit, NoJournal(), estimator=estimator)
             return cls(new_session_id(), around, None, None, None, ExitStack(), instructions)
         with ExitStack() as exits:
             project = exits.enter_context(
@@ -118,23 +118,23 @@ class Opened:
             if not wanted.looks_only:
                 # Before anything of it is read: what somebody else is adding would be missing.
                 exits.enter_context(hold_session(folder, named, clock, emit))
-            path, catalog = path_settings(settings), open_catalog(settings)
+            path, catalog = select_pipeline_settings(settings), build_catalog(settings)
             log = EventLog(folder, clock, emit)
             for refusal in settings.refused:
                 log.add(refusal)  # told before there was a log
-            emit = tell_both(emit, log.add)
-            book = SpendBook.open(home, emit=emit)
+            emit = emit_to_both(emit, log.add)
+            book = SpendStore.open(home, emit=emit)
             exits.callback(book.close)
             rules = settings.of(SpendSettings)
             governor = Governor(book, rules, session=named, catalog=catalog, clock=clock, emit=emit)
-            spills = Spills(folder, path.tool_results, emit=emit)
+            spills = SpillStore(folder, path.tool_results, emit=emit)
             exits.callback(spills.close)
             journal = DiskJournal(project.sessions, named, clock, emit)
             found = _resume(project.sessions, named, emit) if wanted.session else None
             for stored in (*found.kept, *found.records) if found else ():
                 journal.note_offset(stored.record.id, stored.offset)
-            around = Surroundings(path, catalog, clock, emit, journal, spills, choose_estimator(path.window))
-            templates = open_if_there(home / TEMPLATES, exits)
+            around = SessionDeps(path, catalog, clock, emit, journal, spills, choose_estimator(path.window))
+            templates = open_if_there(home / TEMPLATES_FOLDER, exits)
             return cls(
                 named,
                 around,
@@ -151,7 +151,7 @@ class Opened:
     async def write_events(self) -> None:
         """Put down what was told since the last time."""
         if self.log is not None and self.log.has_waiting:
-            await durably(self.log.flush)
+            await run_blocking(self.log.flush)
 
     async def close(self) -> None:
         try:
@@ -161,8 +161,8 @@ class Opened:
             self.exits.close()
 
 
-def path_settings(settings: Settings) -> PathSettings:
-    return PathSettings(
+def select_pipeline_settings(settings: Settings) -> PipelineSettings:
+    return PipelineSettings(
         settings.of(ToolResultSettings),
         settings.of(CompactSettings),
         settings.of(WindowSettings),
@@ -176,7 +176,7 @@ def path_settings(settings: Settings) -> PathSettings:
     )
 
 
-def _resume(sessions: Folder, named: SessionId, emit: Emit) -> Resumed | None:
+def _resume(sessions: Folder, named: SessionId, emit: Emit) -> ResumedSession | None:
     """What was said so far; None for an agent's session that is named before it begins."""
     try:
         return resume(sessions, named, emit=emit)
@@ -197,15 +197,15 @@ def open_if_there(path: Path, exits: ExitStack) -> Folder | None:
 def _choose(project: Project, session: str | None) -> SessionId:
     if session is None:
         return new_session_id()
-    return latest_session(project.sessions) if session == LATEST else SessionId(session)
+    return latest_session(project.sessions) if session == LATEST_SESSION else SessionId(session)
 
 
-def choose_estimator(settings: WindowSettings) -> Estimator:
+def choose_estimator(settings: WindowSettings) -> TokenEstimator:
     """By whom tokens are counted that nobody has billed. A tokenizer is read from disk."""
-    if settings.estimator != EXACT:
+    if settings.estimator != EXACT_ESTIMATOR_NAME:
         return ESTIMATORS[settings.estimator]
     if settings.tokenizer is None:
         raise SettingsError(
             "window.estimator = 'exact' counts with a tokenizer; name its file with window.tokenizer"
         )
-    return open_estimator(Path(settings.tokenizer))
+    return open_exact_estimator(Path(settings.tokenizer))

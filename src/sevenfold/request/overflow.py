@@ -20,45 +20,45 @@ from sevenfold.core.events import (
     HistoryCompacted,
     RungFailed,
     RungSkipped,
-    ignore,
+    ignore_event,
 )
 from sevenfold.core.messages import Compaction, Message
 from sevenfold.layers.compact import CompactSettings
 from sevenfold.layers.compact_ladder import (
-    MODEL_RUNGS,
-    Attempt,
+    MODEL_STRATEGIES,
     BreakerState,
-    Ending,
-    LadderFacts,
-    Rung,
-    next_rung,
+    CompactionOutcome,
+    CompactionStrategy,
+    StrategyAttempt,
+    StrategyFacts,
+    choose_strategy,
 )
 from sevenfold.layers.compact_strip import without_thinking
-from sevenfold.layers.notes_compact import KeepPlan, NoPlan
+from sevenfold.layers.notes_compact import NoNotesPlan, NotesKeepPlan
 from sevenfold.layers.session_notes import NotesSettings
 from sevenfold.providers.provider import Provider
-from sevenfold.request.overflow_ask import BLOCK_BETA, Asker, block_missing
-from sevenfold.request.overflow_climb import Climb, Draft, Trouble, start_climb
-from sevenfold.request.overflow_head import Composed, compose
-from sevenfold.request.overflow_job import Compacted, CompactJob
-from sevenfold.request.overflow_plain import draft_clip, draft_notes, draft_structural, plan_notes
-from sevenfold.request.overflow_state import StateFile
-from sevenfold.request.summary_prompts import SummaryPrompts, read_prompts
-from sevenfold.store.offload import durably
+from sevenfold.request.overflow_ask import COMPACTION_BLOCK_BETA, SummaryRequester, explain_no_block
+from sevenfold.request.overflow_climb import CompactionRun, SummaryDraft, SummaryFailure, start_compaction_run
+from sevenfold.request.overflow_head import ComposedView, compose_view
+from sevenfold.request.overflow_job import Compacted, CompactionJob
+from sevenfold.request.overflow_plain import draft_clip, draft_notes, draft_structural, plan_notes_draft
+from sevenfold.request.overflow_state import CompactionStateFile
+from sevenfold.request.summary_prompts import SummaryPrompts, read_summary_prompts
+from sevenfold.store.offload import run_blocking
 
-NOTES = NotesSettings()
+_NOTES = NotesSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
     """A compaction under way, for whoever asks for another meanwhile."""
 
-    job: CompactJob
+    job: CompactionJob
     since: timedelta
     result: asyncio.Future[Compacted]
 
 
-class Overflow:
+class Compactor:
     """The compactions of one session, one at a time. Without a provider, only what needs no model is done."""
 
     def __init__(
@@ -66,21 +66,23 @@ class Overflow:
         provider: Provider | None,
         settings: CompactSettings,
         *,
-        notes: NotesSettings = NOTES,
-        state: StateFile | None = None,
+        notes: NotesSettings = _NOTES,
+        state: CompactionStateFile | None = None,
         catalog: Catalog = CATALOG,
         clock: Clock | None = None,
         prompts: SummaryPrompts | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self._settings, self._notes = settings, notes
         self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
         self._asker = (
-            Asker(provider, settings, prompts or read_prompts(), catalog, self._clock, emit)
+            SummaryRequester(
+                provider, settings, prompts or read_summary_prompts(), catalog, self._clock, emit
+            )
             if provider
             else None
         )
-        self._file = state or StateFile(emit=emit)
+        self._file = state or CompactionStateFile(emit=emit)
         self._state = self._file.read()
         self._running: _Running | None = None
 
@@ -97,7 +99,7 @@ class Overflow:
         """Keep what a provider has said it takes, for whoever takes the session up again."""
         await self._keep(replace(self._state, limit_model=model, limit_tokens=limit_tokens))
 
-    async def compact(self, job: CompactJob) -> Compacted:
+    async def compact(self, job: CompactionJob) -> Compacted:
         """The view cut down. Raises only where no compaction may run: `CompactionStopped`, `CompactionBusy`,
         or `InputError` for a job that makes no sense."""
         if not self._settings.enabled:
@@ -107,7 +109,7 @@ class Overflow:
                 f"{self._state.futile_in_row} compactions in a row helped nothing; compact by hand, or start "
                 "a session with a smaller system prompt or fewer tools"
             )
-        climb = start_climb(job, self._catalog.find(job.request.frame.model), self._settings)
+        climb = start_compaction_run(job, self._catalog.find(job.request.frame.model), self._settings)
         running = self._running
         if running is not None and not self._is_stale(running):
             return await self._join(running, job)
@@ -116,7 +118,7 @@ class Overflow:
     def _is_stale(self, running: _Running) -> bool:
         return self._clock.uptime() - running.since > timedelta(seconds=self._settings.lock_seconds)
 
-    async def _join(self, running: _Running, job: CompactJob) -> Compacted:
+    async def _join(self, running: _Running, job: CompactionJob) -> Compacted:
         """Wait for the one that is under way, and use its result if it fits what is asked now."""
         seconds = self._settings.wait_seconds
         try:
@@ -128,7 +130,7 @@ class Overflow:
             raise CompactionBusy("a compaction of another view has just ended; ask again with the new one")
         return _carried_over(result, job, running.job)
 
-    async def _lead(self, climb: Climb) -> Compacted:
+    async def _lead(self, climb: CompactionRun) -> Compacted:
         future = asyncio.get_running_loop().create_future()
         running = self._running = _Running(climb.job, self._clock.uptime(), future)
         try:
@@ -151,21 +153,21 @@ class Overflow:
         future.set_result(result)
         return result
 
-    async def _climb(self, climb: Climb) -> Compacted:
+    async def _climb(self, climb: CompactionRun) -> Compacted:
         job, started = climb.job, self._clock.uptime()
         self._emit(CompactionStarted(job.trigger, job.tokens_before, job.target))
-        notes = plan_notes(climb, self._notes)
+        notes = plan_notes_draft(climb, self._notes)
         while True:
-            step = next_rung(self._facts(climb, notes), self._settings)
+            step = choose_strategy(self._facts(climb, notes), self._settings)
             for skip in step.skipped:
                 self._emit(RungSkipped(skip.rung, skip.reason))
             draft = await self._try(step.rung, climb, notes)
-            if isinstance(draft, Draft):
-                composed = await compose(draft, climb)
+            if isinstance(draft, SummaryDraft):
+                composed = await compose_view(draft, climb)
                 if composed.tokens < climb.limit or (draft.rung == "clip" and _is_worth(composed, climb)):
                     return await self._finish(draft, composed, climb, started)
-                draft = Trouble("too large", f"the view would have {composed.tokens:,} tokens")
-            climb.attempts.append(Attempt(step.rung, draft.failure))
+                draft = SummaryFailure("too large", f"the view would have {composed.tokens:,} tokens")
+            climb.attempts.append(StrategyAttempt(step.rung, draft.failure))
             self._emit(RungFailed(step.rung, draft.reason, self._state.failures_in_row))
             if step.rung == "clip":
                 raise InputError(
@@ -173,16 +175,16 @@ class Overflow:
                     f"{job.tokens_before:,}; go on, or start a new session"
                 )
 
-    def _facts(self, climb: Climb, notes: KeepPlan | NoPlan) -> LadderFacts:
+    def _facts(self, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan) -> StrategyFacts:
         job = climb.job
-        return LadderFacts(
+        return StrategyFacts(
             job.trigger,
             tuple(climb.attempts),
             self._state.failures_in_row,
-            notes.reason if isinstance(notes, NoPlan) else "",
+            notes.reason if isinstance(notes, NoNotesPlan) else "",
             has_model=self._asker is not None,
             has_structural=bool(job.structural.strip()),
-            block_missing=block_missing(climb, self._settings),
+            block_missing=explain_no_block(climb, self._settings),
             fits_window=climb.fits_window,
             can_trim=climb.can_trim,
             has_rounds=bool(climb.rounds),
@@ -191,16 +193,20 @@ class Overflow:
             is_directed=bool(job.instructions.strip()),
         )
 
-    async def _try(self, rung: Rung, climb: Climb, notes: KeepPlan | NoPlan) -> Draft | Trouble:
-        if rung in MODEL_RUNGS and self._asker is not None:
+    async def _try(
+        self, rung: CompactionStrategy, climb: CompactionRun, notes: NotesKeepPlan | NoNotesPlan
+    ) -> SummaryDraft | SummaryFailure:
+        if rung in MODEL_STRATEGIES and self._asker is not None:
             return await self._ask(rung, climb, self._asker)
-        if rung == "notes" and isinstance(notes, KeepPlan):
+        if rung == "notes" and isinstance(notes, NotesKeepPlan):
             return draft_notes(notes, climb)
         if rung == "structural":
             return draft_structural(climb, self._notes)
         return draft_clip(climb)
 
-    async def _ask(self, rung: Rung, climb: Climb, asker: Asker) -> Draft | Trouble:
+    async def _ask(
+        self, rung: CompactionStrategy, climb: CompactionRun, asker: SummaryRequester
+    ) -> SummaryDraft | SummaryFailure:
         """Counted as a failure before it is made: a process that dies of it has failed too."""
         before = self._state
         try:
@@ -210,18 +216,20 @@ class Overflow:
             # Cancelled by whoever wanted it: that says nothing about summaries.
             await self._keep(before)
             raise
-        if isinstance(draft, Draft):
+        if isinstance(draft, SummaryDraft):
             await self._keep(self._state.succeeded())
         elif self._state.failures_in_row == self._settings.breaker_failures:
             self._emit(BreakerOpened("summary", self._state.failures_in_row, draft.reason))
         return draft
 
-    async def _finish(self, draft: Draft, composed: Composed, climb: Climb, started: timedelta) -> Compacted:
+    async def _finish(
+        self, draft: SummaryDraft, composed: ComposedView, climb: CompactionRun, started: timedelta
+    ) -> Compacted:
         job = climb.job
         is_within = composed.tokens < job.target
         was_stopped = self.is_stopped
         since = self._state.rounds_since(climb.messages)
-        ending = Ending(job.trigger, is_within, len(composed.head) + len(composed.kept), since)
+        ending = CompactionOutcome(job.trigger, is_within, len(composed.head) + len(composed.kept), since)
         await self._keep(self._state.ended(ending, self._settings))
         for event in composed.events:
             self._emit(event)
@@ -250,7 +258,7 @@ class Overflow:
             composed.tokens,
             draft.summary,
             tuple(climb.replies),
-            (BLOCK_BETA,) if _has_block(composed.head) else (),
+            (COMPACTION_BLOCK_BETA,) if _has_block(composed.head) else (),
             climb.calls,
             composed.before,
         )
@@ -258,10 +266,10 @@ class Overflow:
     async def _keep(self, state: BreakerState) -> None:
         if state != self._state:
             self._state = state
-            await durably(lambda: self._file.write(state))
+            await run_blocking(lambda: self._file.write(state))
 
 
-def _is_worth(composed: Composed, climb: Climb) -> bool:
+def _is_worth(composed: ComposedView, climb: CompactionRun) -> bool:
     """Whether the last rung's view is taken however long it is; one by hand has to gain something, by the
     same estimate for both."""
     sizer, job = climb.sizer, climb.job
@@ -280,7 +288,7 @@ def _extends(messages: Sequence[Message], beginning: Sequence[Message]) -> bool:
     )
 
 
-def _carried_over(result: Compacted, job: CompactJob, first: CompactJob) -> Compacted:
+def _carried_over(result: Compacted, job: CompactionJob, first: CompactionJob) -> Compacted:
     """The same result for a view that has grown since: what is new is kept too."""
     new = tuple(job.request.messages[len(first.request.messages) :])
     if not job.capabilities.rewrites_history:

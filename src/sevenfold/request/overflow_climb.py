@@ -9,31 +9,37 @@ from typing import Literal, TypeAlias
 from sevenfold.core.errors import InputError
 from sevenfold.core.messages import Compaction, Message
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.layers.compact import CompactSettings
-from sevenfold.layers.compact_ladder import Attempt, Failure, Rung
-from sevenfold.layers.compact_price import SUMMARY_TOKENS
-from sevenfold.layers.compact_rounds import Round, head_length, keep_from, plan_rounds, round_start
-from sevenfold.layers.compact_said import spoken_text
-from sevenfold.layers.compact_summary import is_head
-from sevenfold.request.overflow_job import CompactJob
-from sevenfold.request.overflow_size import Sizer
+from sevenfold.layers.compact_ladder import CompactionStrategy, StrategyAttempt, StrategyFailure
+from sevenfold.layers.compact_price import EXPECTED_SUMMARY_TOKENS
+from sevenfold.layers.compact_rounds import (
+    RoundSpan,
+    choose_kept_start,
+    count_head_messages,
+    find_round_start,
+    split_rounds,
+)
+from sevenfold.layers.compact_said import extract_user_text
+from sevenfold.layers.compact_summary import is_summary_head
+from sevenfold.request.overflow_job import CompactionJob
+from sevenfold.request.overflow_size import ViewSizer
 
 DIRECTIVE_TOKENS = 1_500
 """What asking for a summary adds to a prompt, in the densest tokenizer."""
 
-LEAST_TOKENS = 1_000
+_LEAST_TOKENS = 1_000
 """What a summary takes at least with all that goes around it."""
 
 
-Restores: TypeAlias = Literal["all", "extras", "nothing"]
+RestoreScope: TypeAlias = Literal["all", "extras", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class SummaryDraft:
     """A summary, and which messages of the view stand beside it."""
 
-    rung: Rung
+    rung: CompactionStrategy
     summary: str
     kept_from: int
     before: int = 0
@@ -43,39 +49,39 @@ class Draft:
     kept: tuple[Message, ...] | None = None
     """The kept messages where they were rewritten; None: as they are."""
     remark: str = ""
-    restores: Restores = "all"
+    restores: RestoreScope = "all"
     """What there is room to put back."""
     folds_said: bool = False
     """The oldest of the user's words go to a file together until the rest takes half of the room."""
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class SummaryFailure:
     """Why a rung gave no summary."""
 
-    failure: Failure
+    failure: StrategyFailure
     reason: str
 
 
 @dataclass(slots=True)
-class Climb:
+class CompactionRun:
     """Changed by the one compaction that owns it."""
 
-    job: CompactJob
+    job: CompactionJob
     model: Model
     settings: CompactSettings
-    sizer: Sizer
+    sizer: ViewSizer
     is_summary: tuple[bool, ...]
     head: int
     """How many messages at the beginning an earlier compaction left."""
-    rounds: tuple[Round, ...]
+    rounds: tuple[RoundSpan, ...]
     """All after those."""
     part_index: int | None
     """Where a partial compaction parts the view."""
     overshoot: int | None
     """By how much the last prompt was too long, as far as anybody said."""
-    attempts: list[Attempt] = field(default_factory=list[Attempt])
-    replies: list[Reply] = field(default_factory=list[Reply])
+    attempts: list[StrategyAttempt] = field(default_factory=list[StrategyAttempt])
+    replies: list[ModelResponse] = field(default_factory=list[ModelResponse])
     calls: int = 0
     dropped: int = 0
     """How many of the oldest rounds the last request left out."""
@@ -110,11 +116,11 @@ class Climb:
             return end
         start = self.rounds[-1].start
         is_human = self.messages[start].role == "user" and start not in self.job.attachments
-        return start if is_human and spoken_text(self.messages[start]) else end
+        return start if is_human and extract_user_text(self.messages[start]) else end
 
     def newest(self, budget_tokens: int) -> int:
         """Where the newest rounds begin that fit, with the unanswered words in any case."""
-        return self.kept_from(keep_from(self.rounds, budget_tokens, length=len(self.messages)))
+        return self.kept_from(choose_kept_start(self.rounds, budget_tokens, length=len(self.messages)))
 
     def kept_from(self, start: int) -> int:
         """The place itself, or the unanswered words: no model has seen them yet, and their images are kept
@@ -127,31 +133,31 @@ class Climb:
         job = self.job
         if job.window_tokens is None:
             return 0
-        return job.tokens_before + DIRECTIVE_TOKENS + SUMMARY_TOKENS - job.window_tokens
+        return job.tokens_before + DIRECTIVE_TOKENS + EXPECTED_SUMMARY_TOKENS - job.window_tokens
 
 
-def start_climb(job: CompactJob, model: Model, settings: CompactSettings) -> Climb:
+def start_compaction_run(job: CompactionJob, model: Model, settings: CompactSettings) -> CompactionRun:
     """Look at a job once; one that cannot be done is refused."""
     messages = job.request.messages
     if len(job.counts) != len(messages):
         raise InputError(f"{len(job.counts)} counts for {len(messages)} messages; give one for each")
     if job.request.who != "main":
         raise InputError(f"a {job.request.who} fork cannot be compacted; only the session's own view can")
-    if job.trigger == "manual" and sum(job.counts) < LEAST_TOKENS:
+    if job.trigger == "manual" and sum(job.counts) < _LEAST_TOKENS:
         raise InputError(
             f"there is nothing to compact yet: {sum(job.counts):,} tokens of conversation are less than a "
             "summary of them would have"
         )
-    is_summary = tuple(is_head(message) for message in messages)
-    head = head_length(messages, is_summary)
+    is_summary = tuple(is_summary_head(message) for message in messages)
+    head = count_head_messages(messages, is_summary)
     if head >= len(messages) and job.trigger == "manual":
         raise InputError("there is nothing to compact yet: nothing was said since the view began")
-    rounds = tuple(item for item in plan_rounds(messages, job.counts) if item.start >= head)
-    climb = Climb(
+    rounds = tuple(item for item in split_rounds(messages, job.counts) if item.start >= head)
+    climb = CompactionRun(
         job,
         model,
         settings,
-        Sizer.for_job(job, model),
+        ViewSizer.for_job(job, model),
         is_summary,
         head,
         _after_head(rounds, messages, job.counts, head),
@@ -165,30 +171,30 @@ def start_climb(job: CompactJob, model: Model, settings: CompactSettings) -> Cli
 
 
 def _after_head(
-    rounds: tuple[Round, ...], messages: Sequence[Message], counts: Sequence[int], head: int
-) -> tuple[Round, ...]:
+    rounds: tuple[RoundSpan, ...], messages: Sequence[Message], counts: Sequence[int], head: int
+) -> tuple[RoundSpan, ...]:
     """The rounds after an earlier head, whose last message may share a round with what follows it."""
     first = rounds[0].start if rounds else len(messages)
     if first == head:
         return rounds
-    return (Round(head, first, sum(counts[head:first])), *rounds)
+    return (RoundSpan(head, first, sum(counts[head:first])), *rounds)
 
 
-def _part_index(climb: Climb, index: int) -> int:
+def _part_index(climb: CompactionRun, index: int) -> int:
     if not climb.head <= index < len(climb.messages):
         raise InputError(
             f"message {index} cannot part the view; choose one from {climb.head} to {len(climb.messages) - 1}"
         )
-    start = round_start(climb.rounds, index)
+    start = find_round_start(climb.rounds, index)
     if start <= climb.head and climb.job.part is not None and climb.job.part.side == "up_to":
         raise InputError(f"nothing stands before message {index} to be summarised; choose a later one")
     return start
 
 
-def _overshoot(climb: Climb) -> int | None:
+def _overshoot(climb: CompactionRun) -> int | None:
     job = climb.job
     if job.trigger == "reactive":
-        room = DIRECTIVE_TOKENS + SUMMARY_TOKENS
+        room = DIRECTIVE_TOKENS + EXPECTED_SUMMARY_TOKENS
         return None if job.overshoot is None else job.overshoot + room
     missing = climb.missing_tokens()
     return missing if missing > 0 else None

@@ -8,31 +8,38 @@ from dataclasses import dataclass, replace
 from sevenfold.core.canonical import digest
 from sevenfold.core.events import Event, ExtraRestored, FileRestored, RestoreSkipped, WordsCut
 from sevenfold.core.messages import Message, Text
-from sevenfold.layers.compact_ladder import Rung
-from sevenfold.layers.compact_restore import RestoreFacts, files_read
-from sevenfold.layers.compact_said import Said, collect_said, plan_said, render_said, shorten, spoken_text
+from sevenfold.layers.compact_ladder import CompactionStrategy
+from sevenfold.layers.compact_restore import RestoreFacts, find_read_files
+from sevenfold.layers.compact_said import (
+    UserQuote,
+    collect_user_quotes,
+    extract_user_text,
+    plan_quotes,
+    render_user_quotes,
+    shorten_quote,
+)
 from sevenfold.layers.compact_strip import without_thinking
-from sevenfold.layers.compact_summary import Head, render_head
-from sevenfold.layers.notes_said import without_said
-from sevenfold.request.overflow_climb import Climb, Draft
-from sevenfold.request.overflow_plain import narrower_clips
-from sevenfold.request.restore import restore
-from sevenfold.store.offload import durably
+from sevenfold.layers.compact_summary import SummaryHead, render_summary_head
+from sevenfold.layers.notes_said import without_quoted_requests
+from sevenfold.request.overflow_climb import CompactionRun, SummaryDraft
+from sevenfold.request.overflow_plain import generate_shorter_clips
+from sevenfold.request.restore import read_restored_blocks
+from sevenfold.store.offload import run_blocking
 
-SAID_SHARE = 5
+QUOTES_SHARE = 5
 """At most this part of the target goes to the user's own words."""
 RESTORED_SHARE = 4
 """At most this part of it goes to files that are read again, and as much to skills."""
 EXTRA_SHARE = 16
 """At most this part of it goes to each other thing that is put back: in a small window all are cut before any
 is left out."""
-NOTED_RUNGS: frozenset[Rung] = frozenset({"notes", "structural", "clip"})
+NOTES_STRATEGIES: frozenset[CompactionStrategy] = frozenset({"notes", "structural", "clip"})
 """Those whose text comes from notes, which hold the user's words too."""
-NO_ROOM = "the view has no room for it"
+NO_ROOM_REASON = "the view has no room for it"
 
 
 @dataclass(frozen=True, slots=True)
-class Composed:
+class ComposedView:
     """A view that could be sent."""
 
     head: tuple[Message, ...]
@@ -45,7 +52,7 @@ class Composed:
     """How many messages of the head are the old view's own."""
 
 
-async def compose(draft: Draft, climb: Climb) -> Composed:
+async def compose_view(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
     """The view of a draft: without restored files, then without all else that is restored, then without kept
     rounds, and without the unanswered words last, if it would be too large."""
     found = wide = await _compose(draft, climb)
@@ -56,11 +63,11 @@ async def compose(draft: Draft, climb: Climb) -> Composed:
     return found if found is wide else replace(found, events=(*found.events, *_told_lost(wide, found)))
 
 
-def _narrower(draft: Draft, climb: Climb) -> Iterator[Draft]:
+def _narrower(draft: SummaryDraft, climb: CompactionRun) -> Iterator[SummaryDraft]:
     yield replace(draft, restores="extras")
     yield replace(draft, restores="nothing")
     if draft.rung == "clip":
-        yield from narrower_clips(draft, climb)
+        yield from generate_shorter_clips(draft, climb)
         return
     has_own_end = draft.kept is not None or climb.job.part is not None or draft.block is not None
     if not has_own_end:
@@ -71,19 +78,19 @@ def _narrower(draft: Draft, climb: Climb) -> Iterator[Draft]:
             yield replace(draft, kept_from=len(climb.messages), restores="nothing")
 
 
-def _told_lost(wide: Composed, found: Composed) -> Iterator[RestoreSkipped]:
+def _told_lost(wide: ComposedView, found: ComposedView) -> Iterator[RestoreSkipped]:
     for event in wide.events:
         if event in found.events:
             continue
         if isinstance(event, FileRestored):
-            yield RestoreSkipped(event.path, NO_ROOM)
+            yield RestoreSkipped(event.path, NO_ROOM_REASON)
         elif isinstance(event, ExtraRestored):
-            yield RestoreSkipped(f"{event.kind} {event.title}", NO_ROOM)
+            yield RestoreSkipped(f"{event.kind} {event.title}", NO_ROOM_REASON)
         elif isinstance(event, RestoreSkipped):
             yield event
 
 
-async def _compose(draft: Draft, climb: Climb) -> Composed:
+async def _compose(draft: SummaryDraft, climb: CompactionRun) -> ComposedView:
     job = climb.job
     kept = _kept(draft, climb)
     before = _without_trailing_system(climb.messages[: draft.before])
@@ -93,11 +100,11 @@ async def _compose(draft: Draft, climb: Climb) -> Composed:
     if draft.restores != "nothing":
         restored = await _restored(kept, climb, events, has_files=draft.restores == "all")
     summary = draft.summary
-    if draft.rung in NOTED_RUNGS:
-        spoken = (spoken_text(message) for message in kept if message.role == "user")
-        summary = without_said(summary, (*(item.text for item in said), *spoken))
-    head = Head(draft.rung, summary, said, job.transcript, draft.remark)
-    opening = render_head(head, restored)
+    if draft.rung in NOTES_STRATEGIES:
+        spoken = (extract_user_text(message) for message in kept if message.role == "user")
+        summary = without_quoted_requests(summary, (*(item.text for item in said), *spoken))
+    head = SummaryHead(draft.rung, summary, said, job.transcript, draft.remark)
+    opening = render_summary_head(head, restored)
     blocks = () if draft.block is None else (Message("assistant", (draft.block,)),)
     tokens = (
         climb.sizer.frame_tokens
@@ -106,16 +113,16 @@ async def _compose(draft: Draft, climb: Climb) -> Composed:
         + _kept_tokens(draft, kept, climb)
     )
     head_messages = (*before, *blocks, opening)
-    return Composed(head_messages, draft.kept_from, kept, tokens, tuple(events), len(before))
+    return ComposedView(head_messages, draft.kept_from, kept, tokens, tuple(events), len(before))
 
 
-def _kept(draft: Draft, climb: Climb) -> tuple[Message, ...]:
+def _kept(draft: SummaryDraft, climb: CompactionRun) -> tuple[Message, ...]:
     kept = tuple(climb.messages[draft.kept_from :]) if draft.kept is None else draft.kept
     # What it is signed over is gone, so a model that checks would refuse it.
     return kept if climb.job.capabilities.rewrites_history else without_thinking(kept)
 
 
-def _kept_tokens(draft: Draft, kept: Sequence[Message], climb: Climb) -> int:
+def _kept_tokens(draft: SummaryDraft, kept: Sequence[Message], climb: CompactionRun) -> int:
     if len(kept) == len(climb.messages) - draft.kept_from:
         return climb.sizer.rewritten(kept, climb.job, draft.kept_from)
     return climb.sizer.messages(kept)
@@ -129,39 +136,39 @@ def _without_trailing_system(messages: Sequence[Message]) -> tuple[Message, ...]
     return tuple(messages[:end])
 
 
-async def _said(draft: Draft, climb: Climb, events: list[Event]) -> tuple[Said, ...]:
+async def _said(draft: SummaryDraft, climb: CompactionRun, events: list[Event]) -> tuple[UserQuote, ...]:
     """The user's words of the part that goes out of view, those too long as preview and spill."""
     job = climb.job
     start, stop = draft.before, draft.kept_from
-    said = collect_said(
+    said = collect_user_quotes(
         climb.messages[start:stop],
         is_summary=climb.is_summary[start:stop],
         attachments={at - start for at in job.attachments},
     )
-    total = max(1, min(climb.settings.said_total_tokens, job.target // SAID_SHARE))
+    total = max(1, min(climb.settings.said_total_tokens, job.target // QUOTES_SHARE))
     own = min(climb.settings.said_tokens, total)
-    plan = plan_said(
+    plan = plan_quotes(
         said, climb.sizer.text, replace(climb.settings, said_tokens=own, said_total_tokens=total)
     )
     shown = list(said)
     for at in plan.long:
         known, text = said[at].pointer, said[at].text
         pointer = known or await _spill(text, "only its beginning is shown", climb, events)
-        shown[at] = shorten(said[at], plan.max_tokens, climb.sizer.text, pointer)
+        shown[at] = shorten_quote(said[at], plan.max_tokens, climb.sizer.text, pointer)
     fold = plan.fold
     # Their pointers count as well: of many short messages they are the larger part.
     room = max(0, climb.limit - climb.sizer.frame_tokens) // 2
-    while draft.folds_said and fold < len(said) and climb.sizer.text(render_said(shown[fold:])) > room:
+    while draft.folds_said and fold < len(said) and climb.sizer.text(render_user_quotes(shown[fold:])) > room:
         fold += max(1, (len(said) - fold) // 10)
     if fold:
-        pointer = await _spill(render_said(said[:fold]), "they are not shown", climb, events)
-        shown[:fold] = [Said(f"[{fold} earlier messages]", pointer)]
+        pointer = await _spill(render_user_quotes(said[:fold]), "they are not shown", climb, events)
+        shown[:fold] = [UserQuote(f"[{fold} earlier messages]", pointer)]
     return tuple(shown)
 
 
-async def _spill(text: str, what: str, climb: Climb, events: list[Event]) -> str:
+async def _spill(text: str, what: str, climb: CompactionRun, events: list[Event]) -> str:
     name = f"said-{digest(text.encode('utf-8', 'surrogatepass'))[:16]}.txt"
-    path = await durably(lambda: climb.job.spill(name, text))
+    path = await run_blocking(lambda: climb.job.spill(name, text))
     where = path or climb.job.transcript
     if where:
         return f"{what}; all of it is in {where}"
@@ -170,15 +177,15 @@ async def _spill(text: str, what: str, climb: Climb, events: list[Event]) -> str
 
 
 async def _restored(
-    kept: Sequence[Message], climb: Climb, events: list[Event], *, has_files: bool
+    kept: Sequence[Message], climb: CompactionRun, events: list[Event], *, has_files: bool
 ) -> tuple[Text, ...]:
     job, settings = climb.job, climb.settings
     seen: tuple[str, ...] = ()
     if has_files:
-        seen = files_read(climb.messages) if job.files_seen is None else job.files_seen
+        seen = find_read_files(climb.messages) if job.files_seen is None else job.files_seen
     plans = (extra.title for extra in job.extras if extra.kind == "plan")
     barred = frozenset((*job.barred_files, *plans, job.transcript)) - {""}
-    facts = RestoreFacts(seen, frozenset(files_read(kept)), barred, job.extras)
+    facts = RestoreFacts(seen, frozenset(find_read_files(kept)), barred, job.extras)
     share = job.target // RESTORED_SHARE
     budgets = replace(
         settings,
@@ -186,7 +193,7 @@ async def _restored(
         restored_skills_tokens=min(settings.restored_skills_tokens, share),
         restored_extra_tokens=min(settings.restored_extra_tokens, job.target // EXTRA_SHARE),
     )
-    return await restore(
+    return await read_restored_blocks(
         facts,
         budgets,
         climb.sizer.text,

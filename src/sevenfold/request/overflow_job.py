@@ -8,9 +8,9 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.core.token_estimators import Weigh
-from sevenfold.layers.compact_ladder import Rung, Trigger
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.token_estimators import WeighBlock
+from sevenfold.layers.compact_ladder import CompactionStrategy, CompactionTrigger
 from sevenfold.layers.compact_restore import Extra
 
 SpillText: TypeAlias = Callable[[str, str], str | None]
@@ -18,13 +18,13 @@ SpillText: TypeAlias = Callable[[str, str], str | None]
 thread; the same name and text may come again."""
 
 
-def spill_nowhere(_name: str, _text: str) -> str | None:
+def skip_spill(_name: str, _text: str) -> str | None:
     """For callers without a session's folder: what is long is then cut, and only the transcript holds it."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class NotesText:
+class CompactionNotes:
     """The session's notes, which may stand in for what they cover."""
 
     text: str | None = None
@@ -35,7 +35,7 @@ class NotesText:
     """What the file holds before anything was noted."""
 
 
-NO_NOTES = NotesText()
+NO_NOTES = CompactionNotes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactJob:
+class CompactionJob:
     request: ModelRequest
     """The whole view as it would be sent now."""
     tokens_before: int
@@ -58,12 +58,12 @@ class CompactJob:
     counts: Sequence[int]
     """Tokens of each message of the view."""
     capabilities: Capabilities
-    weigh: Weigh | None = None
+    weigh: WeighBlock | None = None
     """Tokens of a block that is not in the view, by the same measure as `counts`; None: by an estimate that
     no usage has corrected."""
     frame_tokens: int | None = None
     """Of what stands before the messages; None: what `counts` leave of `tokens_before`."""
-    trigger: Trigger = "auto"
+    trigger: CompactionTrigger = "auto"
     overshoot: int | None = None
     """Of a reactive compaction: by how many tokens the provider said the prompt is too long."""
     window_tokens: int | None = None
@@ -73,7 +73,7 @@ class CompactJob:
     hook_text: str = ""
     """What hooks add to that. Notes may serve all the same: hooks speak every time."""
     part: Part | None = None
-    notes: NotesText = NO_NOTES
+    notes: CompactionNotes = NO_NOTES
     structural: str = ""
     """The structural notes of the whole session: what a summary is when no model writes one."""
     held: int | None = None
@@ -84,7 +84,7 @@ class CompactJob:
     """Messages of the view on the user's side that no person wrote."""
     transcript: str = ""
     """Where the whole history can be read."""
-    spill: SpillText = spill_nowhere
+    spill: SpillText = skip_spill
     files_seen: tuple[str, ...] | None = None
     """Paths the agent has read, newest first; None: those that the view shows."""
     folder: str = ""
@@ -99,8 +99,8 @@ class CompactJob:
 class Compacted:
     """The new view: `head`, then `kept`."""
 
-    rung: Rung
-    trigger: Trigger
+    rung: CompactionStrategy
+    trigger: CompactionTrigger
     head: tuple[Message, ...]
     """The summary and what was restored; of a part `from` a message, all that stood before it too."""
     kept_from: int
@@ -112,7 +112,7 @@ class Compacted:
     """An estimate."""
     summary: str
     """Alone, without what the engine put around it."""
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[ModelResponse, ...] = ()
     """Every answer that was paid for on the way, to be booked under `summary`."""
     betas: tuple[str, ...] = ()
     """Headers that every later request needs which carries this head."""

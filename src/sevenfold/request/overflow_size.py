@@ -8,27 +8,27 @@ from dataclasses import dataclass
 
 from sevenfold.core.messages import Message, Text
 from sevenfold.core.models import Model
-from sevenfold.core.token_estimators import Weigh
-from sevenfold.core.tokens import CALIBRATED, NEWER_SCALE
-from sevenfold.request.overflow_job import CompactJob
+from sevenfold.core.token_estimators import WeighBlock
+from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
+from sevenfold.request.overflow_job import CompactionJob
 
 
 @dataclass(frozen=True, slots=True)
-class Sizer:
+class ViewSizer:
     """Estimates for one job: its own counts where a message is the view's, weighed where it is new."""
 
     scale: float
     frame_tokens: int
-    weigh: Weigh = CALIBRATED.weigh
+    weigh: WeighBlock = CALIBRATED_ESTIMATOR.weigh
     """What a block weighs, before the scale."""
 
     @classmethod
-    def for_job(cls, job: CompactJob, model: Model) -> Sizer:
+    def for_job(cls, job: CompactionJob, model: Model) -> ViewSizer:
         rest = max(0, job.tokens_before - sum(job.counts))
         frame_tokens = rest if job.frame_tokens is None else job.frame_tokens
         if job.weigh is not None:
             return cls(1.0, frame_tokens, job.weigh)
-        return cls(NEWER_SCALE if model.tokenizer == "newer" else 1.0, frame_tokens)
+        return cls(NEWER_TOKENIZER_SCALE if model.tokenizer == "newer" else 1.0, frame_tokens)
 
     def text(self, text: str) -> int:
         return math.ceil(self.weigh(Text(text)) * self.scale)
@@ -39,7 +39,7 @@ class Sizer:
     def messages(self, messages: Iterable[Message]) -> int:
         return sum(map(self.message, messages))
 
-    def rewritten(self, new: Sequence[Message], job: CompactJob, start: int = 0) -> int:
+    def rewritten(self, new: Sequence[Message], job: CompactionJob, start: int = 0) -> int:
         """Messages of the view from `start` on, some of which may have been rewritten, one for one."""
         old = job.request.messages[start : start + len(new)]
         counts = job.counts[start : start + len(new)]

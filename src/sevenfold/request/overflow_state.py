@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.events import BreakerStateLost, Emit, ignore
+from sevenfold.core.events import BreakerStateLost, Emit, ignore_event
 from sevenfold.core.json import read_object, write_json
 from sevenfold.layers.compact_ladder import BreakerState
 from sevenfold.store.folder import Folder
 
-STATE = "compact.json"
-MAX_STATE_BYTES = 4_096
+COMPACT_STATE_FILE = "compact.json"
+_MAX_STATE_BYTES = 4_096
 
 
-class StateFile:
+class CompactionStateFile:
     """`compact.json` in a session's folder. Without a folder it remembers nothing."""
 
-    def __init__(self, session: Folder | None = None, *, emit: Emit = ignore) -> None:
+    def __init__(self, session: Folder | None = None, *, emit: Emit = ignore_event) -> None:
         self._folder = session
         self._emit = emit
 
@@ -24,7 +24,9 @@ class StateFile:
         if self._folder is None:
             return BreakerState()
         try:
-            return BreakerState.from_json(read_object(self._folder.read(STATE, max_bytes=MAX_STATE_BYTES)))
+            return BreakerState.from_json(
+                read_object(self._folder.read(COMPACT_STATE_FILE, max_bytes=_MAX_STATE_BYTES))
+            )
         except FileMissing:
             return BreakerState()
         except SevenfoldError as error:
@@ -36,10 +38,10 @@ class StateFile:
         if self._folder is None:
             return
         try:
-            self._folder.replace(STATE, write_json(state.to_json()))
+            self._folder.replace(COMPACT_STATE_FILE, write_json(state.to_json()))
         except SevenfoldError as error:
             self._tell(error)
 
     def _tell(self, error: SevenfoldError) -> None:
-        where = f"{self._folder.path}/{STATE}" if self._folder else STATE
+        where = f"{self._folder.path}/{COMPACT_STATE_FILE}" if self._folder else COMPACT_STATE_FILE
         self._emit(BreakerStateLost(where, str(error)))

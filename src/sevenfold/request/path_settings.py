@@ -17,7 +17,7 @@ from sevenfold.store.memory_settings import MemorySettings
 
 
 @dataclass(frozen=True, slots=True)
-class PathSettings:
+class PipelineSettings:
     tool_results: ToolResultSettings = field(default_factory=ToolResultSettings)
     compact: CompactSettings = field(default_factory=CompactSettings)
     window: WindowSettings = field(default_factory=WindowSettings)

@@ -14,22 +14,29 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar, NamedTuple
 
-from sevenfold.core.cache_choices import FIVE_MINUTES, LEVELS, ONE_HOUR
-from sevenfold.core.cache_markers import TTLS, Marker, find_markers
-from sevenfold.core.cache_model import LOOKBACK
-from sevenfold.core.canonical import MARKER
+from sevenfold.core.cache_choices import FIVE_MINUTES, ONE_HOUR, PROMPT_LEVELS
+from sevenfold.core.cache_markers import TTLS, BodyBreakpoint, find_breakpoints
+from sevenfold.core.cache_model import LOOKBACK_BLOCKS
+from sevenfold.core.canonical import CACHE_CONTROL
 from sevenfold.core.capabilities import Capabilities
 from sevenfold.core.json import JsonObject
-from sevenfold.core.messages import Compaction, Message, RedactedThinking, Thinking, ToolResult, is_markable
+from sevenfold.core.messages import (
+    Compaction,
+    Message,
+    RedactedThinking,
+    Thinking,
+    ToolResult,
+    is_breakpoint_allowed,
+)
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Breakpoint, Frame
+from sevenfold.core.requests import Breakpoint, RequestParams
 from sevenfold.core.settings import amount, choice, switch
 
-KEPT = 64
+_KEPT = 64
 """Written places remembered, so that after a cut one before it can be found. A round adds one; by the time
 that so many were added, a cut rarely begins before the first of them and still pays."""
 
-NEARLY = 2 / 3
+MIN_TOKENS_SHARE = 2 / 3
 """Of the model's minimum: an estimate may be a third short, and a marker under the minimum costs nothing."""
 
 
@@ -52,7 +59,7 @@ class CacheSettings:
         return TTLS[self.ttl]
 
 
-class Spot(NamedTuple):
+class BlockPosition(NamedTuple):
     """A block of the view, and how many blocks there are up to it.
 
     A tuple, since those that were written are sorted and looked up in every round.
@@ -64,7 +71,7 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementFacts:
+class BreakpointFacts:
     """What a place depends on beside the messages."""
 
     breakpoints: int
@@ -81,7 +88,7 @@ class PlacementFacts:
     """Markers that the caller set. They stay, and count."""
     automatic: timedelta | None = None
     """The TTL of the caller's top-level `cache_control`, which marks the last block."""
-    standing: Spot | None = None
+    standing: BlockPosition | None = None
     """Where the next clearing will begin: what stands before it is read then, if it is marked until then."""
     goes_on: bool = True
     """Another request will go on from this one. False for the only round of a fork: what it adds is then
@@ -89,95 +96,100 @@ class PlacementFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementState:
+class BreakpointState:
     """What was seen of a view so far: the next request costs time in its new messages alone."""
 
     messages: int = 0
     blocks: int = 0
-    end: Spot | None = None
+    end: BlockPosition | None = None
     """The last block that can be marked."""
-    opening: Spot | None = None
+    opening: BlockPosition | None = None
     """The same of the message in which a user spoke last: where a turn begins."""
     thinking: int | None = None
     """The first message since then that holds thinking."""
     has_thought: bool = False
-    written: tuple[Spot, ...] = ()
+    written: tuple[BlockPosition, ...] = ()
     """Marked places of requests that were answered, in the order of the view."""
-    standing: Spot | None = None
+    standing: BlockPosition | None = None
     """The place before the next clearing, as it was written."""
 
-    def cut(self, first: int) -> PlacementState:
+    def cut(self, first: int) -> BreakpointState:
         """The view was changed on purpose from this message on: what was written there cannot be read.
 
         The view is then looked through once from its beginning.
         """
         known = {*self.written, self.standing} if self.standing else {*self.written}
-        return PlacementState(written=tuple(sorted(spot for spot in known if spot.message < first)))
+        return BreakpointState(written=tuple(sorted(spot for spot in known if spot.message < first)))
 
 
-FRESH = PlacementState()
+INITIAL_BREAKPOINT_STATE = BreakpointState()
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class BreakpointPlan:
     breakpoints: tuple[Breakpoint, ...]
     """Ours alone, in the order of the prompt; the caller's stand where they stood."""
-    state: PlacementState
+    state: BreakpointState
     """To plan the next attempt with, should this one fail."""
-    spots: tuple[Spot, ...] = field(default=(), repr=False)
-    standing: Spot | None = field(default=None, repr=False)
+    spots: tuple[BlockPosition, ...] = field(default=(), repr=False)
+    standing: BlockPosition | None = field(default=None, repr=False)
 
-    def answered(self) -> PlacementState:
+    def answered(self) -> BreakpointState:
         """To plan the next request with, once this one was answered: only then has the provider written."""
         known = sorted({*self.state.written, *self.spots})
-        return replace(self.state, written=tuple(known[-KEPT:]), standing=self.standing)
+        return replace(self.state, written=tuple(known[-_KEPT:]), standing=self.standing)
 
 
 def plan_breakpoints(
-    view: Sequence[Message], facts: PlacementFacts, settings: CacheSettings, state: PlacementState = FRESH
-) -> Placement:
+    view: Sequence[Message],
+    facts: BreakpointFacts,
+    settings: CacheSettings,
+    state: BreakpointState = INITIAL_BREAKPOINT_STATE,
+) -> BreakpointPlan:
     """Where to mark this view. `state` is that of the last request of the same conversation, or of the parent
     where a fork goes on from it."""
     seen = _look_on(view, facts, state if _fits(view, state) else state.cut(len(view)))
     room = _room(facts, settings)
     if not settings.enabled or facts.breakpoints == 0 or seen.end is None:
-        return Placement((), seen)
+        return BreakpointPlan((), seen)
     kept = [*facts.caller, *_automatic(facts, seen.end)]
-    spots: list[Spot] = []
+    spots: list[BlockPosition] = []
     chosen: list[Breakpoint] = []
     for wanted in _wanted(facts, seen):
-        if isinstance(wanted, Spot) and not _stands(view, wanted):
+        if isinstance(wanted, BlockPosition) and not _stands(view, wanted):
             continue
         place = wanted if isinstance(wanted, Breakpoint) else _at(wanted)
         is_marked = any(_order(place) == _order(mark) for mark in kept)
         if not is_marked and len(chosen) == room:
             break
-        if isinstance(wanted, Spot):
+        if isinstance(wanted, BlockPosition):
             spots.append(wanted)
         if not is_marked and not any(_order(place) == _order(mark) for mark in chosen):
             chosen.append(replace(place, ttl=_legal_ttl(place, settings.lifetime, kept)))
     standing = facts.standing if facts.standing in spots else None
-    return Placement(tuple(sorted(chosen, key=_order)), seen, tuple(spots), standing)
+    return BreakpointPlan(tuple(sorted(chosen, key=_order)), seen, tuple(spots), standing)
 
 
-def read_facts(
-    frame: Frame,
+def collect_breakpoint_facts(
+    frame: RequestParams,
     model: Model,
     capabilities: Capabilities,
     frame_tokens: int,
     *,
     caller: tuple[Breakpoint, ...] = (),
     goes_on: bool = True,
-) -> PlacementFacts:
+) -> BreakpointFacts:
     """The facts of a request with this frame. `caller` are the markers in the caller's messages; those on the
     frame are found here."""
-    found = find_markers(JsonObject({"tools": frame.tools, "system": frame.system}))
+    found = find_breakpoints(JsonObject({"tools": frame.tools, "system": frame.system}))
     on_frame = tuple(_read_marker(marker) for marker in found)
     any_message = JsonObject({"role": "user", "content": "."})
-    automatic = find_markers(JsonObject({"messages": (any_message,), MARKER: frame.params.get(MARKER)}))
-    return PlacementFacts(
+    automatic = find_breakpoints(
+        JsonObject({"messages": (any_message,), CACHE_CONTROL: frame.params.get(CACHE_CONTROL)})
+    )
+    return BreakpointFacts(
         breakpoints=capabilities.breakpoints,
-        frame=end_of_frame(frame),
+        frame=find_params_end(frame),
         frame_tokens=frame_tokens,
         cache_min_tokens=model.cache_min_tokens,
         drops_thinking=model.drops_thinking,
@@ -187,7 +199,7 @@ def read_facts(
     )
 
 
-def end_of_frame(frame: Frame) -> Breakpoint | None:
+def find_params_end(frame: RequestParams) -> Breakpoint | None:
     """The last part of the system prompt, or else the last tool, that can be marked."""
     if isinstance(frame.system, str):
         if frame.system:
@@ -202,30 +214,34 @@ def end_of_frame(frame: Frame) -> Breakpoint | None:
     return None
 
 
-def _read_marker(marker: Marker) -> Breakpoint:
+def _read_marker(marker: BodyBreakpoint) -> Breakpoint:
     level, _, index = marker.path.partition(".")
     return Breakpoint("tools" if level == "tools" else "system", int(index), ttl=marker.ttl)
 
 
-def _room(facts: PlacementFacts, settings: CacheSettings) -> int:
+def _room(facts: BreakpointFacts, settings: CacheSettings) -> int:
     """How many markers are ours to set."""
     theirs = len(facts.caller) + (facts.automatic is not None)
     return max(0, facts.breakpoints - max(theirs, settings.free_markers))
 
 
-def _wanted(facts: PlacementFacts, seen: PlacementState) -> Iterator[Spot | Breakpoint]:
+def _wanted(facts: BreakpointFacts, seen: BreakpointState) -> Iterator[BlockPosition | Breakpoint]:
     """The places worth marking, the most important first."""
     end, last = seen.end, seen.written[-1] if seen.written else None
     if end is not None and facts.goes_on:
         yield end
-    if end is not None and last is not None and (not facts.goes_on or end.blocks - last.blocks >= LOOKBACK):
+    if (
+        end is not None
+        and last is not None
+        and (not facts.goes_on or end.blocks - last.blocks >= LOOKBACK_BLOCKS)
+    ):
         yield last
     if facts.standing is not None and facts.goes_on:
         yield facts.standing
     if facts.drops_thinking and seen.has_thought and seen.opening is not None:
         # All that follows it changes when the user speaks again, so this is where reading goes on then.
         yield seen.opening
-    if facts.frame is not None and facts.frame_tokens >= NEARLY * facts.cache_min_tokens:
+    if facts.frame is not None and facts.frame_tokens >= MIN_TOKENS_SHARE * facts.cache_min_tokens:
         yield facts.frame
 
 
@@ -233,13 +249,13 @@ def _wanted(facts: PlacementFacts, seen: PlacementState) -> Iterator[Spot | Brea
 class _Look:
     """What one message adds."""
 
-    spot: Spot | None
+    spot: BlockPosition | None
     """Its last block that can be marked."""
     count: int
     """How many places it takes."""
 
 
-def _look_on(view: Sequence[Message], facts: PlacementFacts, state: PlacementState) -> PlacementState:
+def _look_on(view: Sequence[Message], facts: BreakpointFacts, state: BreakpointState) -> BreakpointState:
     """The state with the messages that are new in the view."""
     messages, blocks, end, opening = state.messages, state.blocks, state.end, state.opening
     thinking, has_thought, written = state.thinking, state.has_thought, state.written
@@ -253,12 +269,12 @@ def _look_on(view: Sequence[Message], facts: PlacementFacts, state: PlacementSta
             written = tuple(item for item in written if item.message >= index)
         if any(isinstance(block, (Thinking, RedactedThinking)) for block in message.blocks):
             thinking, has_thought = index if thinking is None else thinking, True
-        if speaks(message):
+        if has_user_text(message):
             if facts.drops_thinking and thinking is not None:
                 lost = thinking
                 written = tuple(item for item in written if item.message < lost)
             opening, thinking = look.spot or opening, None
-    return PlacementState(len(view), blocks, end, opening, thinking, has_thought, written, state.standing)
+    return BreakpointState(len(view), blocks, end, opening, thinking, has_thought, written, state.standing)
 
 
 def _look(message: Message, index: int, before: int) -> _Look:
@@ -269,25 +285,25 @@ def _look(message: Message, index: int, before: int) -> _Look:
     if message.extra.get("clear_at") is not None:
         return _Look(None, count)
     for at in range(len(blocks) - 1, -1, -1):
-        if is_markable(blocks[at]):
-            return _Look(Spot(ahead + at + 1, index, at), count)
+        if is_breakpoint_allowed(blocks[at]):
+            return _Look(BlockPosition(ahead + at + 1, index, at), count)
     return _Look(None, count)
 
 
-def _fits(view: Sequence[Message], state: PlacementState) -> bool:
+def _fits(view: Sequence[Message], state: BreakpointState) -> bool:
     """Whether the state can be of an earlier, shorter form of this view."""
     return state.messages <= len(view) and (state.end is None or _stands(view, state.end))
 
 
-def _stands(view: Sequence[Message], spot: Spot) -> bool:
+def _stands(view: Sequence[Message], spot: BlockPosition) -> bool:
     """Whether there is still something to mark."""
     if spot.message >= len(view):
         return False
     blocks = view[spot.message].blocks
-    return spot.block < len(blocks) and is_markable(blocks[spot.block])
+    return spot.block < len(blocks) and is_breakpoint_allowed(blocks[spot.block])
 
 
-def speaks(message: Message) -> bool:
+def has_user_text(message: Message) -> bool:
     """Whether a user says something in it, beside handing in results."""
     return message.role == "user" and any(not isinstance(block, ToolResult) for block in message.blocks)
 
@@ -296,17 +312,17 @@ def _is_compacted(message: Message) -> bool:
     return any(isinstance(block, Compaction) and block.content is not None for block in message.blocks)
 
 
-def _automatic(facts: PlacementFacts, end: Spot) -> Iterator[Breakpoint]:
+def _automatic(facts: BreakpointFacts, end: BlockPosition) -> Iterator[Breakpoint]:
     if facts.automatic is not None:
         yield replace(_at(end), ttl=facts.automatic)
 
 
-def _at(spot: Spot) -> Breakpoint:
+def _at(spot: BlockPosition) -> Breakpoint:
     return Breakpoint("messages", spot.message, spot.block)
 
 
 def _order(mark: Breakpoint) -> tuple[int, int, int]:
-    return (LEVELS.index(mark.level), mark.index, mark.block)
+    return (PROMPT_LEVELS.index(mark.level), mark.index, mark.block)
 
 
 def _legal_ttl(place: Breakpoint, wanted: timedelta, kept: Iterable[Breakpoint]) -> timedelta:

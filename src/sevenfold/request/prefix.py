@@ -10,8 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 
-from sevenfold.core.beginning import Beginning
-from sevenfold.core.cache_model import CHOICES, Difference, Level, Prompt, first_difference, render_prompt
+from sevenfold.core.beginning import ListPrefix
+from sevenfold.core.cache_model import (
+    DEFAULT_CACHE_CHOICES,
+    PromptDifference,
+    PromptLevel,
+    RenderedPrompt,
+    find_first_difference,
+    render_prompt,
+)
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.json import JsonObject, freeze, write_json
 from sevenfold.core.messages import (
@@ -26,16 +33,16 @@ from sevenfold.core.messages import (
     Thinking,
     ToolResult,
 )
-from sevenfold.core.prompt_knobs import Knob, read_knobs
-from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.core.token_calibration import START
-from sevenfold.core.tokens import CALIBRATED, NEWER_SCALE
+from sevenfold.core.prompt_knobs import PromptParam, read_prompt_params
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.core.token_calibration import START_FACTOR
+from sevenfold.core.tokens import CALIBRATED_ESTIMATOR, NEWER_TOKENIZER_SCALE
 from sevenfold.core.wire import read_block, write_message
-from sevenfold.request.placement import speaks
+from sevenfold.request.placement import has_user_text
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class PromptTraits:
     """What some message of a view has, and what its whole prompt depends on."""
 
     shows: bool = False
@@ -48,8 +55,8 @@ class Traits:
     compacts: bool = False
     """A compaction block, before which nothing is read."""
 
-    def __or__(self, other: Traits) -> Traits:
-        return Traits(
+    def __or__(self, other: PromptTraits) -> PromptTraits:
+        return PromptTraits(
             self.shows or other.shows,
             self.cites or other.cites,
             self.fades or other.fades,
@@ -57,24 +64,24 @@ class Traits:
         )
 
 
-PLAIN = Traits()
+_PLAIN = PromptTraits()
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
+class RequestOutline:
     """A request, and what is remembered of it so that the next one need not look through it again."""
 
     request: ModelRequest
-    traits: Traits
-    knobs: tuple[Knob, ...]
+    traits: PromptTraits
+    knobs: tuple[PromptParam, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RequestComparison:
     """A request after another one."""
 
-    sketch: Sketch
-    difference: Difference | None
+    sketch: RequestOutline
+    difference: PromptDifference | None
     """Where it leaves that one; None when it only goes on from it, or stops short of it."""
     is_longer: bool
     """All of that one is in it, and can be read."""
@@ -84,80 +91,84 @@ class Step:
     """What was sent only goes on: the difference is something that the provider leaves out now."""
 
 
-class Comparer:
+class RequestComparer:
     """Compares requests, on the models of one catalog."""
 
     def __init__(self, catalog: Catalog = CATALOG) -> None:
         self._catalog = catalog
 
-    def begin(self, request: ModelRequest) -> Sketch:
+    def begin(self, request: ModelRequest) -> RequestOutline:
         """Look through a whole request."""
-        return self._sketch(request, PLAIN, 0, self._knobs(request.frame))
+        return self._sketch(request, _PLAIN, 0, self._knobs(request.frame))
 
-    def follow(self, previous: Sketch, request: ModelRequest) -> Step:
+    def follow(self, previous: RequestOutline, request: ModelRequest) -> RequestComparison:
         """Look at what is new in a request, and compare the rest."""
         before = previous.request
-        shared = same_messages(before.messages, request.messages)
+        shared = count_same_messages(before.messages, request.messages)
         goes_on = shared == len(before.messages)
         knobs = previous.knobs if before.frame is request.frame else self._knobs(request.frame)
-        known = previous.traits if goes_on else PLAIN
+        known = previous.traits if goes_on else _PLAIN
         sketch = self._sketch(request, known, shared if goes_on else 0, knobs)
         difference = self._compare(previous, sketch, shared)
         is_longer = goes_on or _blocks(request, shared) >= _blocks(before, shared)
         is_trimmed = goes_on and difference is not None and _is_set_alike(previous, sketch)
-        return Step(sketch, difference, difference is None and is_longer, shared, is_trimmed)
+        return RequestComparison(sketch, difference, difference is None and is_longer, shared, is_trimmed)
 
-    def _compare(self, previous: Sketch, current: Sketch, shared: int) -> Difference | None:
+    def _compare(
+        self, previous: RequestOutline, current: RequestOutline, shared: int
+    ) -> PromptDifference | None:
         before, after = previous.request, current.request
         if not _is_set_alike(previous, current):
             return self._compare_whole(before, after)
         if shared == len(before.messages):
             new = after.messages[shared:]
             return self._compare_whole(before, after) if _trims(previous.traits, new) else None
-        if current.traits != PLAIN or previous.traits != PLAIN:
+        if current.traits != _PLAIN or previous.traits != _PLAIN:
             return self._compare_whole(before, after)
         if shared == len(after.messages):
             return None
         return self._compare_from(shared, before, after)
 
     def _sketch(
-        self, request: ModelRequest, known: Traits, looked_at: int, knobs: tuple[Knob, ...]
-    ) -> Sketch:
+        self, request: ModelRequest, known: PromptTraits, looked_at: int, knobs: tuple[PromptParam, ...]
+    ) -> RequestOutline:
         drops = self._catalog.find(request.frame.model).drops_thinking
         traits = _traits(request.messages[looked_at:], drops_thinking=drops)
-        return Sketch(request, known | traits, knobs)
+        return RequestOutline(request, known | traits, knobs)
 
-    def _compare_whole(self, before: ModelRequest, after: ModelRequest) -> Difference | None:
+    def _compare_whole(self, before: ModelRequest, after: ModelRequest) -> PromptDifference | None:
         earlier = self._render(before.frame, before.messages)
-        return first_difference(earlier, self._render(after.frame, after.messages, earlier))
+        return find_first_difference(earlier, self._render(after.frame, after.messages, earlier))
 
-    def _compare_from(self, first: int, before: ModelRequest, after: ModelRequest) -> Difference | None:
+    def _compare_from(self, first: int, before: ModelRequest, after: ModelRequest) -> PromptDifference | None:
         """The same where all before a message is known to be equal, and nothing there can vanish."""
-        bare = Frame(after.frame.model, 0)
+        bare = RequestParams(after.frame.model, 0)
         earlier = self._render(bare, before.messages[first:])
-        found = first_difference(earlier, self._render(bare, after.messages[first:], earlier))
+        found = find_first_difference(earlier, self._render(bare, after.messages[first:], earlier))
         if found is None or not found.path.startswith("messages."):
             return found
         _, index, rest = found.path.split(".", 2)
         return replace(found, path=f"messages.{int(index) + first}.{rest}")
 
-    def _render(self, frame: Frame, messages: Sequence[Message], after: Prompt | None = None) -> Prompt:
+    def _render(
+        self, frame: RequestParams, messages: Sequence[Message], after: RenderedPrompt | None = None
+    ) -> RenderedPrompt:
         model = self._catalog.find(frame.model)
-        scale = START * (NEWER_SCALE if model.tokenizer == "newer" else 1.0)
+        scale = START_FACTOR * (NEWER_TOKENIZER_SCALE if model.tokenizer == "newer" else 1.0)
 
-        def count(level: Level, block: JsonObject) -> int:
+        def count(level: PromptLevel, block: JsonObject) -> int:
             read = read_block(block) if level != "tools" and block.get("type") is not None else None
             if read is None or isinstance(read, Opaque):
                 read = Text(write_json(block).decode())
-            return max(1, round(CALIBRATED.weigh(read) * scale))
+            return max(1, round(CALIBRATED_ESTIMATOR.weigh(read) * scale))
 
-        return render_prompt(body_of(frame, messages), count, catalog=self._catalog, after=after)
+        return render_prompt(render_cache_body(frame, messages), count, catalog=self._catalog, after=after)
 
-    def _knobs(self, frame: Frame) -> tuple[Knob, ...]:
-        return read_knobs(frame.params, (), self._catalog.find(frame.model), CHOICES)
+    def _knobs(self, frame: RequestParams) -> tuple[PromptParam, ...]:
+        return read_prompt_params(frame.params, (), self._catalog.find(frame.model), DEFAULT_CACHE_CHOICES)
 
 
-def body_of(frame: Frame, messages: Iterable[Message]) -> JsonObject:
+def render_cache_body(frame: RequestParams, messages: Iterable[Message]) -> JsonObject:
     """A request as a body of the Messages API, as far as the cache looks at it."""
     wires = tuple(freeze(write_message(message)) for message in messages)
     return JsonObject(
@@ -171,10 +182,10 @@ def body_of(frame: Frame, messages: Iterable[Message]) -> JsonObject:
     )
 
 
-def same_messages(before: Sequence[Message], after: Sequence[Message]) -> int:
+def count_same_messages(before: Sequence[Message], after: Sequence[Message]) -> int:
     """With how many messages both begin that are the same objects."""
     length = min(len(before), len(after))
-    if isinstance(before, Beginning) and before.is_of(after):
+    if isinstance(before, ListPrefix) and before.is_of(after):
         return length
     # One pass in C finds out that all are the same, which is nearly always so. Not by `==`, which looks past
     # the order of keys.
@@ -187,7 +198,7 @@ def _blocks(request: ModelRequest, first: int) -> int:
     return sum(len(message.blocks) for message in request.messages[first:])
 
 
-def _is_set_alike(before: Sketch, after: Sketch) -> bool:
+def _is_set_alike(before: RequestOutline, after: RequestOutline) -> bool:
     """Whether all that both prompts depend on beside their blocks is the same."""
     one, other = before.traits, after.traits
     if (one.shows, one.cites) != (other.shows, other.cites) or before.knobs != after.knobs:
@@ -195,17 +206,17 @@ def _is_set_alike(before: Sketch, after: Sketch) -> bool:
     return _is_same_frame(before.request.frame, after.request.frame)
 
 
-def _trims(traits: Traits, new: Iterable[Message]) -> bool:
+def _trims(traits: PromptTraits, new: Iterable[Message]) -> bool:
     """Whether these messages take something out of a prompt with such traits."""
     for message in new:
-        if traits.fades and speaks(message):
+        if traits.fades and has_user_text(message):
             return True
         if any(isinstance(block, Compaction) for block in message.blocks):
             return True
     return False
 
 
-def _is_same_frame(before: Frame, after: Frame) -> bool:
+def _is_same_frame(before: RequestParams, after: RequestParams) -> bool:
     """Whether model, system and tools are the same to the byte; settings are compared as knobs."""
     if before is after:
         return True
@@ -221,7 +232,7 @@ def _is_same_json(before: str | tuple[JsonObject, ...], after: str | tuple[JsonO
     return before == after and write_json(before) == write_json(after)
 
 
-def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> Traits:
+def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> PromptTraits:
     shows = cites = fades = compacts = False
     for message in messages:
         fades = fades or "clear_at" in message.extra
@@ -232,7 +243,7 @@ def _traits(messages: Iterable[Message], *, drops_thinking: bool) -> Traits:
                 cites = cites or _is_cited(item)
                 fades = fades or (drops_thinking and isinstance(item, (Thinking, RedactedThinking)))
                 compacts = compacts or isinstance(item, Compaction)
-    return Traits(shows, cites, fades, compacts)
+    return PromptTraits(shows, cites, fades, compacts)
 
 
 def _is_cited(block: Block) -> bool:

@@ -13,18 +13,32 @@ from dataclasses import dataclass
 from sevenfold.core.events import MemoryRecalled, RecallSkipped
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, Text, ToolUse
-from sevenfold.core.requests import Frame, ModelRequest
-from sevenfold.layers.context_sources import REMINDER
-from sevenfold.layers.recall import FLOOR, Candidate, RecallFacts, certainty, choose_recalled, fit, offered
-from sevenfold.layers.recall_side import KIND, MAX_TOKENS, answer_format, read_choice, render_question
-from sevenfold.layers.recall_text import Recalled, find_surfaced, render_recalled
+from sevenfold.core.requests import ModelRequest, RequestParams
+from sevenfold.layers.context_sources import REMINDER_TAG
+from sevenfold.layers.recall import (
+    MIN_CERTAINTY,
+    RecallCandidate,
+    RecallFacts,
+    choose_eligible,
+    choose_recalled,
+    estimate_certainty,
+    fit_recalled,
+)
+from sevenfold.layers.recall_side import (
+    RECALL_KIND,
+    SIDE_QUERY_TOKENS,
+    build_output_config,
+    parse_recall_choice,
+    render_side_query,
+)
+from sevenfold.layers.recall_text import RecalledMemory, find_surfaced, render_recalled_memories
 from sevenfold.providers.provider import Provider
-from sevenfold.request.finding import Finder
-from sevenfold.request.pipeline import RequestPath
-from sevenfold.request.placement import speaks
-from sevenfold.request.remembered import Remembered
-from sevenfold.store.offload import durably
-from sevenfold.store.records import AsideRecord
+from sevenfold.request.finding import MemoryFinder
+from sevenfold.request.pipeline import ViewBuilder
+from sevenfold.request.placement import has_user_text
+from sevenfold.request.remembered import SessionMemories
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.records import InjectedRecord
 
 RECENT_MESSAGES = 12
 """In which a tool counts as being in use: about six rounds."""
@@ -34,8 +48,8 @@ RECENT_MESSAGES = 12
 class _Choice:
     """Memories on their way into the view."""
 
-    candidates: tuple[Candidate, ...]
-    memories: tuple[Recalled, ...]
+    candidates: tuple[RecallCandidate, ...]
+    memories: tuple[RecalledMemory, ...]
     ranked_by: str
 
 
@@ -48,16 +62,16 @@ class SideQuery:
     instruction: str
 
 
-class Recalling:
+class RecallLayer:
     """The recall of one conversation."""
 
-    def __init__(self, path: RequestPath, remembered: Remembered, side: SideQuery | None = None) -> None:
+    def __init__(self, path: ViewBuilder, remembered: SessionMemories, side: SideQuery | None = None) -> None:
         self._path, self._remembered, self._side = path, remembered, side
         self._settings = path.around.settings.recall
         self._emit = path.around.emit
         self._seen = len(path.entries)
         """Messages of the history that were looked at, those of a session that is taken up again included."""
-        self._finder: Finder | None = None
+        self._finder: MemoryFinder | None = None
         self._search: asyncio.Task[None] | None = None
         self._asides: set[asyncio.Task[None]] = set()
         """What nobody waits for: vectors that are still missing, counts of what was used."""
@@ -100,7 +114,7 @@ class Recalling:
         if tasks:
             await asyncio.wait(tasks)
         if self._finder is not None:
-            await durably(self._finder.close)
+            await run_blocking(self._finder.close)
 
     async def _look(self, prompt: str, before: asyncio.Task[None] | None) -> None:
         if before is not None:
@@ -111,57 +125,57 @@ class Recalling:
             self._emit(RecallSkipped(f"{type(error).__name__}: {error}"))
 
     async def _choose(self, prompt: str) -> None:
-        finder = await durably(self._find_finder)
+        finder = await run_blocking(self._find_finder)
         if finder is None:
             return
         settings, facts = self._settings, self._facts()
-        found = await durably(lambda: finder.find(prompt, settings.candidates))
+        found = await run_blocking(lambda: finder.find(prompt, settings.candidates))
         ranked_by = "words and meanings" if finder.has_meanings else "words"
         sure = choose_recalled(found, facts, settings)
         await self._take(finder, sure, ranked_by)
-        open_to = offered(found, facts)
-        if not sure and any(certainty(one) >= FLOOR for one in open_to):
+        open_to = choose_eligible(found, facts)
+        if not sure and any(estimate_certainty(one) >= MIN_CERTAINTY for one in open_to):
             held = f"memories of {facts.surfaced_bytes:,} bytes stand in the view"
             self._emit(RecallSkipped(f"{held}, and recall.session_bytes leaves no room for more"))
-        asked_about = offered(finder.filled(found, settings.candidates), facts) if self._side else ()
+        asked_about = choose_eligible(finder.filled(found, settings.candidates), facts) if self._side else ()
         if self._side is not None and asked_about:
             chosen = await self._ask(self._side, finder, prompt, asked_about)
             more = [one for one in chosen if one not in sure]
-            await self._take(finder, fit(more, self._facts(), settings), "side query")
+            await self._take(finder, fit_recalled(more, self._facts(), settings), "side query")
         if not self._is_kept_up:
             self._is_kept_up = True
             self._beside(self._keep_up(finder))
 
-    async def _take(self, finder: Finder, chosen: Sequence[Candidate], ranked_by: str) -> None:
+    async def _take(self, finder: MemoryFinder, chosen: Sequence[RecallCandidate], ranked_by: str) -> None:
         if chosen:
-            memories = await durably(lambda: finder.take(chosen))
+            memories = await run_blocking(lambda: finder.take(chosen))
             self._found.append(_Choice(tuple(chosen), memories, ranked_by))
 
     async def _ask(
-        self, side: SideQuery, finder: Finder, prompt: str, candidates: Sequence[Candidate]
-    ) -> tuple[Candidate, ...]:
+        self, side: SideQuery, finder: MemoryFinder, prompt: str, candidates: Sequence[RecallCandidate]
+    ) -> tuple[RecallCandidate, ...]:
         count = self._settings.max_files
         manifest = finder.list(one.key for one in candidates)
-        asked = Message("user", render_question(side.instruction, prompt, manifest, count))
-        params = JsonObject({"output_config": answer_format(count)})
-        frame = Frame(side.model, MAX_TOKENS, params=params)
-        reply = await side.provider.send(ModelRequest(frame, (asked,), who=KIND))
-        chosen = read_choice(reply.text, candidates)
+        asked = Message("user", render_side_query(side.instruction, prompt, manifest, count))
+        params = JsonObject({"output_config": build_output_config(count)})
+        frame = RequestParams(side.model, SIDE_QUERY_TOKENS, params=params)
+        reply = await side.provider.send(ModelRequest(frame, (asked,), who=RECALL_KIND))
+        chosen = parse_recall_choice(reply.text, candidates)
         if chosen is None:
             said = f"{len(reply.text):,} characters that are no list of names"
             self._emit(RecallSkipped(f"{side.model} was asked aside and answered with {said}"))
         return (chosen or ())[:count]
 
-    async def _keep_up(self, finder: Finder) -> None:
+    async def _keep_up(self, finder: MemoryFinder) -> None:
         """Once a session: have meanings at hand from the next prompt on, and compute what is missing."""
-        if self._settings.vectors and await durably(finder.load_encoder):
-            while await durably(finder.embed):
+        if self._settings.vectors and await run_blocking(finder.load_encoder):
+            while await run_blocking(finder.embed):
                 pass
 
     async def _count(self, keys: Sequence[str]) -> None:
         finder, now = self._finder, self._path.around.clock.now()
         if finder is not None:
-            await durably(lambda: finder.count(keys, now))
+            await run_blocking(lambda: finder.count(keys, now))
 
     def _beside(self, work: Coroutine[None, None, None]) -> None:
         async def run() -> None:
@@ -174,12 +188,12 @@ class Recalling:
         self._asides.add(task)
         task.add_done_callback(self._asides.discard)
 
-    def _find_finder(self) -> Finder | None:
+    def _find_finder(self) -> MemoryFinder | None:
         """Opened with the first prompt of a project that has a memory."""
         if self._finder is None:
             library = self._remembered.library()
             around = self._path.around
-            self._finder = Finder(library, around.clock, around.emit) if library else None
+            self._finder = MemoryFinder(library, around.clock, around.emit) if library else None
         return self._finder
 
     def _facts(self) -> RecallFacts:
@@ -193,13 +207,13 @@ class Recalling:
 
     def _show(self, choice: _Choice) -> None:
         now, settings = self._path.around.clock.now(), self._settings
-        text = render_recalled(choice.memories, now, settings.file_bytes)
+        text = render_recalled_memories(choice.memories, now, settings.file_bytes)
         # Of the user's side and never the system's: a memory is evidence, and has no more say than that.
         message = Message("user", (Text(text),))
-        self._path.around.journal.add(AsideRecord(message, "memory"))
+        self._path.around.journal.add(InjectedRecord(message, "memory"))
         self._path.show(message, "memory")
         for one in choice.candidates:
-            percent = round(100 * certainty(one))
+            percent = round(100 * estimate_certainty(one))
             size = min(one.size_bytes, settings.file_bytes)
             self._emit(MemoryRecalled(one.key, percent, choice.ranked_by, size, self._is_late))
 
@@ -209,9 +223,9 @@ def _asked(messages: Sequence[Message]) -> list[str]:
     return [
         block.text
         for message in messages
-        if speaks(message)
+        if has_user_text(message)
         for block in message.blocks
-        if isinstance(block, Text) and not block.text.lstrip().startswith(f"<{REMINDER}>")
+        if isinstance(block, Text) and not block.text.lstrip().startswith(f"<{REMINDER_TAG}>")
     ]
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from threading import Lock
 
-from sevenfold.core.memories import INDEX
+from sevenfold.core.memories import INDEX_FILE
 from sevenfold.layers.context_sources import ContextSource
-from sevenfold.request.finding import Library
-from sevenfold.request.opening import Opened
+from sevenfold.request.finding import MemoryLibrary
+from sevenfold.request.opening import SessionResources
 from sevenfold.store.memory_dir import MemoryDir
 
 
-class Remembered:
+class SessionMemories:
     """Of one session. Every method blocks on the disk."""
 
-    def __init__(self, opened: Opened, memory: MemoryDir | None = None) -> None:
+    def __init__(self, opened: SessionResources, memory: MemoryDir | None = None) -> None:
         self._opened, self._memory = opened, memory
         self._owned: MemoryDir | None = None
         self._lock = Lock()
@@ -25,13 +25,13 @@ class Remembered:
         """Whether there may be anything to read at all."""
         return self._opened.project is not None and self._opened.around.settings.memory.enabled
 
-    def library(self) -> Library | None:
+    def library(self) -> MemoryLibrary | None:
         """None where memory is switched off, or nothing was ever remembered."""
         opened, memory = self._opened, self._find()
         if memory is None or opened.project is None:
             return None
         home, root = opened.instructions.home, opened.instructions.root or opened.project.root
-        return Library(opened.project, memory, home, Path(root))
+        return MemoryLibrary(opened.project, memory, home, Path(root))
 
     def index(self) -> tuple[ContextSource, ...]:
         """The memory index as a context source; empty where there is no index."""
@@ -40,7 +40,7 @@ class Remembered:
         if memory is None or found is None or not found.text.strip():
             return ()
         text = f"{found.text.rstrip()}\n{found.warning}".rstrip()
-        return (ContextSource("memory", text, str(memory.path / INDEX)),)
+        return (ContextSource("memory", text, str(memory.path / INDEX_FILE)),)
 
     def close(self) -> None:
         with self._lock:

@@ -10,18 +10,24 @@ from sevenfold.core.errors import FileDamaged, NotRegular, SevenfoldError
 from sevenfold.core.events import Emit, ExtraRestored, FileRestored, RestoreSkipped
 from sevenfold.core.messages import Text
 from sevenfold.layers.compact import CompactSettings
-from sevenfold.layers.compact_restore import FileText, RestoreFacts, plan_restore, render_extra, render_file
-from sevenfold.layers.cut_text import Count, cut_tokens
-from sevenfold.store.disk import READ_FLAGS, SYSTEM_DISK, Disk, mapped_errors, read_all
-from sevenfold.store.offload import durably
+from sevenfold.layers.compact_restore import (
+    RestoredFile,
+    RestoreFacts,
+    plan_restore,
+    render_restored_extra,
+    render_restored_file,
+)
+from sevenfold.layers.cut_text import CountTokens, truncate_tokens
+from sevenfold.store.disk import READ_FLAGS, SYSTEM_DISK, Disk, map_os_errors, read_fully
+from sevenfold.store.offload import run_blocking
 
-MAX_FILE_BYTES = 1024 * 1024
+MAX_RESTORED_BYTES = 1024 * 1024
 """Source files are smaller; of a larger one, a log or a dump, the beginning says little."""
 
 BYTES_PER_TOKEN = 8
 """More than any text has, so that enough is read and no more."""
 
-LEAST_TOKENS = 50
+_LEAST_TOKENS = 50
 """Fewer lines of a file than this hold are of no use to anybody."""
 
 
@@ -33,10 +39,10 @@ class _Start:
     is_whole: bool
 
 
-async def restore(
+async def read_restored_blocks(
     facts: RestoreFacts,
     settings: CompactSettings,
-    count: Count,
+    count: CountTokens,
     emit: Emit,
     *,
     folder: str = "",
@@ -48,24 +54,24 @@ async def restore(
         emit(RestoreSkipped(left.what, left.reason))
     most_bytes = settings.restored_file_tokens * BYTES_PER_TOKEN
     reader = _Reader(disk, folder, facts.barred, most_bytes)
-    starts = await durably(lambda: [reader.read(path) for path in plan.files])
+    starts = await run_blocking(lambda: [reader.read(path) for path in plan.files])
     blocks: list[Text] = []
     left_tokens = settings.restored_files_tokens
     for path, start in zip(plan.files, starts, strict=True):
         if isinstance(start, str):
             emit(RestoreSkipped(path, start))
             continue
-        shown = cut_tokens(start.text, min(settings.restored_file_tokens, left_tokens), count)
-        if not shown or (left_tokens < LEAST_TOKENS and len(shown) < len(start.text)):
+        shown = truncate_tokens(start.text, min(settings.restored_file_tokens, left_tokens), count)
+        if not shown or (left_tokens < _LEAST_TOKENS and len(shown) < len(start.text)):
             reason = "the budget for files is used up" if start.text else "it is empty"
             emit(RestoreSkipped(path, reason))
             continue
         is_cut = len(shown) < len(start.text) or not start.is_whole
-        blocks.append(render_file(FileText(path, shown, is_cut)))
+        blocks.append(render_restored_file(RestoredFile(path, shown, is_cut)))
         left_tokens -= count(shown)
         emit(FileRestored(path, count(shown), is_cut))
     for extra in plan.extras:
-        blocks.append(render_extra(extra))
+        blocks.append(render_restored_extra(extra))
         emit(ExtraRestored(extra.kind, extra.title, count(extra.text), extra.is_cut))
     return tuple(blocks)
 
@@ -94,18 +100,18 @@ class _Reader:
         return os.path.normpath(os.path.join(self.folder, path))
 
     def _read_start(self, place: str) -> _Start:
-        with mapped_errors(f"read {place} again"):
+        with map_os_errors(f"read {place} again"):
             # No link is followed: the agent read a file, and whoever put a link there may aim elsewhere.
             fd = self.disk.open(place, READ_FLAGS)
             try:
                 found = self.disk.stat(fd)
                 if not stat.S_ISREG(found.st_mode):
                     raise NotRegular(f"{place} is no plain file any more")
-                if found.st_size > MAX_FILE_BYTES:
+                if found.st_size > MAX_RESTORED_BYTES:
                     raise NotRegular(
-                        f"it has {found.st_size:,} bytes now; at most {MAX_FILE_BYTES:,} are read again"
+                        f"it has {found.st_size:,} bytes now; at most {MAX_RESTORED_BYTES:,} are read again"
                     )
-                data = read_all(self.disk, fd, min(found.st_size, self.max_bytes))
+                data = read_fully(self.disk, fd, min(found.st_size, self.max_bytes))
                 return _as_text(data, is_whole=found.st_size <= self.max_bytes)
             finally:
                 self.disk.close(fd)

@@ -9,33 +9,33 @@ from dataclasses import dataclass, field
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Message, ToolUseId
-from sevenfold.core.tokens import Origin
-from sevenfold.core.usage import Usage, read_billed
-from sevenfold.request.adapting import without_thought
-from sevenfold.request.local_clearing import Stake
-from sevenfold.request.old_memories import clear_oldest
+from sevenfold.core.tokens import TextOrigin
+from sevenfold.core.usage import Usage, read_stored_usage
+from sevenfold.request.adapting import without_message_thinking
+from sevenfold.request.local_clearing import ClearingCost
+from sevenfold.request.old_memories import clear_oldest_memories
 from sevenfold.request.pipeline import (
-    CLEARED,
-    DEPTH,
-    FORGOTTEN,
-    MEMORIES,
-    REWRITTEN,
-    SAVED,
-    RequestPath,
+    CLEARED_KEY,
+    DEPTH_KEY,
+    FORGOTTEN_KEY,
+    MEMORIES_KEY,
+    REWRITTEN_KEY,
+    SAVED_KEY,
+    ViewBuilder,
 )
 from sevenfold.store.records import (
-    AsideRecord,
     CutRecord,
     DecisionRecord,
+    InjectedRecord,
     MessageRecord,
     Record,
     RecordId,
     UsageRecord,
 )
-from sevenfold.store.transcript_reader import Resumed, Stored
+from sevenfold.store.transcript_reader import ResumedSession, StoredRecord
 
-DROPPED, THOUGHTLESS = "dropped", "thoughtless"
-TOKENS, BETAS, COVERS, ROUNDS = "tokens", "betas", "covers", "rounds"
+DROPPED_KEY, THOUGHTLESS_KEY = "dropped", "thoughtless"
+TOKENS_KEY, BETAS_KEY, COVERS_KEY, ROUNDS_KEY = "tokens", "betas", "covers", "rounds"
 """Keys of a cut's detail: records that are no longer part of the history; whether the messages kept by a
 boundary lost their thinking; how large the view was after it; the headers that it needs; and how many
 messages and rounds the session had then."""
@@ -72,20 +72,20 @@ class _Facts:
                 pass
 
     def _read_cut(self, detail: JsonObject) -> None:
-        gone = detail.get(DROPPED)
+        gone = detail.get(DROPPED_KEY)
         if isinstance(gone, tuple):
             self.dropped.update(RecordId(item) for item in gone if isinstance(item, str))
-        if detail.get(FORGOTTEN) is True:
+        if detail.get(FORGOTTEN_KEY) is True:
             self.forgotten.update(self._said)
-        self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS) is True
-        betas, covers = detail.get(BETAS), detail.get(COVERS)
+        self.is_thoughtless = self.is_thoughtless or detail.get(THOUGHTLESS_KEY) is True
+        betas, covers = detail.get(BETAS_KEY), detail.get(COVERS_KEY)
         if isinstance(covers, int):
             self.covers = covers
         if isinstance(betas, tuple):
             self.betas = tuple(str(beta) for beta in betas)
 
 
-def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
+def rebuild_view(path: ViewBuilder, resumed: ResumedSession) -> list[Message]:
     """Fill an empty path with a resumed session; the messages of its history since the boundary."""
     facts = _Facts(path.binding)
     for stored in (*resumed.kept, *resumed.records):
@@ -106,7 +106,7 @@ def rebuild(path: RequestPath, resumed: Resumed) -> list[Message]:
 class _Taking:
     """Records on their way into a path."""
 
-    path: RequestPath
+    path: ViewBuilder
     facts: _Facts
     billed: Usage | None = None
 
@@ -123,7 +123,7 @@ class _Taking:
                 self.billed = self._usage(record.body)
                 # When it started nobody wrote down; it was within the call's own length before this.
                 path.answered(self.billed, record.at, record.at)
-            case AsideRecord() if not is_kept:
+            case InjectedRecord() if not is_kept:
                 # One among kept messages is an earlier summary, which the boundary left behind.
                 path.show(record.body.message, _origin(record.body))
                 if record.body.message.role == "system":
@@ -132,7 +132,7 @@ class _Taking:
             case MessageRecord():
                 message = record.body.message
                 if self._is_thoughtless(record.id, is_kept=is_kept):
-                    message = without_thought(message)
+                    message = without_message_thinking(message)
                 usage = self.billed if message.role == "assistant" else None
                 path.remember(message, "human", name=record.id, usage=usage)
                 self.billed = None
@@ -141,7 +141,7 @@ class _Taking:
 
     def _usage(self, body: UsageRecord) -> Usage | None:
         try:
-            return read_billed(body.wire, body.dialect)
+            return read_stored_usage(body.wire, body.dialect)
         except WireError as error:
             # It is no ground to count from; the estimate stands.
             self.path.miss_bill(body.model, str(error))
@@ -153,18 +153,18 @@ class _Taking:
         return is_foreign or name in self.facts.forgotten or (self.facts.is_thoughtless and is_kept)
 
 
-def _head(records: Iterable[Stored]) -> Iterator[Stored]:
+def _head(records: Iterable[StoredRecord]) -> Iterator[StoredRecord]:
     """What a boundary put before the messages it kept: the asides that directly follow it."""
     for stored in records:
-        if not isinstance(stored.record.body, AsideRecord):
+        if not isinstance(stored.record.body, InjectedRecord):
             return
         yield stored
 
 
-def _clear_again(path: RequestPath, cut: CutRecord) -> None:
-    texts = cut.detail.get(CLEARED)
+def _clear_again(path: ViewBuilder, cut: CutRecord) -> None:
+    texts = cut.detail.get(CLEARED_KEY)
     if isinstance(texts, JsonObject):
-        stake = Stake(_count(cut.detail.get(SAVED)), _count(cut.detail.get(REWRITTEN)))
+        stake = ClearingCost(_count(cut.detail.get(SAVED_KEY)), _count(cut.detail.get(REWRITTEN_KEY)))
         path.swap_in({ToolUseId(use): str(text) for use, text in texts.items()}, stake)
 
 
@@ -172,16 +172,16 @@ def _count(value: Json) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _take_ground(path: RequestPath, cut: CutRecord) -> None:
-    path.rounds += _count(cut.detail.get(ROUNDS))
-    clear_oldest(path, _count(cut.detail.get(MEMORIES)))
-    depth = cut.detail.get(DEPTH)
+def _take_ground(path: ViewBuilder, cut: CutRecord) -> None:
+    path.rounds += _count(cut.detail.get(ROUNDS_KEY))
+    clear_oldest_memories(path, _count(cut.detail.get(MEMORIES_KEY)))
+    depth = cut.detail.get(DEPTH_KEY)
     if isinstance(depth, int):
         path.tally.discount(path.server.go_to(depth))
-    tokens = cut.detail.get(TOKENS)
+    tokens = cut.detail.get(TOKENS_KEY)
     if isinstance(tokens, int):
         path.tally.take_ground(tokens)
 
 
-def _origin(body: AsideRecord) -> Origin:
+def _origin(body: InjectedRecord) -> TextOrigin:
     return "memory" if body.origin == "memory" else "attachment"

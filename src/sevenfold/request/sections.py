@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sevenfold.core.catalog import ModelSettings
-from sevenfold.core.settings import Section
+from sevenfold.core.settings import SettingsSection
 from sevenfold.core.window import WindowSettings
 from sevenfold.layers.clear_facts import MicrocompactSettings
 from sevenfold.layers.compact import CompactSettings
@@ -32,7 +32,7 @@ from sevenfold.store.mailbox import MailSettings
 from sevenfold.store.memory_settings import MemorySettings
 from sevenfold.store.places import PlaceSettings
 
-SECTIONS: tuple[type[Section], ...] = (
+SETTINGS_SECTIONS: tuple[type[SettingsSection], ...] = (
     ToolResultSettings,
     MicrocompactSettings,
     ServerEditSettings,

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.layers.server_edits import (
-    EDITS,
-    EDITS_BETA,
+    CONTEXT_MANAGEMENT_BETA,
+    CONTEXT_MANAGEMENT_PARAM,
+    ServerEditFacts,
     ServerEditSettings,
-    ServerFacts,
-    choose_depth,
-    render_edits,
-    trigger_tokens,
+    choose_clearing_depth,
+    choose_trigger_tokens,
+    render_context_management,
 )
-from sevenfold.request.view import Item
+from sevenfold.request.view import ViewMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Deeper:
+class ClearingStep:
     """A step deeper."""
 
     first: ToolUseId
@@ -58,7 +58,7 @@ class ServerClearing:
             is_cleared = self.is_clearable(self._tools.get(result.tool_use_id, ""))
             self._weights.append(weight / len(results) if is_cleared else 0.0)
 
-    def start_over(self, items: Iterable[Item], *, keeps: bool) -> None:
+    def start_over(self, items: Iterable[ViewMessage], *, keeps: bool) -> None:
         """Another view: one that begins as before keeps what is cleared in it."""
         if not keeps:
             self.depth = 0
@@ -69,18 +69,20 @@ class ServerClearing:
 
     def choose(
         self, context_tokens: int, auto_compact_tokens: int, estimate: Callable[[float], int]
-    ) -> Deeper | None:
+    ) -> ClearingStep | None:
         """Go deeper if it is time to; None where nothing changes."""
-        if context_tokens < trigger_tokens(auto_compact_tokens, self.settings):
+        if context_tokens < choose_trigger_tokens(auto_compact_tokens, self.settings):
             return None
         sizes = [estimate(weight) for weight in self._weights]
         before = self.depth
-        facts = ServerFacts(context_tokens, auto_compact_tokens, before, sizes)
-        self.depth = choose_depth(facts, self.settings)
+        facts = ServerEditFacts(context_tokens, auto_compact_tokens, before, sizes)
+        self.depth = choose_clearing_depth(facts, self.settings)
         if self.depth == before:
             return None
         gone = slice(before, self.depth)
-        return Deeper(self._uses[before], self.depth - before, sum(self._weights[gone]), sum(sizes[gone]))
+        return ClearingStep(
+            self._uses[before], self.depth - before, sum(self._weights[gone]), sum(sizes[gone])
+        )
 
     @property
     def oldest(self) -> ToolUseId | None:
@@ -92,10 +94,12 @@ class ServerClearing:
         before, self.depth = self.depth, depth
         return sum(self._weights[before:depth])
 
-    def apply(self, frame: Frame) -> Frame:
+    def apply(self, frame: RequestParams) -> RequestParams:
         """The frame that says so. What the caller set stays."""
-        edits = render_edits(self.depth, len(self._uses), tuple(self._spared), self.settings)
-        if edits is None or EDITS in frame.params:
+        edits = render_context_management(self.depth, len(self._uses), tuple(self._spared), self.settings)
+        if edits is None or CONTEXT_MANAGEMENT_PARAM in frame.params:
             return frame
-        params = JsonObject({**frame.params, EDITS: edits})
-        return replace(frame, params=params, betas=tuple(dict.fromkeys((*frame.betas, EDITS_BETA))))
+        params = JsonObject({**frame.params, CONTEXT_MANAGEMENT_PARAM: edits})
+        return replace(
+            frame, params=params, betas=tuple(dict.fromkeys((*frame.betas, CONTEXT_MANAGEMENT_BETA)))
+        )

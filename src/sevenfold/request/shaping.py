@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sevenfold.core.events import Emit, HistoryRepaired
-from sevenfold.core.flatten import INSERTED, Flattened, Flattener, FlattenRules
+from sevenfold.core.flatten import NO_SOURCE, MessageNormalizer, NormalizedMessages, NormalizeRules
 from sevenfold.core.messages import Message
-from sevenfold.request.view import OWN
+from sevenfold.request.view import ENGINE_ENTRY
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
+class NormalizedMessage:
     """A message as it goes into the view."""
 
     message: Message
@@ -22,12 +22,12 @@ class Shaped:
     """Which of the messages handed in, from the last start; `INSERTED` where it was none."""
 
 
-class Shaping:
+class ViewNormalizer:
     """Shapes one view as it grows."""
 
-    def __init__(self, rules: FlattenRules, emit: Emit) -> None:
+    def __init__(self, rules: NormalizeRules, emit: Emit) -> None:
         self.rules, self._emit = rules, emit
-        self._flattener = Flattener(rules)
+        self._flattener = MessageNormalizer(rules)
         self._entries: list[int] = []
 
     @property
@@ -35,22 +35,24 @@ class Shaping:
         """The source of the message that was handed in last."""
         return len(self._entries) - 1
 
-    def add(self, message: Message, entry: int) -> list[Shaped]:
+    def add(self, message: Message, entry: int) -> list[NormalizedMessage]:
         """The next message; what it becomes, and what has to stand before it."""
         self._entries.append(entry)
         return list(self._told(self._flattener.add((message,))))
 
-    def finish(self) -> list[Shaped]:
+    def finish(self) -> list[NormalizedMessage]:
         """What has to follow for a request to be sent now."""
         return list(self._told(self._flattener.finish()))
 
-    def start_over(self, messages: Sequence[Message], entries: Sequence[int]) -> list[Shaped]:
+    def start_over(self, messages: Sequence[Message], entries: Sequence[int]) -> list[NormalizedMessage]:
         """Another view, from its beginning."""
-        self._flattener, self._entries = Flattener(self.rules), list(entries)
+        self._flattener, self._entries = MessageNormalizer(self.rules), list(entries)
         return list(self._told(self._flattener.add(messages)))
 
-    def _told(self, flat: Flattened) -> Iterator[Shaped]:
+    def _told(self, flat: NormalizedMessages) -> Iterator[NormalizedMessage]:
         for repair in flat.repairs:
             self._emit(HistoryRepaired(repair.message, repair.kind, repair.detail))
         for message, source in zip(flat.messages, flat.sources, strict=True):
-            yield Shaped(message, OWN if source == INSERTED else self._entries[source], source)
+            yield NormalizedMessage(
+                message, ENGINE_ENTRY if source == NO_SOURCE else self._entries[source], source
+            )

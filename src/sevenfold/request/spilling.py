@@ -8,39 +8,39 @@ from dataclasses import dataclass, field
 from sevenfold.core.events import Emit, SpillFailed
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.tool_results import (
-    Decision,
     FreshResult,
+    SpillDecision,
     ToolResultSettings,
-    apply_decision,
+    apply_spill_decision,
     choose_inline,
     choose_spilled,
-    count_chars,
+    count_result_chars,
 )
-from sevenfold.store.offload import durably
-from sevenfold.store.spill import Spills, stored_digest
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.spill import SpillStore, spill_digest
 
-NO_DISK = "the session has no folder on disk; open it with a project to have large results stored"
+NO_DISK_REASON = "the session has no folder on disk; open it with a project to have large results stored"
 
 
 @dataclass(slots=True)
-class Spilling:
+class SpillLayer:
     """The decisions of a session, each made once."""
 
     settings: ToolResultSettings
-    spills: Spills | None
+    spills: SpillStore | None
     emit: Emit
-    decisions: dict[ToolUseId, Decision]
-    _untold: list[Decision] = field(default_factory=list[Decision])
+    decisions: dict[ToolUseId, SpillDecision]
+    _untold: list[SpillDecision] = field(default_factory=list[SpillDecision])
     """Made for a caller who was cancelled before it heard of them."""
 
     async def decide(
         self, messages: Iterable[Message], tools: Mapping[ToolUseId, ToolUse]
-    ) -> tuple[Decision, ...]:
+    ) -> tuple[SpillDecision, ...]:
         """Decide for every result in these messages that has no decision yet; the new ones, in order."""
         for message in messages:
             fresh = [
                 FreshResult(result, tools[result.tool_use_id].name if result.tool_use_id in tools else "")
-                for result in results_of(message)
+                for result in iter_tool_results(message)
                 if not self._is_decided(result)
             ]
             await self._decide_round(fresh)
@@ -63,7 +63,7 @@ class Spilling:
     async def _decide_round(self, fresh: Sequence[FreshResult]) -> None:
         spilled = choose_spilled(fresh, self.settings)
         if spilled:
-            await durably(lambda: self._keep(fresh, spilled))
+            await run_blocking(lambda: self._keep(fresh, spilled))
         else:
             self._keep(fresh, spilled)
 
@@ -74,11 +74,11 @@ class Spilling:
             self.decisions[decision.tool_use_id] = decision
             self._untold.append(decision)
 
-    def _decision(self, result: ToolResult, spilled: frozenset[ToolUseId]) -> Decision:
+    def _decision(self, result: ToolResult, spilled: frozenset[ToolUseId]) -> SpillDecision:
         if result.tool_use_id not in spilled:
             return choose_inline(result)
         if self.spills is None:
-            self.emit(SpillFailed(result.tool_use_id, count_chars(result), NO_DISK))
+            self.emit(SpillFailed(result.tool_use_id, count_result_chars(result), NO_DISK_REASON))
             return choose_inline(result)
         return self.spills.store(result)
 
@@ -87,14 +87,14 @@ class Spilling:
         decision = self.decisions.get(result.tool_use_id)
         if decision is None or decision.spill is None or result.content == decision.preview:
             return decision is not None
-        return stored_digest(result) == decision.digest
+        return spill_digest(result) == decision.digest
 
     def _applied(self, result: ToolResult) -> ToolResult:
         decision = self.decisions.get(result.tool_use_id)
-        return result if decision is None else apply_decision(result, decision)
+        return result if decision is None else apply_spill_decision(result, decision)
 
 
-def results_of(message: Message) -> Iterator[ToolResult]:
+def iter_tool_results(message: Message) -> Iterator[ToolResult]:
     if isinstance(message.content, str):
         return
     for block in message.content:

@@ -16,7 +16,7 @@ class SummaryPrompts:
 
 
 @cache
-def read_prompts() -> SummaryPrompts:
+def read_summary_prompts() -> SummaryPrompts:
     """The ones that come with the package."""
     folder = files("sevenfold.layers") / "prompts"
     texts = (folder / name for name in ("summary.md", "summary_block.md"))

@@ -6,26 +6,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sevenfold.core.beginning import Beginning
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.beginning import ListPrefix
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUseId
 from sevenfold.core.requests import ModelRequest
-from sevenfold.core.tokens import Origin
+from sevenfold.core.tokens import TextOrigin
 
-OWN = -1
+ENGINE_ENTRY = -1
 """The entry of a message that the engine itself put into the view."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ViewMessage:
     """One message of the view."""
 
     message: Message
     weight: float
     """Tokens before calibration."""
-    entry: int = OWN
+    entry: int = ENGINE_ENTRY
     """Which message of the history it shows."""
-    origin: Origin = "human"
+    origin: TextOrigin = "human"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Cut:
     reason: str
     first: int
     """The first message of the view that differs."""
-    detail: JsonObject = EMPTY
+    detail: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PreparedRequest:
     """What to send now, and how full the window is with it."""
 
     request: ModelRequest
@@ -54,10 +54,10 @@ class View:
 
 
 @dataclass(slots=True)
-class Shown:
+class ViewMessages:
     """The messages of the view, and where in it each tool result stands."""
 
-    items: list[Item] = field(default_factory=list[Item])
+    items: list[ViewMessage] = field(default_factory=list[ViewMessage])
     _messages: list[Message] = field(default_factory=list[Message])
     """The items' own, side by side."""
     _is_lent: bool = False
@@ -68,12 +68,12 @@ class Shown:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Item]:
+    def __iter__(self) -> Iterator[ViewMessage]:
         return iter(self.items)
 
-    def messages(self) -> Beginning[Message]:
+    def messages(self) -> ListPrefix[Message]:
         self._is_lent = True
-        return Beginning(self._messages)
+        return ListPrefix(self._messages)
 
     def place(self, use: ToolUseId) -> int | None:
         """The message that holds this tool's result."""
@@ -90,9 +90,9 @@ class Shown:
         found = (block for block in blocks if isinstance(block, ToolResult) and block.tool_use_id == use)
         return next(found, None)
 
-    def append(self, item: Item) -> None:
+    def append(self, item: ViewMessage) -> None:
         self._note(len(self.items), item.message)
-        if item.entry != OWN:
+        if item.entry != ENGINE_ENTRY:
             self._by_entry.setdefault(item.entry, []).append(len(self.items))
         self.items.append(item)
         self._messages.append(item.message)
@@ -104,7 +104,7 @@ class Shown:
             self._messages, self._is_lent = list(self._messages), False
         self._messages[index] = message
 
-    def start_over(self, items: Iterable[Item]) -> None:
+    def start_over(self, items: Iterable[ViewMessage]) -> None:
         self.items, self._messages, self._is_lent = [], [], False
         self._places, self._by_entry = {}, {}
         for item in items:
@@ -118,7 +118,7 @@ class Shown:
                 self._places[block.tool_use_id] = index
 
 
-def with_results(message: Message, texts: dict[ToolUseId, str]) -> Message:
+def with_result_texts(message: Message, texts: dict[ToolUseId, str]) -> Message:
     """The message with these texts in place of the results of these tools; itself where none is in it."""
     if isinstance(message.content, str):
         return message

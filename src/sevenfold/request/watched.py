@@ -6,21 +6,21 @@ Whoever runs a fork with this provider gets all of it, and need not know.
 from __future__ import annotations
 
 from sevenfold.core.clock import Clock
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
-from sevenfold.request.cache_watch import CacheWatch
+from sevenfold.request.cache_watch import CacheMonitor
 from sevenfold.request.journal import Journal
 from sevenfold.store.records import UsageRecord
 
 
-class WatchedProvider(ProviderWrapper):
+class MonitoredProvider(ProviderWrapper):
     """The session's provider, for forks."""
 
-    def __init__(self, inner: Provider, watch: CacheWatch, journal: Journal, clock: Clock) -> None:
+    def __init__(self, inner: Provider, watch: CacheMonitor, journal: Journal, clock: Clock) -> None:
         super().__init__(inner)
         self._watch, self._journal, self._clock = watch, journal, clock
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         self._watch.check(request, self._clock.now())
         reply = await self._inner.send(request, on_delta)
         self._watch.settle(request, reply, self._clock.now())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sevenfold.core.models import Model
-from sevenfold.core.requests import Frame
+from sevenfold.core.requests import RequestParams
 from sevenfold.core.window import Thresholds, WindowFacts, choose_window, narrow_thresholds, plan_thresholds
-from sevenfold.request.path_settings import PathSettings
+from sevenfold.request.path_settings import PipelineSettings
 
 
 class WindowPlan:
@@ -13,7 +13,7 @@ class WindowPlan:
 
     __slots__ = ("_frame", "_model", "_settings", "learned", "thresholds", "tokens")
 
-    def __init__(self, settings: PathSettings, frame: Frame, model: Model) -> None:
+    def __init__(self, settings: PipelineSettings, frame: RequestParams, model: Model) -> None:
         self._settings = settings
         self.learned: dict[str, int] = {}
         """What providers have said they take at most, by model, in tokens as they are counted here."""
@@ -21,7 +21,7 @@ class WindowPlan:
         self.thresholds: Thresholds
         self.use(frame, model)
 
-    def use(self, frame: Frame, model: Model) -> None:
+    def use(self, frame: RequestParams, model: Model) -> None:
         self._frame, self._model = frame, model
         settings, learned = self._settings, self.learned.get(frame.model)
         self.tokens = choose_window(frame.model, model, frame.betas, settings.window)

@@ -10,20 +10,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.run.confine.orders import Orders
+from sevenfold.run.confine.orders import LaunchSpec
 
 _START = (
-    "import sys; sys.path.append(sys.argv[1]); from sevenfold.run.confine.supervise import main; "
-    "main(int(sys.argv[2]), int(sys.argv[3]))"
+    "import sys; sys.path.append(sys.argv[1]); from sevenfold.run.confine.supervise import "
+    "supervise_command; "
+    "supervise_command(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 """Where our own package lies, for an interpreter that looks nowhere by itself."""
 
-READ_BYTES = 65_536
+READ_CHUNK_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandExit:
     """How a command came to its end."""
 
     code: int
@@ -36,10 +37,10 @@ class Ended:
     """It was ended for starting too many processes."""
 
 
-class Command:
+class SupervisedCommand:
     """One that runs. Whoever has it closes it, which ends whatever is left of it."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: LaunchSpec) -> None:
         """Start it. That it could not be held is told at its end: nothing has run then."""
         self._output, printing = os.pipe()
         self._status, telling = os.pipe()
@@ -67,7 +68,7 @@ class Command:
             for file in (printing, telling, theirs, given):
                 os.close(file)
         os.set_blocking(self._output, False)
-        self._ending: asyncio.Task[Ended] | None = None
+        self._ending: asyncio.Task[CommandExit] | None = None
         self._ready = asyncio.Event()
         self._is_over = False
 
@@ -80,7 +81,7 @@ class Command:
             while True:
                 is_over = self._is_over
                 with suppress(BlockingIOError):
-                    return os.read(self._output, READ_BYTES)
+                    return os.read(self._output, READ_CHUNK_BYTES)
                 if is_over:
                     return b""
                 self._ready.clear()
@@ -97,11 +98,11 @@ class Command:
         """Now, with everything that it started; whoever reads it is told."""
         self._let_go("_life")
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> CommandExit:
         """Until it and all that it started have ended. Cancelled, it runs on."""
         return await asyncio.shield(self._watch_end())
 
-    async def close(self) -> Ended:
+    async def close(self) -> CommandExit:
         """End it if it still runs, and come back when all of it is gone. Nobody may be reading it."""
         self.end()
         try:
@@ -109,12 +110,12 @@ class Command:
         finally:
             self._let_go("_output")
 
-    def _watch_end(self) -> asyncio.Task[Ended]:
+    def _watch_end(self) -> asyncio.Task[CommandExit]:
         if self._ending is None:
             self._ending = asyncio.create_task(self._until_ended())
         return self._ending
 
-    async def _until_ended(self) -> Ended:
+    async def _until_ended(self) -> CommandExit:
         told = b""
         while part := await _read(self._status):
             told += part
@@ -141,10 +142,10 @@ async def _read(file: int) -> bytes:
         await ready.wait()
     finally:
         loop.remove_reader(file)
-    return os.read(file, READ_BYTES)
+    return os.read(file, READ_CHUNK_BYTES)
 
 
-def _parse(told: str) -> Ended:
+def _parse(told: str) -> CommandExit:
     code, left, failure, is_crowded = 128 + 9, 0, "", False
     for line in told.splitlines():
         word, _, rest = line.partition(" ")
@@ -156,4 +157,4 @@ def _parse(told: str) -> Ended:
             code, left = (int(number) for number in rest.split())
     if not told:
         failure = "its supervisor was ended from outside"
-    return Ended(code, left, failure, is_crowded)
+    return CommandExit(code, left, failure, is_crowded)

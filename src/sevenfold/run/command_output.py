@@ -7,17 +7,17 @@ import re
 import secrets
 from pathlib import Path
 
-END_BYTES = 512 * 1024
+MAX_END_BYTES = 512 * 1024
 """Kept of either end. A result of a megabyte is far over what any model is shown at once."""
 
-FILE_BYTES = 64 * 1024 * 1024
+MAX_OUTPUT_FILE_BYTES = 64 * 1024 * 1024
 """A command that prints more does so by mistake; it is ended."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[@-Z\\-_])")
 """Colours, movements and titles: for terminals, not for readers."""
 
 
-class Output:
+class CommandOutput:
     """Fed as it comes. The file is made when memory does not hold everything any more."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -29,28 +29,28 @@ class Output:
         self._seen_bytes = 0
 
     def add(self, part: bytes) -> None:
-        if self.total_bytes + len(part) > 2 * END_BYTES:
+        if self.total_bytes + len(part) > 2 * MAX_END_BYTES:
             self._keep(part)
         self.total_bytes += len(part)
-        room = END_BYTES - len(self._head)
+        room = MAX_END_BYTES - len(self._head)
         self._head += part[:room]
         self._tail += part[room:]
-        if len(self._tail) > 2 * END_BYTES:
-            del self._tail[:-END_BYTES]
+        if len(self._tail) > 2 * MAX_END_BYTES:
+            del self._tail[:-MAX_END_BYTES]
 
     @property
     def is_flood(self) -> bool:
-        return self.total_bytes > FILE_BYTES
+        return self.total_bytes > MAX_OUTPUT_FILE_BYTES
 
     def text(self) -> str:
         """The beginning and the end, with what is missing between them said."""
-        tail = self._tail[-END_BYTES:]
+        tail = self._tail[-MAX_END_BYTES:]
         left_out = self.total_bytes - len(self._head) - len(tail)
         if not left_out:
-            return clean(self._head + tail)
+            return strip_terminal_codes(self._head + tail)
         where = f"all of it is in {self._path}" if self._file is not None else self._why_not
         gap = f"\n[… {left_out:,} bytes left out here; {where}]\n"
-        return clean(self._head) + gap + clean(tail)
+        return strip_terminal_codes(self._head) + gap + strip_terminal_codes(tail)
 
     def news(self) -> str:
         """What came since this was last asked."""
@@ -59,9 +59,9 @@ class Output:
         self._seen_bytes = self.total_bytes
         if is_first:
             return self.text()
-        held = self._head + self._tail if self.total_bytes <= 2 * END_BYTES else self._tail
+        held = self._head + self._tail if self.total_bytes <= 2 * MAX_END_BYTES else self._tail
         lost = max(0, fresh - len(held))
-        return (f"[… {lost:,} bytes left out here]\n" if lost else "") + clean(
+        return (f"[… {lost:,} bytes left out here]\n" if lost else "") + strip_terminal_codes(
             held[len(held) - fresh + lost :]
         )
 
@@ -86,6 +86,6 @@ class Output:
             self._path = self._file = None
 
 
-def clean(printed: bytes | bytearray) -> str:
+def strip_terminal_codes(printed: bytes | bytearray) -> str:
     """As text, without what is meant for a terminal."""
     return _ESCAPES.sub("", printed.decode("utf-8", "replace"))

@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 from sevenfold.core.messages import ToolUse
-from sevenfold.run.tool import Need
+from sevenfold.run.tool import AccessRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Foreword:
+class CallNotice:
     hold: str = ""
     """The call is not run: it gets this for a result."""
     note: str = ""
     """It is run, and this comes before its result."""
 
 
-NO_FOREWORD = Foreword()
+NO_CALL_NOTICE = CallNotice()
 
 
-class Forewarns(Protocol):
+class CallReviewer(Protocol):
     """Asked before every call that nothing denies."""
 
-    async def before(self, use: ToolUse, need: Need, beside: Sequence[ToolUse], /) -> Foreword:
+    async def before(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse], /) -> CallNotice:
         """What to say before this call; `beside` are all calls of the same answer."""
         ...
 

@@ -11,42 +11,42 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from sevenfold.core.capabilities import MAX_BREAKPOINTS
-from sevenfold.core.events import Emit, ForkEnded, ForkStarted, ToolDenied, ignore
-from sevenfold.core.messages import Message, ToolResult, ToolUse, is_markable
-from sevenfold.core.requests import Breakpoint, Frame, ModelRequest, Reply
-from sevenfold.core.usage import Usage, add_up
-from sevenfold.layers.forks import ForkBrief, deny, plan_fork, thinking_budget
+from sevenfold.core.events import Emit, ForkEnded, ForkStarted, ToolDenied, ignore_event
+from sevenfold.core.messages import Message, ToolResult, ToolUse, is_breakpoint_allowed
+from sevenfold.core.requests import Breakpoint, ModelRequest, ModelResponse, RequestParams
+from sevenfold.core.usage import Usage, sum_usage
+from sevenfold.layers.forks import ForkBrief, plan_fork, render_denial, thinking_budget
 from sevenfold.layers.server_edits import with_more_kept
 from sevenfold.providers.provider import OnDelta, Provider
 
 ToolRunner: TypeAlias = Callable[[ToolUse], Awaitable[ToolResult]]
 """Runs one call that the brief allows. Called for one at a time, in the order of the answer."""
 
-ROOM_TOKENS = 1_024
+MIN_ANSWER_TOKENS = 1_024
 """What an answer needs beside its thinking."""
 
-Outcome: TypeAlias = Literal["answered", "failed", "cancelled", "out of rounds"]
+ForkOutcome: TypeAlias = Literal["answered", "failed", "cancelled", "out of rounds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Denial:
+class ForkDenial:
     tool: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ForkResult:
-    replies: tuple[Reply, ...]
+    replies: tuple[ModelResponse, ...]
     text: str
     """Of the last answer."""
-    denials: tuple[Denial, ...]
+    denials: tuple[ForkDenial, ...]
     usage: Usage
     """All answers together, apart from the parent's."""
     is_done: bool
     """The last answer called no tool; False: the rounds were used up."""
 
     @property
-    def last(self) -> Reply:
+    def last(self) -> ModelResponse:
         return self.replies[-1]
 
 
@@ -54,9 +54,9 @@ class ForkResult:
 class _Progress:
     """What a fork has done so far, for whoever is told of its end, however it ends."""
 
-    replies: list[Reply] = field(default_factory=list[Reply])
-    denials: list[Denial] = field(default_factory=list[Denial])
-    outcome: Outcome = "cancelled"
+    replies: list[ModelResponse] = field(default_factory=list[ModelResponse])
+    denials: list[ForkDenial] = field(default_factory=list[ForkDenial])
+    outcome: ForkOutcome = "cancelled"
 
 
 async def run_fork(
@@ -66,7 +66,7 @@ async def run_fork(
     *,
     run_tool: ToolRunner | None = None,
     on_delta: OnDelta | None = None,
-    emit: Emit = ignore,
+    emit: Emit = ignore_event,
 ) -> ForkResult:
     """Run a fork to its last answer or its last round. It is cancelled with whoever awaits it.
 
@@ -90,7 +90,7 @@ async def run_fork(
         replies,
         replies[-1].text,
         tuple(progress.denials),
-        add_up(reply.usage for reply in replies),
+        sum_usage(reply.usage for reply in replies),
         progress.outcome == "answered",
     )
 
@@ -105,9 +105,9 @@ async def _run_rounds(
     emit: Emit,
     progress: _Progress,
 ) -> None:
-    frame = fork_frame(parent.frame, brief)
+    frame = build_fork_params(parent.frame, brief)
     for number in range(max(1, brief.max_rounds)):
-        markers = fork_breakpoints(parent, messages if number else ())
+        markers = plan_fork_breakpoints(parent, messages if number else ())
         # What is cleared on the provider's side is counted from the end, which has moved.
         added = sum(len(_results(message)) for message in messages[len(parent.messages) :])
         params = with_more_kept(frame.params, added)
@@ -126,15 +126,15 @@ def _results(message: Message) -> list[ToolResult]:
     return [block for block in message.blocks if isinstance(block, ToolResult)]
 
 
-def fork_frame(frame: Frame, brief: ForkBrief) -> Frame:
+def build_fork_params(frame: RequestParams, brief: ForkBrief) -> RequestParams:
     """The parent's own, but for how long an answer may be, which no cache looks at."""
     if brief.max_tokens is None:
         return frame
     budget = thinking_budget(frame.params)
-    return replace(frame, max_tokens=max(brief.max_tokens, budget + ROOM_TOKENS if budget else 0))
+    return replace(frame, max_tokens=max(brief.max_tokens, budget + MIN_ANSWER_TOKENS if budget else 0))
 
 
-def fork_breakpoints(parent: ModelRequest, own: Sequence[Message] = ()) -> tuple[Breakpoint, ...]:
+def plan_fork_breakpoints(parent: ModelRequest, own: Sequence[Message] = ()) -> tuple[Breakpoint, ...]:
     """The parent's markers, and one more if there is room: at the end of what is shared, or in later rounds
     at the end of the fork's own messages. A parent that marks no message is nobody's to go on from."""
     marks = parent.breakpoints
@@ -156,7 +156,7 @@ def _last_cacheable(messages: Sequence[Message]) -> Breakpoint | None:
     for index in range(len(messages) - 1, -1, -1):
         blocks = messages[index].blocks
         for at in range(len(blocks) - 1, -1, -1):
-            if is_markable(blocks[at]):
+            if is_breakpoint_allowed(blocks[at]):
                 return Breakpoint("messages", index, at)
     return None
 
@@ -168,13 +168,13 @@ async def _answer(
     if reason is None and run_tool is not None:
         return await run_tool(use)
     reason = reason or f"{use.name} cannot be run here"
-    progress.denials.append(Denial(use.name, reason))
+    progress.denials.append(ForkDenial(use.name, reason))
     emit(ToolDenied(brief.kind, use.name, use.id, reason))
-    return deny(use, reason)
+    return render_denial(use, reason)
 
 
 def _ended(brief: ForkBrief, progress: _Progress) -> ForkEnded:
-    used = add_up(reply.usage for reply in progress.replies)
+    used = sum_usage(reply.usage for reply in progress.replies)
     return ForkEnded(
         brief.kind,
         progress.outcome,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from sevenfold.core.errors import ProviderError
 from sevenfold.core.messages import Message
-from sevenfold.core.requests import ModelRequest, Reply
+from sevenfold.core.requests import ModelRequest, ModelResponse
 from sevenfold.core.token_estimators import estimate_message
 from sevenfold.core.usage import Usage
-from sevenfold.providers.memo import Memo
+from sevenfold.providers.memo import ListMemo
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.run.governor import Governor
-from sevenfold.run.spend import MAIN
+from sevenfold.run.spend import MAIN_KIND
 
-USUAL_OUTPUT = 2_048
+DEFAULT_OUTPUT_TOKENS = 2_048
 """What an answer of background work is expected to take at most: notes and summaries rarely take more. A cap
 may be passed by what calls under way take beyond what was expected."""
 
@@ -21,13 +21,13 @@ class GovernedProvider(ProviderWrapper):
     """Holds before each call and settles after it, by whose call it is. `free` names who is not governed."""
 
     def __init__(
-        self, inner: Provider, governor: Governor, *, free: frozenset[str] = frozenset({MAIN})
+        self, inner: Provider, governor: Governor, *, free: frozenset[str] = frozenset({MAIN_KIND})
     ) -> None:
         super().__init__(inner)
         self._governor, self._free = governor, free
-        self._weights = Memo[Message, int](estimate_message)
+        self._weights = ListMemo[Message, int](estimate_message)
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         if request.who in self._free:
             return await self._inner.send(request, on_delta)
         hold = await self._governor.hold(request.who, request.frame.model, self._expected(request))
@@ -45,7 +45,7 @@ class GovernedProvider(ProviderWrapper):
     def _expected(self, request: ModelRequest) -> Usage:
         """A marked prompt is a fork's, and comes out of the cache; any other is paid in full."""
         prompt = sum(self._weights.of(request.messages))
-        output = min(request.frame.max_tokens, USUAL_OUTPUT)
+        output = min(request.frame.max_tokens, DEFAULT_OUTPUT_TOKENS)
         return (
             Usage(read=prompt, output=output) if request.breakpoints else Usage(fresh=prompt, output=output)
         )

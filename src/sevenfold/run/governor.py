@@ -24,30 +24,30 @@ from sevenfold.core.errors import (
     SpendRefused,
     StoreError,
 )
-from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, SpendStateLost, ignore
+from sevenfold.core.events import CallCharged, CallRefused, Emit, KindPaused, SpendStateLost, ignore_event
 from sevenfold.core.json import JsonObject
-from sevenfold.core.prices import cost
-from sevenfold.core.requests import Reply
+from sevenfold.core.prices import compute_cost
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import Usage
 from sevenfold.run.spend import (
-    DAY,
-    HOLD_LIFE,
-    MICRO,
+    MAX_HOLD_AGE,
+    MICROS_PER_USD,
+    SPEND_DAY,
     Expense,
-    Hold,
-    Refusal,
+    SpendHold,
+    SpendRefusal,
     SpendSettings,
     SpendState,
-    add_spent,
+    add_expense,
+    add_strike,
+    clear_strikes,
+    drop_expired,
     plan_hold,
-    settle,
-    strike,
-    succeed,
-    tidy,
+    settle_hold,
 )
-from sevenfold.run.spend_wire import read_state, write_state
-from sevenfold.store.offload import durably
-from sevenfold.store.spend_book import Charge, SpendBook
+from sevenfold.run.spend_wire import read_spend_state, write_spend_state
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.spend_book import SpendCharge, SpendStore
 
 
 class Governor:
@@ -55,26 +55,26 @@ class Governor:
 
     def __init__(
         self,
-        book: SpendBook,
+        book: SpendStore,
         settings: SpendSettings,
         *,
         session: str = "",
         catalog: Catalog = CATALOG,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self._book, self._settings, self._session = book, settings, session
         self._catalog, self._clock, self._emit = catalog, clock or SystemClock(), emit
 
     @classmethod
-    def open(cls, home: Path, settings: SpendSettings, *, emit: Emit = ignore) -> Self:
+    def open(cls, home: Path, settings: SpendSettings, *, emit: Emit = ignore_event) -> Self:
         """Blocks on the disk."""
-        return cls(SpendBook.open(home, emit=emit), settings, emit=emit)
+        return cls(SpendStore.open(home, emit=emit), settings, emit=emit)
 
     def state(self) -> SpendState:
         """As it is now. Blocks on the disk."""
         now = self._clock.now()
-        return tidy(self._read(self._book.read(now), now), now)
+        return drop_expired(self._read(self._book.read(now), now), now)
 
     def stop(self, why: str) -> None:
         """Throw the switch for all processes. Blocks on the disk."""
@@ -85,39 +85,39 @@ class Governor:
 
     def forgive(self, kind: str) -> None:
         """Forget its failures. Blocks on the disk."""
-        self._change(lambda state: succeed(state, kind))
+        self._change(lambda state: clear_strikes(state, kind))
 
-    async def hold(self, kind: str, model: str, expected: Usage) -> Hold:
+    async def hold(self, kind: str, model: str, expected: Usage) -> SpendHold:
         """Room for a call, or `SpendRefused`; the same as an event."""
         now = self._clock.now()
         micro = self._price(expected, model, now) or 0
-        hold = Hold(secrets.token_hex(8), kind, Expense(_tokens(expected), micro), now + HOLD_LIFE)
+        hold = SpendHold(secrets.token_hex(8), kind, Expense(_tokens(expected), micro), now + MAX_HOLD_AGE)
         try:
-            await durably(lambda: self._change(lambda state: self._held(state, hold)))
+            await run_blocking(lambda: self._change(lambda state: self._held(state, hold)))
         except StoreError as error:
             self._refuse(kind, f"what was spent so far cannot be read ({error}); see `sevenfold doctor`")
         except SpendRefused as error:
             self._refuse(kind, str(error))
         return hold
 
-    async def charge(self, hold: Hold, reply: Reply, model: str) -> None:
+    async def charge(self, hold: SpendHold, reply: ModelResponse, model: str) -> None:
         """The call was answered: write down what it cost."""
         now = self._clock.now()
         billed = reply.model or model
         usage = reply.usage
         micro = self._price(usage, billed, now)
         spent = Expense(_tokens(usage), micro or 0)
-        line = Charge(now, hold.kind, billed, self._session, spent.tokens, usage.read, micro)
+        line = SpendCharge(now, hold.kind, billed, self._session, spent.tokens, usage.read, micro)
 
         def write() -> None:
             # The ledger first: a death in between counts the call twice for the caps, and never not at all.
             self._book.append(line)
-            self._change(lambda state: succeed(settle(state, hold, spent, now), hold.kind))
+            self._change(lambda state: clear_strikes(settle_hold(state, hold, spent, now), hold.kind))
 
         await self._written(hold.kind, write)
         self._emit(CallCharged(hold.kind, billed, spent.tokens, usage.read, micro))
 
-    async def fail(self, hold: Hold, error: ProviderError) -> None:
+    async def fail(self, hold: SpendHold, error: ProviderError) -> None:
         """The call failed: one strike, and what was held is free again unless an answer had begun."""
         now = self._clock.now()
         spent = hold.expense if isinstance(error, ReplyBroken) else Expense()
@@ -125,10 +125,10 @@ class Governor:
         paused: list[KindPaused] = []
 
         def change(state: SpendState) -> SpendState:
-            settled = settle(state, hold, spent, now)
+            settled = settle_hold(state, hold, spent, now)
             if not is_strike:
                 return settled
-            struck = strike(settled, hold.kind, _first_line(error), now, self._settings)
+            struck = add_strike(settled, hold.kind, _first_line(error), now, self._settings)
             found = struck.strikes[hold.kind]
             if found.count >= self._settings.strikes:
                 paused.append(KindPaused(hold.kind, found.count, found.until.isoformat(), found.reason))
@@ -138,23 +138,23 @@ class Governor:
         for event in paused:
             self._emit(event)
 
-    async def abandon(self, hold: Hold) -> None:
+    async def abandon(self, hold: SpendHold) -> None:
         """Nobody knows what became of the call, so it counts as expected."""
         now = self._clock.now()
         await self._written(
-            hold.kind, lambda: self._change(lambda state: settle(state, hold, hold.expense, now))
+            hold.kind, lambda: self._change(lambda state: settle_hold(state, hold, hold.expense, now))
         )
 
     async def close(self) -> None:
-        await durably(self._book.close)
+        await run_blocking(self._book.close)
 
     def _price(self, usage: Usage, model: str, now: datetime) -> int | None:
-        usd = cost(usage, self._catalog.find(model), when=now.date(), catalog=self._catalog)
+        usd = compute_cost(usage, self._catalog.find(model), when=now.date(), catalog=self._catalog)
         return None if usd is None else _micro(usd.total)
 
-    def _held(self, state: SpendState, hold: Hold) -> SpendState:
+    def _held(self, state: SpendState, hold: SpendHold) -> SpendState:
         planned = plan_hold(state, hold, self._clock.now(), self._settings)
-        if isinstance(planned, Refusal):
+        if isinstance(planned, SpendRefusal):
             raise SpendRefused(planned.reason)
         return planned
 
@@ -165,31 +165,33 @@ class Governor:
     async def _written(self, kind: str, write: Callable[[], None]) -> None:
         """What was paid is paid: a disk that cannot take it down is told of, and the answer is used."""
         try:
-            await durably(write)
+            await run_blocking(write)
         except StoreError as error:
             self._emit(SpendStateLost(f"{self._book.path}", f"{kind}: {error}"))
 
     def _change(self, change: Callable[[SpendState], SpendState]) -> None:
         now = self._clock.now()
-        self._book.change(now, lambda wire: write_state(change(tidy(self._read(wire, now), now))))
+        self._book.change(
+            now, lambda wire: write_spend_state(change(drop_expired(self._read(wire, now), now)))
+        )
 
     def _read(self, wire: JsonObject, now: datetime) -> SpendState:
         """The state; where there is none, or none that can be read, what the ledger says was spent."""
         if wire:
             try:
-                return read_state(wire)
+                return read_spend_state(wire)
             except InputError as error:
                 self._emit(SpendStateLost(f"{self._book.path}", str(error)))
         day = now.astimezone(UTC).date()
         state = SpendState()
-        for charge in self._book.charges(day - DAY, day):
-            state = add_spent(state, Expense(charge.tokens, charge.micro_usd or 0), charge.at)
+        for charge in self._book.charges(day - SPEND_DAY, day):
+            state = add_expense(state, Expense(charge.tokens, charge.micro_usd or 0), charge.at)
         return state
 
 
 def _micro(usd: Decimal) -> int:
     """In micro-dollars, a part of one counted whole: a cap may err to the safe side."""
-    return int((usd * MICRO).to_integral_value(ROUND_CEILING))
+    return int((usd * MICROS_PER_USD).to_integral_value(ROUND_CEILING))
 
 
 def _tokens(usage: Usage) -> int:

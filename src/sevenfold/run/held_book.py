@@ -13,17 +13,17 @@ from uuid import uuid4
 from sevenfold.core.errors import FileDamaged, FileMissing, LockBusy, StoreError, WireError
 from sevenfold.core.events import Emit, GuardedLeft, GuardedMoved, SweepFailed
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
-from sevenfold.run.sandbox_places import Link, Moved, move_aside
+from sevenfold.run.sandbox_places import LinkTarget, MovedFile, move_aside
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import mutex
 
-HELD = "held"
-SUFFIX = ".json"
+SANDBOX_RUNS_FOLDER = "held"
+_SUFFIX = ".json"
 MAX_NOTE_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class HeldNote:
+class SandboxRunRecord:
     """One command's, until it has ended and what it made is moved aside."""
 
     folder: Folder
@@ -40,32 +40,32 @@ class HeldNote:
                 emit(SweepFailed(str(self.folder.path), str(error)))
 
 
-class HeldBook:
+class SandboxRunStore:
     """The commands of one project that are held now, in its control folder."""
 
     def __init__(self, control: Folder) -> None:
         self._control = control
 
-    def note(self, root: Path, known: Mapping[str, Link | None]) -> HeldNote:
+    def note(self, root: Path, known: Mapping[str, LinkTarget | None]) -> SandboxRunRecord:
         """For a command that starts now. Blocks on the disk."""
         name = uuid4().hex
         with ExitStack() as held:
-            folder = held.enter_context(self._control.subfolder(HELD))
+            folder = held.enter_context(self._control.subfolder(SANDBOX_RUNS_FOLDER))
             # In this order: a note that nobody holds is taken for that of a process that died.
             held.enter_context(mutex(folder, name))
-            folder.replace(f"{name}{SUFFIX}", _write(root, known))
-            return HeldNote(folder, name, held.pop_all())
+            folder.replace(f"{name}{_SUFFIX}", _write(root, known))
+            return SandboxRunRecord(folder, name, held.pop_all())
 
     def sweep(self, emit: Emit) -> None:
         """Move aside what commands of killed processes made, and tell it. What cannot be moved is told, and
         tried again the next time. Blocks on the disk."""
         try:
-            folder = self._control.subfolder(HELD, create=False)
+            folder = self._control.subfolder(SANDBOX_RUNS_FOLDER, create=False)
         except FileMissing:
             return
         with folder:
             for key in folder.names():
-                name = key.removesuffix(SUFFIX)
+                name = key.removesuffix(_SUFFIX)
                 if name == key:
                     continue
                 with suppress(LockBusy), mutex(folder, name, wait=timedelta()):
@@ -73,21 +73,21 @@ class HeldBook:
 
     def _settle(self, folder: Folder, name: str, emit: Emit) -> None:
         try:
-            wire = read_object(folder.read(f"{name}{SUFFIX}", max_bytes=MAX_NOTE_BYTES))
+            wire = read_object(folder.read(f"{name}{_SUFFIX}", max_bytes=MAX_NOTE_BYTES))
         except FileMissing:
             return  # its command ended meanwhile
         except (FileDamaged, WireError) as error:
-            emit(GuardedLeft(str(folder.path / f"{name}{SUFFIX}"), str(error)))
+            emit(GuardedLeft(str(folder.path / f"{name}{_SUFFIX}"), str(error)))
             return
         root = Path(str(wire.get("root", "")))
         moved = list(move_aside(root, _read_known(wire.get("known")))) if root.is_dir() else []
         for item in moved:
-            tell_moved(item, emit)
+            report_moved(item, emit)
         if not any(item.failure for item in moved):
             _remove(folder, name)
 
 
-def tell_moved(moved: Moved, emit: Emit) -> None:
+def report_moved(moved: MovedFile, emit: Emit) -> None:
     if moved.failure:
         emit(GuardedLeft(moved.path, moved.failure))
     else:
@@ -96,11 +96,11 @@ def tell_moved(moved: Moved, emit: Emit) -> None:
 
 def _remove(folder: Folder, name: str) -> None:
     """Before the lock is let go of: whoever waits for it finds that its file is gone."""
-    folder.remove(f"{name}{SUFFIX}")
+    folder.remove(f"{name}{_SUFFIX}")
     folder.remove(f"{name}.mutex")
 
 
-def _write(root: Path, known: Mapping[str, Link | None]) -> bytes:
+def _write(root: Path, known: Mapping[str, LinkTarget | None]) -> bytes:
     links = {
         name: None if link is None else {"text": link.text, "device": link.device, "inode": link.inode}
         for name, link in known.items()
@@ -108,15 +108,15 @@ def _write(root: Path, known: Mapping[str, Link | None]) -> bytes:
     return write_json(freeze_object({"root": str(root), "known": links}))
 
 
-def _read_known(wire: Json) -> dict[str, Link | None]:
+def _read_known(wire: Json) -> dict[str, LinkTarget | None]:
     return {name: _read_link(link) for name, link in wire.items()} if isinstance(wire, JsonObject) else {}
 
 
-def _read_link(wire: Json) -> Link | None:
+def _read_link(wire: Json) -> LinkTarget | None:
     if not isinstance(wire, JsonObject):
         return None
     device, inode = wire.get("device"), wire.get("inode")
-    return Link(
+    return LinkTarget(
         str(wire.get("text", "")),
         device if isinstance(device, int) else 0,
         inode if isinstance(inode, int) else 0,

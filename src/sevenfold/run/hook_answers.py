@@ -20,32 +20,32 @@ HookEvent: TypeAlias = Literal[
     "SubagentStop",
     "SessionEnd",
 ]
-Decision: TypeAlias = Literal["allow", "ask", "deny"]
+HookDecision: TypeAlias = Literal["allow", "ask", "deny"]
 
-BLOCKS = 2
+BLOCKING_EXIT_CODE = 2
 """The exit code that blocks what the hook was asked about."""
 
-MAX_CHARS = 10_000
+MAX_HOOK_TEXT_CHARS = 10_000
 """Of each text in an answer. What is longer fills a window with what nobody asked to see."""
 
-Shorten: TypeAlias = Callable[[str], str]
+ShortenText: TypeAlias = Callable[[str], str]
 
-SPEAKS = ("SessionStart", "UserPromptSubmit", "PreCompact")
+CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact")
 """Events at which plain output is context; elsewhere only JSON says anything."""
 
-UNHEEDED = ("sessionTitle", "watchPaths", "reloadSkills")
+UNSUPPORTED_FIELDS = ("sessionTitle", "watchPaths", "reloadSkills")
 """Of Claude Code's fields: sessions have no titles here, and neither files nor skills are watched."""
 
-_STRENGTH: dict[Decision | None, int] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
+_STRENGTH: dict[HookDecision | None, int] = {None: 0, "allow": 1, "ask": 2, "deny": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HookResult:
     """What hooks said, one or all together."""
 
     blocked: str | None = None
     """Why what they were asked about may not go on; None: it may."""
-    decision: Decision | None = None
+    decision: HookDecision | None = None
     """Of a tool call: whether to run it without asking, to ask, or not to run it."""
     reason: str = ""
     """Of the decision."""
@@ -69,9 +69,9 @@ class Heard:
         """Whether a text in it is over what goes into a window."""
         own = (self.blocked, self.reason, self.output, self.halted)
         texts = (*own, *self.context, *self.notices, *self.first)
-        return any(text is not None and len(text) > MAX_CHARS for text in texts)
+        return any(text is not None and len(text) > MAX_HOOK_TEXT_CHARS for text in texts)
 
-    def shortened(self, shorten: Shorten) -> Heard:
+    def shortened(self, shorten: ShortenText) -> HookResult:
         """The same with every such text made shorter."""
         return replace(
             self,
@@ -85,24 +85,24 @@ class Heard:
         )
 
 
-NOTHING_HEARD = Heard()
+NO_HOOK_RESULT = HookResult()
 
 
-def read_answer(event: HookEvent, code: int, out: str, err: str) -> Heard:
+def parse_hook_result(event: HookEvent, code: int, out: str, err: str) -> HookResult:
     """One hook's answer; a `WireError` where its JSON cannot be read."""
-    if code == BLOCKS:
-        return Heard(blocked=err.strip() or out.strip() or "a hook blocked it")
+    if code == BLOCKING_EXIT_CODE:
+        return HookResult(blocked=err.strip() or out.strip() or "a hook blocked it")
     text = out.strip()
     if not text.startswith("{"):
-        return Heard(context=(text,)) if text and event in SPEAKS else NOTHING_HEARD
+        return HookResult(context=(text,)) if text and event in CONTEXT_EVENTS else NO_HOOK_RESULT
     return _read_json(event, read_object(text))
 
 
-def merge(heard: Iterable[Heard]) -> Heard:
+def merge_hook_results(heard: Iterable[HookResult]) -> HookResult:
     """All of them together: the strictest decision counts, and of changes the last."""
     all_heard = tuple(heard)
-    strictest = max(all_heard, key=lambda one: _STRENGTH[one.decision], default=NOTHING_HEARD)
-    return Heard(
+    strictest = max(all_heard, key=lambda one: _STRENGTH[one.decision], default=NO_HOOK_RESULT)
+    return HookResult(
         blocked=next((one.blocked for one in all_heard if one.blocked is not None), None),
         decision=strictest.decision,
         reason=strictest.reason,
@@ -116,7 +116,7 @@ def merge(heard: Iterable[Heard]) -> Heard:
     )
 
 
-def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
+def _read_json(event: HookEvent, wire: JsonObject) -> HookResult:
     special = wire.get("hookSpecificOutput")
     own = special if isinstance(special, JsonObject) else JsonObject()
     reason = _text(wire, "reason")
@@ -127,7 +127,7 @@ def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
     first = _text(own, "initialUserMessage") if event == "SessionStart" else ""
     notice = _text(wire, "systemMessage")
     given, output = own.get("updatedInput"), own.get("updatedToolOutput")
-    return Heard(
+    return HookResult(
         blocked=(reason or "a hook blocked it") if is_blocked and not is_deciding else None,
         decision=_decision(wire, own) if is_deciding else None,
         reason=(_text(own, "permissionDecisionReason") or reason) if is_deciding else "",
@@ -137,11 +137,11 @@ def _read_json(event: HookEvent, wire: JsonObject) -> Heard:
         output=None if output is None else _output(output),
         halted=(_text(wire, "stopReason") or "a hook stopped it") if wire.get("continue") is False else None,
         first=(first,) if first else (),
-        unheeded=tuple(name for name in UNHEEDED if own.get(name)),
+        unheeded=tuple(name for name in UNSUPPORTED_FIELDS if own.get(name)),
     )
 
 
-def _decision(wire: JsonObject, own: JsonObject) -> Decision | None:
+def _decision(wire: JsonObject, own: JsonObject) -> HookDecision | None:
     said = own.get("permissionDecision")
     match said, wire.get("decision"):
         case ("allow", _) | (None, "approve"):

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-MAX_BYTES = 4 * 1024 * 1024
+MAX_HOOK_OUTPUT_BYTES = 4 * 1024 * 1024
 """Kept of each stream: more than anybody reads. The rest is read and dropped, so that no hook hangs on a full
 pipe."""
 
-GRACE = timedelta(seconds=1)
+PIPE_GRACE = timedelta(seconds=1)
 """For what a hook that has ended still has in its pipes; a child that it left running may hold them open."""
 
 OUT, ERR = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class HookExit:
     """How a command ended."""
 
     code: int | None
@@ -31,9 +31,9 @@ class Ended:
     err: str
 
 
-async def run_command(
+async def execute_hook_command(
     command: str, question: bytes, *, cwd: Path, environ: Mapping[str, str], limit: timedelta
-) -> Ended:
+) -> HookExit:
     """Run it in a shell and a process group of its own, which is killed when it is late or we are cancelled.
 
     An `OSError` says that it could not be started.
@@ -57,13 +57,13 @@ async def run_command(
             await talk.has_ended.wait()
             code = transport.get_returncode()
         with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE.total_seconds()):
+            async with asyncio.timeout(PIPE_GRACE.total_seconds()):
                 await talk.has_said_all.wait()
     except TimeoutError:
         pass
     finally:
         await _end(transport, talk)
-    return Ended(code, talk.text(OUT), talk.text(ERR))
+    return HookExit(code, talk.text(OUT), talk.text(ERR))
 
 
 class _Talk(asyncio.SubprocessProtocol):
@@ -77,14 +77,14 @@ class _Talk(asyncio.SubprocessProtocol):
 
     def text(self, stream: int) -> str:
         text = self._kept[stream].decode("utf-8", "replace")
-        remark = f"\n[more than {MAX_BYTES:,} bytes; the rest was dropped]"
+        remark = f"\n[more than {MAX_HOOK_OUTPUT_BYTES:,} bytes; the rest was dropped]"
         return f"{text}{remark}" if stream in self._cut else text
 
     def hear(self, fd: int, data: bytes) -> None:
         kept = self._kept[fd]
-        if len(kept) + len(data) > MAX_BYTES:
+        if len(kept) + len(data) > MAX_HOOK_OUTPUT_BYTES:
             self._cut.add(fd)
-        kept += data[: MAX_BYTES - len(kept)]
+        kept += data[: MAX_HOOK_OUTPUT_BYTES - len(kept)]
 
     pipe_data_received = hear  # by asyncio's name for it
 

@@ -15,19 +15,19 @@ from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.tool_kinds import CLAUDE_CODE_NAMES
 from sevenfold.run.hook_answers import HookEvent
 
-EVENTS: dict[str, HookEvent] = {name: name for name in get_args(HookEvent)}
+_EVENTS: dict[str, HookEvent] = {name: name for name in get_args(HookEvent)}
 
-USUAL_LIMIT = timedelta(minutes=10)
-LIMITS: dict[HookEvent, timedelta] = {
+DEFAULT_HOOK_TIMEOUT = timedelta(minutes=10)
+HOOK_TIMEOUTS: dict[HookEvent, timedelta] = {
     "UserPromptSubmit": timedelta(seconds=30),
     "SessionEnd": timedelta(seconds=1.5),
 }
 """Where a person waits, or leaves, a hook gets less than the usual ten minutes."""
 
-MAX_SECONDS = 3_600
+_MAX_SECONDS = 3_600
 """However long a file says."""
 
-Dialect: TypeAlias = Literal["own", "claude"]
+HookDialect: TypeAlias = Literal["own", "claude"]
 """Whose names of tools a hook was written for."""
 
 _PLAIN = re.compile(r"[\w|]*")
@@ -41,8 +41,8 @@ class Hook:
     command: str
     matcher: str = ""
     """Names of tools (or sources, or triggers) between `|`, or a regular expression; empty: all."""
-    limit: timedelta = USUAL_LIMIT
-    dialect: Dialect = "own"
+    limit: timedelta = DEFAULT_HOOK_TIMEOUT
+    dialect: HookDialect = "own"
     source: str = ""
     """The file that it stands in."""
 
@@ -67,7 +67,7 @@ class HookList:
     problems: list[str] = field(default_factory=list[str])
 
 
-def read_hooks(config: JsonObject, *, source: str, dialect: Dialect) -> HookList:
+def parse_hooks(config: JsonObject, *, source: str, dialect: HookDialect) -> HookList:
     """The hooks of a file. What is wrong is a problem in words, and the rest counts."""
     found = HookList()
     events = config.get("hooks")
@@ -77,9 +77,9 @@ def read_hooks(config: JsonObject, *, source: str, dialect: Dialect) -> HookList
         found.problems.append(f"hooks is {type(events).__name__}; expected an object by event")
         return found
     for name, groups in events.items():
-        event = EVENTS.get(name)
+        event = _EVENTS.get(name)
         if event is None:
-            found.problems.append(f"{name}: no event of that name; there are {', '.join(EVENTS)}")
+            found.problems.append(f"{name}: no event of that name; there are {', '.join(_EVENTS)}")
             continue
         for group in _objects(groups):
             _read_group(event, group, Hook(event, "", source=source, dialect=dialect), found)
@@ -104,10 +104,10 @@ def _read_group(event: HookEvent, group: JsonObject, like: Hook, found: HookList
 
 
 def _limit(event: HookEvent, seconds: Json) -> timedelta:
-    usual = LIMITS.get(event, USUAL_LIMIT)
+    usual = HOOK_TIMEOUTS.get(event, DEFAULT_HOOK_TIMEOUT)
     if not isinstance(seconds, (int, float)) or isinstance(seconds, bool) or seconds <= 0:
         return usual
-    return timedelta(seconds=min(float(seconds), MAX_SECONDS))
+    return timedelta(seconds=min(float(seconds), _MAX_SECONDS))
 
 
 def _objects(value: Json) -> Iterator[JsonObject]:

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import ClassVar
 
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.events import Emit, HooksIgnored, ignore
+from sevenfold.core.events import Emit, HooksIgnored, ignore_event
 from sevenfold.core.json import read_object, write_json
 from sevenfold.core.settings import switch
-from sevenfold.run.hook_config import Dialect, Hook, HookList, read_hooks
-from sevenfold.run.mcp_servers import Confirm, nobody
-from sevenfold.store.instruction_file import FileReader
-from sevenfold.store.offload import durably
-from sevenfold.store.trust import Trust
+from sevenfold.run.hook_config import Hook, HookDialect, HookList, parse_hooks
+from sevenfold.run.mcp_servers import Confirm, decline_confirmation
+from sevenfold.store.instruction_file import CachedFileReader
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.trust import TrustStore
 
-OWN_FILE = "hooks.json"
-PROJECT_FILE = ".sevenfold/hooks.json"
-CLAUDE_FILE = ".claude/settings.json"
-CLAUDE_LOCAL_FILE = ".claude/settings.local.json"
+USER_HOOKS_FILE = "hooks.json"
+_PROJECT_FILE = ".sevenfold/hooks.json"
+CLAUDE_SETTINGS_FILE = ".claude/settings.json"
+CLAUDE_LOCAL_SETTINGS_FILE = ".claude/settings.local.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class HookFile:
     path: Path
     beneath: Path
     """The folder that it may not lead out of."""
-    dialect: Dialect = "own"
+    dialect: HookDialect = "own"
     needs_trust: bool = False
 
     @property
@@ -68,37 +68,37 @@ class _Content:
     found: HookList
 
 
-def list_files(settings: HookSettings, folders: HookFolders) -> Iterator[HookFile]:
+def list_hook_files(settings: HookSettings, folders: HookFolders) -> Iterator[HookFile]:
     """Every file that is looked at, the user's own first."""
     if not settings.enabled:
         return
-    yield HookFile(folders.home / OWN_FILE, folders.home)
+    yield HookFile(folders.home / USER_HOOKS_FILE, folders.home)
     if settings.claude_user_file:
-        yield HookFile(folders.user_home / CLAUDE_FILE, folders.user_home, "claude")
+        yield HookFile(folders.user_home / CLAUDE_SETTINGS_FILE, folders.user_home, "claude")
     root = folders.root
     if root is None or root == folders.user_home:
         return
-    yield HookFile(root / PROJECT_FILE, root, needs_trust=True)
+    yield HookFile(root / _PROJECT_FILE, root, needs_trust=True)
     if settings.claude_files:
-        yield HookFile(root / CLAUDE_FILE, root, "claude", needs_trust=True)
+        yield HookFile(root / CLAUDE_SETTINGS_FILE, root, "claude", needs_trust=True)
         # The user's own, by its name. But archives hold files of any name, and so does a project in which a
         # held command is at work: whoever wrote it, it is run once a person has agreed.
-        yield HookFile(root / CLAUDE_LOCAL_FILE, root, "claude", needs_trust=True)
+        yield HookFile(root / CLAUDE_LOCAL_SETTINGS_FILE, root, "claude", needs_trust=True)
 
 
 async def find_hooks(
     settings: HookSettings,
     folders: HookFolders,
-    trust: Trust | None = None,
+    trust: TrustStore | None = None,
     *,
-    confirm: Confirm = nobody,
-    emit: Emit = ignore,
+    confirm: Confirm = decline_confirmation,
+    emit: Emit = ignore_event,
 ) -> tuple[Hook, ...]:
     """All hooks that may run. What is not run, and why, is told."""
     hooks: list[Hook] = []
-    for file in await durably(lambda: list(list_files(settings, folders))):
+    for file in await run_blocking(lambda: list(list_hook_files(settings, folders))):
         try:
-            content = await durably(lambda file=file: _read(file))
+            content = await run_blocking(lambda file=file: _read(file))
         except FileMissing:
             continue
         except SevenfoldError as error:
@@ -112,13 +112,13 @@ async def find_hooks(
 
 
 def _read(file: HookFile) -> _Content:
-    config = read_object(FileReader().read(file.path, (file.beneath,)).text)
+    config = read_object(CachedFileReader().read(file.path, (file.beneath,)).text)
     agreed = write_json(config.get("hooks"), sort_keys=True)
-    return _Content(agreed, read_hooks(config, source=str(file.path), dialect=file.dialect))
+    return _Content(agreed, parse_hooks(config, source=str(file.path), dialect=file.dialect))
 
 
 async def _is_agreed(
-    file: HookFile, content: _Content, trust: Trust | None, confirm: Confirm, emit: Emit
+    file: HookFile, content: _Content, trust: TrustStore | None, confirm: Confirm, emit: Emit
 ) -> bool:
     if not file.needs_trust or (trust is not None and trust.is_trusted(file.name, content.agreed)):
         return True
@@ -128,5 +128,5 @@ async def _is_agreed(
         emit(HooksIgnored(str(file.path), reason))
         return False
     if trust is not None:
-        await durably(lambda: trust.trust(file.name, content.agreed))
+        await run_blocking(lambda: trust.trust(file.name, content.agreed))
     return True

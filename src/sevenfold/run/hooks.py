@@ -14,27 +14,27 @@ from pathlib import Path
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.errors import SevenfoldError, WireError
-from sevenfold.core.events import Emit, HookFailed, ignore
+from sevenfold.core.events import Emit, HookFailed, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.core.messages import ToolUse
 from sevenfold.run.hook_answers import (
-    BLOCKS,
-    MAX_CHARS,
-    NOTHING_HEARD,
-    Heard,
+    BLOCKING_EXIT_CODE,
+    MAX_HOOK_TEXT_CHARS,
+    NO_HOOK_RESULT,
     HookEvent,
-    merge,
-    read_answer,
+    HookResult,
+    merge_hook_results,
+    parse_hook_result,
 )
-from sevenfold.run.hook_command import run_command
+from sevenfold.run.hook_command import execute_hook_command
 from sevenfold.run.hook_config import Hook
-from sevenfold.run.permissions import Mode
+from sevenfold.run.permissions import PermissionMode
 from sevenfold.store.folder import Folder
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-SPILLS = "hook-output"
+HOOK_SPILL_PREFIX = "hook-output"
 
-CLAUDE_MODES: dict[Mode, str] = {
+_CLAUDE_MODES: dict[PermissionMode, str] = {
     "ask": "default",
     "accept-edits": "acceptEdits",
     "plan": "plan",
@@ -45,14 +45,14 @@ CLAUDE_MODES: dict[Mode, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class HookPlace:
+class HookContext:
     """Which session hooks are asked about, and where they run."""
 
     session: str
     root: Path
     cwd: Path
     transcript: str = ""
-    mode: Callable[[], Mode] = lambda: "ask"
+    mode: Callable[[], PermissionMode] = lambda: "ask"
     """The permission mode, which people change."""
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
     folder: Path | None = None
@@ -64,7 +64,7 @@ class HookPlace:
             "transcript_path": self.transcript,
             "cwd": str(self.cwd),
             "hook_event_name": event,
-            "permission_mode": CLAUDE_MODES[self.mode()],
+            "permission_mode": _CLAUDE_MODES[self.mode()],
         }
         return freeze_object({**common, **details})
 
@@ -76,51 +76,51 @@ class HookPlace:
         return {**self.environ, **own, **theirs}
 
 
-class Hooks:
+class SessionHooks:
     """The hooks of one session."""
 
-    def __init__(self, hooks: Sequence[Hook], place: HookPlace, emit: Emit = ignore) -> None:
+    def __init__(self, hooks: Sequence[Hook], place: HookContext, emit: Emit = ignore_event) -> None:
         self._hooks, self.place, self._emit = tuple(hooks), place, emit
 
-    async def ask(self, event: HookEvent, subject: str = "", **details: object) -> Heard:
+    async def ask(self, event: HookEvent, subject: str = "", **details: object) -> HookResult:
         """What the hooks of an event say; `subject` is what their matchers look at."""
         chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(subject)]
-        return merge(await asyncio.gather(*(self._ask(hook, details) for hook in chosen)))
+        return merge_hook_results(await asyncio.gather(*(self._ask(hook, details) for hook in chosen)))
 
-    async def ask_before(self, use: ToolUse, name: str = "") -> Heard:
+    async def ask_before(self, use: ToolUse, name: str = "") -> HookResult:
         """Before a tool runs: whether it may, and with which input. `name` is the tool really meant."""
         return await self._ask_of_tool("PreToolUse", use, name)
 
-    async def ask_after(self, use: ToolUse, response: str, took: timedelta, name: str = "") -> Heard:
+    async def ask_after(self, use: ToolUse, response: str, took: timedelta, name: str = "") -> HookResult:
         """After a tool ran: what to say of it, and what the model is shown."""
         milliseconds = round(took.total_seconds() * 1_000)
         return await self._ask_of_tool(
             "PostToolUse", use, name, tool_response=response, duration_ms=milliseconds
         )
 
-    async def _ask_of_tool(self, event: HookEvent, use: ToolUse, name: str, **details: object) -> Heard:
+    async def _ask_of_tool(self, event: HookEvent, use: ToolUse, name: str, **details: object) -> HookResult:
         named = name or use.name
         told = {"tool_input": use.input, "tool_use_id": use.id, **details}
         chosen = [hook for hook in self._hooks if hook.event == event and hook.matches(named)]
         asked = (self._ask(hook, {"tool_name": hook.tool_name(named), **told}) for hook in chosen)
-        return merge(await asyncio.gather(*asked))
+        return merge_hook_results(await asyncio.gather(*asked))
 
-    async def _ask(self, hook: Hook, details: Mapping[str, object]) -> Heard:
+    async def _ask(self, hook: Hook, details: Mapping[str, object]) -> HookResult:
         question = write_json(self.place.question(hook.event, details))
         environ = self.place.surroundings()
         try:
-            ended = await run_command(
+            ended = await execute_hook_command(
                 hook.command, question, cwd=self.place.cwd, environ=environ, limit=hook.limit
             )
         except OSError as error:
             return self._failed(hook, f"it could not be started: {error.strerror or error}")
         if ended.code is None:
             return self._failed(hook, f"it took over {hook.limit.total_seconds():g} s and was stopped")
-        if ended.code not in (0, BLOCKS):
+        if ended.code not in (0, BLOCKING_EXIT_CODE):
             said = ended.err.strip()[:200]
             return self._failed(hook, f"it ended with code {ended.code}{f': {said}' if said else ''}")
         try:
-            heard = read_answer(hook.event, ended.code, ended.out, ended.err)
+            heard = parse_hook_result(hook.event, ended.code, ended.out, ended.err)
         except WireError as error:
             return self._failed(hook, f"its answer cannot be read: {error}")
         if heard.unheeded:
@@ -130,11 +130,11 @@ class Hooks:
             )
         if not heard.is_long:
             return heard
-        return await durably(lambda: heard.shortened(lambda text: self._shorten(hook, text)))
+        return await run_blocking(lambda: heard.shortened(lambda text: self._shorten(hook, text)))
 
     def _shorten(self, hook: Hook, text: str) -> str:
         """The beginning of a text that is too long, and where the whole of it is."""
-        if len(text) <= MAX_CHARS:
+        if len(text) <= MAX_HOOK_TEXT_CHARS:
             return text
         try:
             path = _spill(self.place.folder, text) if self.place.folder else None
@@ -142,17 +142,17 @@ class Hooks:
         except SevenfoldError as error:
             self._failed(hook, f"what it said could not be stored: {error}")
             where = "the rest could not be stored"
-        return f"{text[:MAX_CHARS]}\n[{len(text):,} characters of a hook; {where}]"
+        return f"{text[:MAX_HOOK_TEXT_CHARS]}\n[{len(text):,} characters of a hook; {where}]"
 
-    def _failed(self, hook: Hook, reason: str) -> Heard:
+    def _failed(self, hook: Hook, reason: str) -> HookResult:
         self._emit(HookFailed(f"{hook.event} {hook.source}".strip(), reason))
-        return NOTHING_HEARD
+        return NO_HOOK_RESULT
 
 
 def _spill(session: Path, text: str) -> str:
     """Store a text in the session's folder, under a name of this text alone; its path."""
     data = text.encode("utf-8", "backslashreplace")
     name = f"{digest(data)[:16]}.txt"
-    with Folder.open(session) as whole, whole.subfolder(SPILLS) as folder:
+    with Folder.open(session) as whole, whole.subfolder(HOOK_SPILL_PREFIX) as folder:
         folder.replace(name, data)
         return f"{folder.path}/{name}"

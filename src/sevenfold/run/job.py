@@ -7,46 +7,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.run.command import Command, Ended
-from sevenfold.run.command_output import FILE_BYTES, Output
-from sevenfold.run.held_book import HeldBook, tell_moved
-from sevenfold.run.profile import Profile
+from sevenfold.run.command import CommandExit, SupervisedCommand
+from sevenfold.run.command_output import MAX_OUTPUT_FILE_BYTES, CommandOutput
+from sevenfold.run.held_book import SandboxRunStore, report_moved
+from sevenfold.run.profile import SandboxProfile
 from sevenfold.run.sandbox import Sandbox
-from sevenfold.run.sandbox_places import Link, make_own_folder, move_aside, read_guarded, writable_root
+from sevenfold.run.sandbox_places import (
+    LinkTarget,
+    choose_writable_root,
+    make_own_folder,
+    move_aside,
+    read_guarded,
+)
 from sevenfold.run.tool import OnProgress
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.spill import FOLDER
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.spill import SPILL_FOLDER
 
 _decoder = getincrementaldecoder("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CommandRequest:
     """A command, and what is to hold it."""
 
     line: str
-    profile: Profile
+    profile: SandboxProfile
     description: str = ""
 
 
-class Job:
+class SandboxJob:
     """Starts at once. Whoever has one closes it, which ends whatever still runs."""
 
-    def __init__(self, wish: Wish, sandbox: Sandbox, place: Workplace, book: HeldBook | None = None) -> None:
+    def __init__(
+        self, wish: CommandRequest, sandbox: Sandbox, place: ToolContext, book: SandboxRunStore | None = None
+    ) -> None:
         """With a book, what it may not make is moved aside even where we are killed before its end."""
         self.wish = wish
         self._place = place
-        self._root = writable_root(place) if wish.profile == "workspace" else None
-        self._known: Mapping[str, Link | None] = {}
+        self._root = choose_writable_root(place) if wish.profile == "workspace" else None
+        self._known: Mapping[str, LinkTarget | None] = {}
         if self._root is not None:
             make_own_folder(self._root)
             self._known = read_guarded(self._root)
         orders = sandbox.orders(wish.profile, wish.line, place)
         folder = place.session_folder
-        self.output = Output(None if folder is None else folder / FOLDER)
+        self.output = CommandOutput(None if folder is None else folder / SPILL_FOLDER)
         self._note = book.note(self._root, self._known) if book and self._root else None
         try:
-            self.command = Command(orders)
+            self.command = SupervisedCommand(orders)
         except BaseException:
             self._strike_out(is_clean=True)
             raise
@@ -61,7 +69,7 @@ class Job:
             self.output.add(part)
             on_progress(decoder.decode(part))
             if self.output.is_flood:
-                self.cut(f"it was ended: it printed more than {FILE_BYTES // 2**20} MiB")
+                self.cut(f"it was ended: it printed more than {MAX_OUTPUT_FILE_BYTES // 2**20} MiB")
                 return
         # It may have closed its output and gone on.
         await self.command.wait()
@@ -72,7 +80,7 @@ class Job:
         self.notes.append(reason)
         self.command.ask_to_end()
 
-    async def close(self) -> Ended:
+    async def close(self) -> CommandExit:
         """End it if it still runs, and everything that it started. Nothing of it is left afterwards."""
         try:
             ended = await self.command.close()
@@ -88,7 +96,7 @@ class Job:
         could not be moved."""
         found = list(move_aside(self._root, self._known)) if self._root else []
         for moved in found:
-            tell_moved(moved, self._place.emit)
+            report_moved(moved, self._place.emit)
             if moved.failure:
                 note = f"{moved.path} may not be made here, and could not be moved: {moved.failure}"
             else:
@@ -106,7 +114,7 @@ class Job:
         return "\n".join(line for line in lines if line)
 
 
-def _notes(ended: Ended, profile: Profile, root: Path | None) -> list[str]:
+def _notes(ended: CommandExit, profile: SandboxProfile, root: Path | None) -> list[str]:
     if ended.failure:
         return [f"it did not run: {ended.failure}"]
     notes: list[str] = []

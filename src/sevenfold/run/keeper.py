@@ -26,16 +26,16 @@ from typing import BinaryIO, cast
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-MAX_LINE_BYTES = 8 * 1024 * 1024
+MAX_MESSAGE_LINE_BYTES = 8 * 1024 * 1024
 """The largest image that a provider takes is five, in the form in which it travels."""
 
-LAST_SECONDS = 2
+_LAST_SECONDS = 2
 
-ROUNDS = 500
+_ROUNDS = 500
 """How often what is left is looked for and killed: each round leaves at most what was forked meanwhile."""
 
 
-def keeper_command(command: Sequence[str]) -> list[str]:
+def build_supervised_command(command: Sequence[str]) -> list[str]:
     """The command that runs this one under a keeper. Input, output and exit code are its own."""
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()), *command]
 
@@ -44,7 +44,7 @@ class _Stopped(Exception):
     """We were told to end, or who started us has ended."""
 
 
-def keep(parent: int, command: Sequence[str]) -> int:
+def supervise_child(parent: int, command: Sequence[str]) -> int:
     """Run the command until it, or whoever started us, ends."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -64,7 +64,7 @@ def keep(parent: int, command: Sequence[str]) -> int:
         passing.start()
         code = _wait(child, parent, woken)
         # What the child has left in the pipe; others may hold it open.
-        passing.join(LAST_SECONDS)
+        passing.join(_LAST_SECONDS)
     except _Stopped:
         pass
     except OSError as error:
@@ -84,8 +84,10 @@ def _pass_on(source: BinaryIO) -> None:
         while data := os.read(source.fileno(), 65_536):
             newline = data.rfind(b"\n")
             length = len(data) - newline - 1 if newline >= 0 else length + len(data)
-            if length > MAX_LINE_BYTES:
-                os.write(2, f"a message of over {MAX_LINE_BYTES:,} bytes was not let through\n".encode())
+            if length > MAX_MESSAGE_LINE_BYTES:
+                os.write(
+                    2, f"a message of over {MAX_MESSAGE_LINE_BYTES:,} bytes was not let through\n".encode()
+                )
                 break
             while data:
                 data = data[os.write(1, data) :]
@@ -133,7 +135,7 @@ def _wait(child: subprocess.Popen[bytes], parent: int, woken: int) -> int:
 
 def _end_all() -> None:
     """Kill and reap every descendant, again and again until there is none."""
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         found = _descendants(os.getpid())
         for pid in found:
             with suppress(OSError):
@@ -160,4 +162,4 @@ def _descendants(pid: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(supervise_child(int(sys.argv[1]), sys.argv[2:]))

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.core.errors import SevenfoldError
-from sevenfold.core.events import Emit, ignore
+from sevenfold.core.events import Emit, ignore_event
 from sevenfold.core.tool_events import RuleLost
-from sevenfold.run.rules import Rule
-from sevenfold.store.offload import durably
-from sevenfold.store.rule_file import add_allowed
-from sevenfold.store.trust import Trust
+from sevenfold.run.rules import PermissionRule
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.rule_file import add_allow_rule
+from sevenfold.store.trust import TrustStore
 
 
 @dataclass(frozen=True, slots=True)
-class RuleKeeper:
-    """Keeps rules for one project; a guard's `keep` is `RuleKeeper(root).keep`."""
+class RuleSaver:
+    """Keeps rules for one project; a guard's `keep` is `RuleSaver(root).keep`."""
 
     root: Path
-    emit: Emit = ignore
-    trust: Trust | None = None
+    emit: Emit = ignore_event
+    trust: TrustStore | None = None
     """Where it is kept what a person has agreed to; None: nobody is asked about the file."""
 
-    async def keep(self, rule: Rule) -> None:
+    async def keep(self, rule: PermissionRule) -> None:
         try:
-            await durably(lambda: add_allowed(self.root, str(rule), self.trust))
+            await run_blocking(lambda: add_allow_rule(self.root, str(rule), self.trust))
         except SevenfoldError as error:
             self.emit(RuleLost(str(rule), str(error)))

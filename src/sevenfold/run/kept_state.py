@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.core.events import Emit, ToolStateLost
 from sevenfold.core.json import JsonObject, read_object, write_json
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.folder import Folder
 
-PLAN = "plan.md"
-TODO = "todo.json"
-SKILLS = "skills.json"
+PLAN_FILE = "plan.md"
+TODO_FILE = "todo.json"
+SKILLS_FILE = "skills.json"
 
-MAX_BYTES = 1024 * 1024
+_MAX_BYTES = 1024 * 1024
 """Far more than a plan, a list or some names take."""
 
 
 @dataclass(slots=True)
-class KeptState:
+class ToolState:
     """One such file, in JSON. What cannot be read or kept is told, and costs what it would have kept."""
 
     name: str
-    place: Workplace | None = None
+    place: ToolContext | None = None
     """None, or one without a folder: nothing is kept."""
 
     def read(self) -> JsonObject | None:
@@ -32,7 +32,7 @@ class KeptState:
             return None
         try:
             with Folder.open(self.place.session_folder) as folder:
-                return read_object(folder.read(self.name, max_bytes=MAX_BYTES))
+                return read_object(folder.read(self.name, max_bytes=_MAX_BYTES))
         except FileMissing:
             return None
         except SevenfoldError as error:
@@ -53,11 +53,11 @@ class KeptState:
             self.place.emit(ToolStateLost(self.name, reason))
 
 
-def copy_kept(parent: Folder, child: Folder, emit: Emit) -> None:
+def copy_tool_state(parent: Folder, child: Folder, emit: Emit) -> None:
     """Give a session that branches off what the tools of the other had kept."""
-    for name in (PLAN, TODO, SKILLS):
+    for name in (PLAN_FILE, TODO_FILE, SKILLS_FILE):
         try:
-            child.replace(name, parent.read(name, max_bytes=MAX_BYTES))
+            child.replace(name, parent.read(name, max_bytes=_MAX_BYTES))
         except FileMissing:
             continue
         except SevenfoldError as error:

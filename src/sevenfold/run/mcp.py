@@ -15,32 +15,34 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self
 
-from sevenfold.core.events import Emit, McpDeferred, McpSkipped, ignore
+from sevenfold.core.events import Emit, McpDeferred, McpSkipped, ignore_event
 from sevenfold.core.json import JsonObject
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.layers.context_sources import ContextSource
-from sevenfold.run.mcp_catalog import choose_declared, declared_before
-from sevenfold.run.mcp_link import FIRST_WAIT, Link
-from sevenfold.run.mcp_links import Links
+from sevenfold.run.mcp_catalog import choose_declared, find_declared_tools
+from sevenfold.run.mcp_link import FIRST_RECONNECT_WAIT, McpConnection
+from sevenfold.run.mcp_links import McpConnections
 from sevenfold.run.mcp_settings import McpServer, McpSettings
-from sevenfold.run.mcp_tools import CALL, SEARCH, McpCall, McpTool, ToolSearch
-from sevenfold.run.mcp_transport import Place
+from sevenfold.run.mcp_tools import MCP_CALL_NAME, TOOL_SEARCH_NAME, McpCallTool, McpTool, ToolSearchTool
+from sevenfold.run.mcp_transport import ServerEnvironment
 from sevenfold.run.tool import Tool
 
-BEGUN_WITHOUT = "this session began without MCP servers, and its list of tools cannot change; begin a new one"
-EXTRA = "the mcp package is not installed: install sevenfold[mcp]"
+STARTED_WITHOUT_SERVERS = (
+    "this session began without MCP servers, and its list of tools cannot change; begin a new one"
+)
+_EXTRA = "the mcp package is not installed: install sevenfold[mcp]"
 
 
 class McpClient:
     """The connections of one agent, and the tools that come with them."""
 
-    def __init__(self, links: Sequence[Link], settings: McpSettings, emit: Emit) -> None:
-        self._links = Links(links)
+    def __init__(self, links: Sequence[McpConnection], settings: McpSettings, emit: Emit) -> None:
+        self._links = McpConnections(links)
         self._settings, self._emit = settings, emit
         self._declared: frozenset[str] = frozenset()
         self._is_reachable = False
         """The session has the tools by which servers are reached."""
-        self._search = ToolSearch(self._links)
+        self._search = ToolSearchTool(self._links)
 
     @classmethod
     def start(
@@ -50,21 +52,21 @@ class McpClient:
         *,
         cwd: Path,
         environ: Mapping[str, str],
-        emit: Emit = ignore,
-        first_wait: timedelta = FIRST_WAIT,
+        emit: Emit = ignore_event,
+        first_wait: timedelta = FIRST_RECONNECT_WAIT,
     ) -> Self:
         """Begin to connect to all of them. Returns at once."""
-        place = Place(cwd, environ)
-        links: list[Link] = []
+        place = ServerEnvironment(cwd, environ)
+        links: list[McpConnection] = []
         if servers and not _has_library():
-            emit(McpSkipped(", ".join(servers), EXTRA))
+            emit(McpSkipped(", ".join(servers), _EXTRA))
         elif servers:
             # The library logs what we tell as events; with nobody listening it would print.
             library = logging.getLogger("mcp")
             if not library.handlers:
                 library.addHandler(logging.NullHandler())
             links = [
-                Link(name, server, settings, place, emit, first_wait=first_wait)
+                McpConnection(name, server, settings, place, emit, first_wait=first_wait)
                 for name, server in servers.items()
             ]
         for link in links:
@@ -96,17 +98,17 @@ class McpClient:
         self._is_reachable = True
         self._declared = frozenset(tool.name for tool in choice.declared)
         own = (McpTool(tool.spec, self._links) for tool in choice.declared)
-        return (*own, self._search, McpCall(self._links))
+        return (*own, self._search, McpCallTool(self._links))
 
     def _tools_before(self, declared: Sequence[JsonObject]) -> tuple[Tool, ...]:
-        specs = declared_before(declared)
+        specs = find_declared_tools(declared)
         self._declared = frozenset(spec.name for spec in specs)
-        if not {SEARCH, CALL} <= {tool.get("name") for tool in declared}:
+        if not {TOOL_SEARCH_NAME, MCP_CALL_NAME} <= {tool.get("name") for tool in declared}:
             for link in self._links:
-                self._emit(McpDeferred(link.name, BEGUN_WITHOUT))
+                self._emit(McpDeferred(link.name, STARTED_WITHOUT_SERVERS))
             return ()
         self._is_reachable = True
-        return (*(McpTool(spec, self._links) for spec in specs), self._search, McpCall(self._links))
+        return (*(McpTool(spec, self._links) for spec in specs), self._search, McpCallTool(self._links))
 
     def sources(self) -> tuple[ContextSource, ...]:
         """What the model is told of each server: its instructions, and its tools that are not in the list."""
@@ -124,12 +126,15 @@ class McpClient:
         """End every connection and the programs behind them."""
         await self._links.close()
 
-    def _said(self, link: Link) -> str:
+    def _said(self, link: McpConnection) -> str:
         parts = [link.instructions.strip()]
         deferred = [tool for tool in link.tools or () if tool.name not in self._declared]
         if deferred:
             lines = (f"- {tool.name}: {_first_line(tool.description)}" for tool in deferred)
-            head = f"Tools that are not in the list; look one up with {SEARCH}, then call it with {CALL}:"
+            head = (
+                f"Tools that are not in the list; look one up with {TOOL_SEARCH_NAME}, then call it "
+                f"with {MCP_CALL_NAME}:"
+            )
             parts.append("\n".join((head, *lines)))
         return "\n\n".join(filter(None, parts))
 

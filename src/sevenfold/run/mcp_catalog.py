@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from sevenfold.core.canonical import digest
 from sevenfold.core.json import JsonObject, write_json
-from sevenfold.core.token_shape import shape_tokens
+from sevenfold.core.token_shape import estimate_text_tokens
 from sevenfold.run.tool import ToolSpec
 
-PREFIX = "mcp__"
-MAX_NAME = 64
+MCP_TOOL_PREFIX = "mcp__"
+_MAX_NAME = 64
 """What every provider takes."""
-MAX_DESCRIPTION = 2_048
+MAX_TOOL_DESCRIPTION = 2_048
 """A tool that needs more is described in its server's instructions."""
-MAX_FOUND = 8
+MAX_FOUND_TOOLS = 8
 """More schemas at once would cost what leaving them out has saved."""
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
@@ -29,7 +29,7 @@ _COMBINED = ("anyOf", "oneOf", "allOf", "not", "$ref")
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTool:
+class ServerTool:
     """A tool of a server's."""
 
     name: str
@@ -46,7 +46,7 @@ class KnownTool:
 
     @property
     def tokens(self) -> int:
-        return round(shape_tokens(write_json(self.spec.declared()).decode("utf-8", "replace")))
+        return round(estimate_text_tokens(write_json(self.spec.declared()).decode("utf-8", "replace")))
 
     @property
     def is_declarable(self) -> bool:
@@ -55,33 +55,35 @@ class KnownTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DeclaredTools:
     """Which tools stand in the list that is sent with every request."""
 
-    declared: tuple[KnownTool, ...]
+    declared: tuple[ServerTool, ...]
     deferred: Mapping[str, str]
     """The servers whose tools do not, with the reason."""
 
 
-def tool_name(server: str, tool: str) -> str:
+def make_tool_name(server: str, tool: str) -> str:
     """What we call a tool: letters every provider takes, and short enough for all; the same every time."""
-    plain = f"{PREFIX}{_FOREIGN.sub('_', server)}__{_FOREIGN.sub('_', tool)}"
-    if len(plain) <= MAX_NAME and plain == f"{PREFIX}{server}__{tool}":
+    plain = f"{MCP_TOOL_PREFIX}{_FOREIGN.sub('_', server)}__{_FOREIGN.sub('_', tool)}"
+    if len(plain) <= _MAX_NAME and plain == f"{MCP_TOOL_PREFIX}{server}__{tool}":
         return plain
     # What was changed or cut is told apart by what it was.
     mark = digest(f"{server}\n{tool}".encode("utf-8", "surrogatepass"))[:8]
-    return f"{plain[: MAX_NAME - 9]}_{mark}"
+    return f"{plain[: _MAX_NAME - 9]}_{mark}"
 
 
-def know(server: str, own_name: str, description: str, schema: JsonObject) -> KnownTool:
+def make_server_tool(server: str, own_name: str, description: str, schema: JsonObject) -> ServerTool:
     """A tool as a server lists it, within our bounds."""
-    cut = description if len(description) <= MAX_DESCRIPTION else description[:MAX_DESCRIPTION] + "…"
-    return KnownTool(tool_name(server, own_name), server, own_name, cut, schema)
+    cut = (
+        description if len(description) <= MAX_TOOL_DESCRIPTION else description[:MAX_TOOL_DESCRIPTION] + "…"
+    )
+    return ServerTool(make_tool_name(server, own_name), server, own_name, cut, schema)
 
 
-def choose_declared(listed: Mapping[str, Sequence[KnownTool] | None], budget_tokens: int) -> Choice:
+def choose_declared(listed: Mapping[str, Sequence[ServerTool] | None], budget_tokens: int) -> DeclaredTools:
     """Whole servers in the order of the settings while their schemas fit; None: not connected yet."""
-    declared: list[KnownTool] = []
+    declared: list[ServerTool] = []
     deferred: dict[str, str] = {}
     left = budget_tokens
     for server, tools in listed.items():
@@ -96,33 +98,33 @@ def choose_declared(listed: Mapping[str, Sequence[KnownTool] | None], budget_tok
         else:
             declared += tools
             left -= size
-    return Choice(tuple(declared), deferred)
+    return DeclaredTools(tuple(declared), deferred)
 
 
-def declared_before(tools: Iterable[JsonObject]) -> tuple[ToolSpec, ...]:
+def find_declared_tools(tools: Iterable[JsonObject]) -> tuple[ToolSpec, ...]:
     """The tools of servers in a list that was sent before: a session goes on with exactly these."""
     specs: list[ToolSpec] = []
     for tool in tools:
         name, said, schema = tool.get("name"), tool.get("description"), tool.get("input_schema")
-        if isinstance(name, str) and name.startswith(PREFIX) and isinstance(schema, JsonObject):
+        if isinstance(name, str) and name.startswith(MCP_TOOL_PREFIX) and isinstance(schema, JsonObject):
             specs.append(ToolSpec(name, said if isinstance(said, str) else "", schema))
     return tuple(specs)
 
 
-def find_tools(known: Iterable[KnownTool], query: str) -> tuple[KnownTool, ...]:
+def find_tools(known: Iterable[ServerTool], query: str) -> tuple[ServerTool, ...]:
     """The tools that a query names, or whose name and description share most words with it."""
     tools = list(known)
     named = set(query.replace(",", " ").split())
     exact = [tool for tool in tools if tool.name in named or tool.own_name in named]
     if exact:
-        return tuple(exact[:MAX_FOUND])
+        return tuple(exact[:MAX_FOUND_TOOLS])
     words = set(_WORD.findall(query.lower()))
     scored = [(_score(tool, words), tool) for tool in tools]
     ranked = sorted((item for item in scored if item[0]), key=lambda item: (-item[0], item[1].name))
-    return tuple(tool for _, tool in ranked[:MAX_FOUND])
+    return tuple(tool for _, tool in ranked[:MAX_FOUND_TOOLS])
 
 
-def _score(tool: KnownTool, words: set[str]) -> int:
+def _score(tool: ServerTool, words: set[str]) -> int:
     name, said = set(_words(tool.name)), set(_words(tool.description))
     return 3 * len(words & name) + len(words & said)
 
@@ -132,6 +134,6 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text).lower().replace("_", " "))
 
 
-def with_unique_names(tools: Iterable[KnownTool]) -> tuple[KnownTool, ...]:
+def with_unique_names(tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
     """The tools less those that a server lists twice."""
     return tuple({tool.name: tool for tool in tools}.values())

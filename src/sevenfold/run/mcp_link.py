@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, cast
 from sevenfold.core.errors import InputError, WireError
 from sevenfold.core.events import Emit, McpConnected, McpFailed, McpSkipped, UntrustedEntered
 from sevenfold.core.json import JsonObject, freeze_object, thaw
-from sevenfold.run.mcp_catalog import KnownTool, know, tool_name, with_unique_names
-from sevenfold.run.mcp_results import read_output, size_bytes
+from sevenfold.run.mcp_catalog import ServerTool, make_server_tool, make_tool_name, with_unique_names
+from sevenfold.run.mcp_results import count_output_bytes, parse_tool_result
 from sevenfold.run.mcp_settings import McpServer, McpSettings
-from sevenfold.run.mcp_transport import LastWords, Place, open_transport, watched
+from sevenfold.run.mcp_transport import ServerEnvironment, StderrTail, open_transport, watch_transport
 from sevenfold.run.tool import OnProgress, ToolOutput
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 MAX_TOOLS, MAX_PAGES = 500, 50
 """A server that lists more is broken, or means harm."""
-MAX_INSTRUCTIONS = 8_000
+MAX_INSTRUCTIONS_CHARS = 8_000
 """Characters: two pages. They stand in the prompt from beginning to end."""
-FIRST_WAIT = timedelta(seconds=1)
-LONGEST_WAIT = timedelta(minutes=5)
-TRIES = 6
+FIRST_RECONNECT_WAIT = timedelta(seconds=1)
+_LONGEST_WAIT = timedelta(minutes=5)
+MAX_CONNECT_TRIES = 6
 """After so many in a row that failed, only a call of one of its tools starts another."""
 
 
-class Link:
+class McpConnection:
     """The connection to one server. Everything of the client's library happens in one task."""
 
     def __init__(
@@ -42,13 +42,13 @@ class Link:
         name: str,
         server: McpServer,
         settings: McpSettings,
-        place: Place,
+        place: ServerEnvironment,
         emit: Emit,
         *,
-        first_wait: timedelta = FIRST_WAIT,
+        first_wait: timedelta = FIRST_RECONNECT_WAIT,
     ) -> None:
         self.name = name
-        self.tools: tuple[KnownTool, ...] | None = None
+        self.tools: tuple[ServerTool, ...] | None = None
         """None until it was connected for the first time."""
         self.instructions = ""
         self._server, self._settings, self._place, self._emit = server, settings, place, emit
@@ -96,8 +96,8 @@ class Link:
             return self._refused(tool, error)
         except Exception as error:  # whatever a server or its library comes up with ends this call alone
             return self._lost(tool, _reason(error))
-        output = read_output(result)
-        self._emit(UntrustedEntered("mcp", tool_name(self.name, tool), size_bytes(output)))
+        output = parse_tool_result(result)
+        self._emit(UntrustedEntered("mcp", make_tool_name(self.name, tool), count_output_bytes(output)))
         return output
 
     async def list_again(self) -> None:
@@ -157,7 +157,7 @@ class Link:
         while not self._closing.is_set():
             began = monotonic()
             self._outcome.clear()
-            words = LastWords()
+            words = StderrTail()
             try:
                 async with self._connection(words) as client:
                     await self._greet(client, monotonic() - began)
@@ -176,7 +176,7 @@ class Link:
                 await self._wait_again(f"{reason}; it said: {said}" if said else reason)
 
     @asynccontextmanager
-    async def _connection(self, words: LastWords) -> AsyncGenerator[Client]:
+    async def _connection(self, words: StderrTail) -> AsyncGenerator[Client]:
         """A client that has shaken hands. No task is cancelled: that could leave a process behind."""
         import anyio
         from mcp.client import Client
@@ -186,14 +186,14 @@ class Link:
         async with open_transport(self._server, self._place, words) as transport:
             with anyio.move_on_after(limit) as scope:
                 self._scope, self._is_open = scope, False
-                seen = watched(transport, self._ended, self._opened)
+                seen = watch_transport(transport, self._ended, self._opened)
                 async with Client(seen, cache=None) as client:
                     yield client
             if scope.cancelled_caught:
                 raise TimeoutError(f"no connection within {limit} s (mcp_client.connect_seconds)")
 
     async def _greet(self, client: Client, seconds: float) -> None:
-        self.instructions = (client.instructions or "")[:MAX_INSTRUCTIONS]
+        self.instructions = (client.instructions or "")[:MAX_INSTRUCTIONS_CHARS]
         self.tools = await self._list(client)
         if self._scope is not None:
             self._scope.deadline = math.inf  # calls have a limit of their own
@@ -202,10 +202,10 @@ class Link:
         self._emit(McpConnected(self.name, len(self.tools), round(seconds * 1_000)))
         self._outcome.set()
 
-    async def _list(self, client: Client) -> tuple[KnownTool, ...]:
+    async def _list(self, client: Client) -> tuple[ServerTool, ...]:
         if client.server_capabilities.tools is None:
             return ()
-        found: list[KnownTool] = []
+        found: list[ServerTool] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await client.list_tools(cursor=cursor)
@@ -215,7 +215,7 @@ class Link:
                 except WireError as error:
                     self._emit(McpSkipped(f"{self.name}: {tool.name[:80]}", str(error)))
                     continue
-                found.append(know(self.name, tool.name, tool.description or "", schema))
+                found.append(make_server_tool(self.name, tool.name, tool.description or "", schema))
             cursor = page.next_cursor
             if cursor is None or len(found) > MAX_TOOLS:
                 break
@@ -231,11 +231,11 @@ class Link:
     async def _wait_again(self, reason: str) -> None:
         """Until the next attempt is due: each wait is twice the last, and after some a call must want one."""
         self._failures += 1
-        wait = min(self._first_wait * 2 ** min(self._failures - 1, 20), LONGEST_WAIT)
+        wait = min(self._first_wait * 2 ** min(self._failures - 1, 20), _LONGEST_WAIT)
         self._failure = reason
         self._emit(McpFailed(self.name, reason, self._failures, round(wait.total_seconds())))
         self._outcome.set()
-        if self._failures < TRIES:
+        if self._failures < MAX_CONNECT_TRIES:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait.total_seconds()):
                     await self._closing.wait()

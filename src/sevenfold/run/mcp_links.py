@@ -6,33 +6,33 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sevenfold.run.mcp_catalog import PREFIX, KnownTool
-from sevenfold.run.mcp_link import Link
+from sevenfold.run.mcp_catalog import MCP_TOOL_PREFIX, ServerTool
+from sevenfold.run.mcp_link import McpConnection
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class McpConnections:
     """One for each server, in the order of the settings."""
 
-    links: Sequence[Link]
+    links: Sequence[McpConnection]
 
-    def __iter__(self) -> Iterator[Link]:
+    def __iter__(self) -> Iterator[McpConnection]:
         return iter(self.links)
 
     @property
-    def known(self) -> tuple[KnownTool, ...]:
+    def known(self) -> tuple[ServerTool, ...]:
         """Every tool of every server that was ever connected."""
         return tuple(tool for link in self.links for tool in link.tools or ())
 
-    def find(self, name: str) -> KnownTool | None:
+    def find(self, name: str) -> ServerTool | None:
         return next((tool for tool in self.known if tool.name == name), None)
 
-    def link_of(self, name: str) -> Link | None:
+    def link_of(self, name: str) -> McpConnection | None:
         """The connection that a tool belongs to by its name, also where its server was not connected yet."""
         tool = self.find(name)
         if tool is not None:
             return next(link for link in self.links if link.name == tool.server)
-        owners = [link for link in self.links if name.startswith(f"{PREFIX}{link.name}__")]
+        owners = [link for link in self.links if name.startswith(f"{MCP_TOOL_PREFIX}{link.name}__")]
         return max(owners, key=lambda link: len(link.name), default=None)
 
     async def wait_tried(self) -> None:

@@ -18,7 +18,7 @@ MAX_IMAGE_CHARS = 5 * 1024 * 1024
 """In base64: providers refuse a request for a larger one, and with it the whole session."""
 
 
-def read_output(result: CallToolResult) -> ToolOutput:
+def parse_tool_result(result: CallToolResult) -> ToolOutput:
     """Text and images as they are, the rest in words. Of structured content the text is enough, if any is."""
     blocks = tuple(_block(item) for item in result.content)
     if result.structured_content is not None and not any(isinstance(block, Text) for block in blocks):
@@ -69,7 +69,7 @@ def _simplest(blocks: Sequence[Block]) -> str | tuple[Block, ...]:
     return "\n".join(texts) or "[no output]"
 
 
-def size_bytes(output: ToolOutput) -> int:
+def count_output_bytes(output: ToolOutput) -> int:
     """How much a server has said, for the event that says that it did."""
     if isinstance(output.content, str):
         return len(output.content.encode("utf-8", "replace"))

@@ -9,30 +9,30 @@ from pathlib import Path
 from typing import TypeAlias, TypeGuard
 
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError, WireError
-from sevenfold.core.events import Emit, McpSkipped, ignore
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_object
+from sevenfold.core.events import Emit, McpSkipped, ignore_event
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object
 from sevenfold.core.setting_kinds import is_name
-from sevenfold.core.setting_texts import Lines, Pairs, is_line
+from sevenfold.core.setting_texts import LinesKind, PairsKind, is_single_line
 from sevenfold.core.settings import Settings
 from sevenfold.run.mcp_settings import McpServer, McpSettings
 from sevenfold.run.mcp_transport import list_variables
-from sevenfold.store.instruction_file import FileReader
-from sevenfold.store.offload import durably
-from sevenfold.store.trust import Trust
+from sevenfold.store.instruction_file import CachedFileReader
+from sevenfold.store.offload import run_blocking
+from sevenfold.store.trust import TrustStore
 
-PROJECT_FILE = ".mcp.json"
+MCP_PROJECT_FILE = ".mcp.json"
 
 Confirm: TypeAlias = Callable[[str], Awaitable[bool | None]]
 """Asks a person a question that is answered by yes or no; None where nobody could be asked."""
 
 
-async def nobody(_question: str) -> bool | None:
+async def decline_confirmation(_question: str) -> bool | None:
     """For a run with nobody to ask: what has not been agreed to stays off."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProjectServers:
     """What a repository's own file names, and the bytes that are agreed to."""
 
     servers: Mapping[str, McpServer]
@@ -42,10 +42,10 @@ class Found:
 async def find_servers(
     settings: Settings,
     root: Path | None,
-    trust: Trust | None,
+    trust: TrustStore | None,
     *,
-    confirm: Confirm = nobody,
-    emit: Emit = ignore,
+    confirm: Confirm = decline_confirmation,
+    emit: Emit = ignore_event,
 ) -> dict[str, McpServer]:
     """The servers to connect to, by name. Settings win over the project's file, and may switch one off."""
     if not settings.of(McpSettings).enabled:
@@ -65,17 +65,19 @@ async def find_servers(
     return servers
 
 
-async def _agreed(root: Path, trust: Trust | None, confirm: Confirm, emit: Emit) -> Mapping[str, McpServer]:
-    path = root / PROJECT_FILE
+async def _agreed(
+    root: Path, trust: TrustStore | None, confirm: Confirm, emit: Emit
+) -> Mapping[str, McpServer]:
+    path = root / MCP_PROJECT_FILE
     try:
-        found = await durably(lambda: read_project_file(path, root))
-        if not found.servers or await durably(lambda: _is_agreed(found, trust)):
+        found = await run_blocking(lambda: read_project_file(path, root))
+        if not found.servers or await run_blocking(lambda: _is_agreed(found, trust)):
             return found.servers
         if not await confirm(_question(path, found.servers)):
             emit(McpSkipped(", ".join(found.servers), f"nobody has agreed to run what {path} names"))
             return {}
         if trust is not None:
-            await durably(lambda: trust.trust(PROJECT_FILE, found.content))
+            await run_blocking(lambda: trust.trust(MCP_PROJECT_FILE, found.content))
     except FileMissing:
         return {}
     except SevenfoldError as error:
@@ -84,18 +86,18 @@ async def _agreed(root: Path, trust: Trust | None, confirm: Confirm, emit: Emit)
     return found.servers
 
 
-def _is_agreed(found: Found, trust: Trust | None) -> bool:
-    return trust is not None and trust.is_trusted(PROJECT_FILE, found.content)
+def _is_agreed(found: ProjectServers, trust: TrustStore | None) -> bool:
+    return trust is not None and trust.is_trusted(MCP_PROJECT_FILE, found.content)
 
 
-def read_project_file(path: Path, root: Path) -> Found:
+def read_project_file(path: Path, root: Path) -> ProjectServers:
     """The servers that the file names, in the form that other agents read too."""
-    text = FileReader().read(path, (root,)).text
+    text = CachedFileReader().read(path, (root,)).text
     wire = read_object(text)
-    named = wire.get("mcpServers", EMPTY)
+    named = wire.get("mcpServers", EMPTY_OBJECT)
     if not isinstance(named, JsonObject):
         raise WireError("mcpServers is no object; expected a server for each name")
-    return Found({name: _read_server(name, item) for name, item in named.items()}, text.encode())
+    return ProjectServers({name: _read_server(name, item) for name, item in named.items()}, text.encode())
 
 
 def _read_server(name: str, wire: Json) -> McpServer:
@@ -103,8 +105,8 @@ def _read_server(name: str, wire: Json) -> McpServer:
         raise InputError(f"mcpServers.{name[:80]!r} is no server; expected a name without blanks, an object")
     if wire.get("type") == "sse":
         raise InputError(f"mcpServers.{name} is of type sse, which MCP has given up; use its http address")
-    args = Lines().read(wire.get("args", ()))
-    env, headers = (Pairs().read(wire.get(key, EMPTY)) for key in ("env", "headers"))
+    args = LinesKind().read(wire.get("args", ()))
+    env, headers = (PairsKind().read(wire.get(key, EMPTY_OBJECT)) for key in ("env", "headers"))
     command, url = wire.get("command"), wire.get("url")
     if (
         _is_optional(command)
@@ -120,7 +122,7 @@ def _read_server(name: str, wire: Json) -> McpServer:
 
 
 def _is_optional(value: Json) -> TypeGuard[str | None]:
-    return value is None or is_line(value)
+    return value is None or is_single_line(value)
 
 
 def _question(path: Path, servers: Mapping[str, McpServer]) -> str:

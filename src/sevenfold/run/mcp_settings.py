@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.settings import limit, line, lines, pairs, switch
 
 
@@ -48,11 +48,11 @@ class McpServer:
     args: tuple[str, ...] = lines(())
     """None, as most programs need none; each is one argument and no shell reads it."""
 
-    env: JsonObject = pairs(EMPTY)
+    env: JsonObject = pairs(EMPTY_OBJECT)
     """None: a server inherits the path, the home and the user's name, and no key of yours."""
 
     url: str | None = line(None)
     """Unset: the address of a server over streamable HTTP, in place of a command."""
 
-    headers: JsonObject = pairs(EMPTY)
+    headers: JsonObject = pairs(EMPTY_OBJECT)
     """None: what a server over HTTP asks for, mostly a key, is its own affair."""

@@ -7,56 +7,63 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.events import UntrustedEntered
 from sevenfold.core.json import JsonObject, freeze_object, write_json
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.layers.fences import fenced
-from sevenfold.run.mcp_catalog import KnownTool, find_tools
-from sevenfold.run.mcp_links import Links
-from sevenfold.run.mcp_results import size_bytes
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.workplace import Workplace
+from sevenfold.layers.fences import fence_text
+from sevenfold.run.mcp_catalog import ServerTool, find_tools
+from sevenfold.run.mcp_links import McpConnections
+from sevenfold.run.mcp_results import count_output_bytes
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.workplace import ToolContext
 
-SEARCH, CALL = "tool_search", "mcp_call"
-MAX_SAID = 200
+TOOL_SEARCH_NAME, MCP_CALL_NAME = "tool_search", "mcp_call"
+MAX_SUMMARY_TEXT_CHARS = 200
 
 
-async def run_call(links: Links, name: str, given: JsonObject, on_progress: OnProgress) -> ToolOutput:
+async def call_server_tool(
+    links: McpConnections, name: str, given: JsonObject, on_progress: OnProgress
+) -> ToolOutput:
     """Call a server's tool by our name for it."""
     link = links.link_of(name)
     if link is None:
         return ToolOutput(
-            f"no MCP server has a tool called {name}; look for one with {SEARCH}", is_error=True
+            f"no MCP server has a tool called {name}; look for one with {TOOL_SEARCH_NAME}", is_error=True
         )
     tool = links.find(name)
     own = tool.own_name if tool else name.partition(f"__{link.name}__")[2]
     return await link.call(own, given, on_progress)
 
 
-def _outside(name: str, given: JsonObject) -> Need:
+def _outside(name: str, given: JsonObject) -> AccessRequest:
     said = f"{name} {write_json(given).decode('utf-8', 'replace')}"
-    return Need("outside", tool=name, said=said if len(said) <= MAX_SAID else said[:MAX_SAID] + "…")
+    return AccessRequest(
+        "outside",
+        tool=name,
+        said=said if len(said) <= MAX_SUMMARY_TEXT_CHARS else said[:MAX_SUMMARY_TEXT_CHARS] + "…",
+    )
 
 
 class McpTool:
     """A server's tool that stands in the list."""
 
-    def __init__(self, spec: ToolSpec, links: Links) -> None:
+    def __init__(self, spec: ToolSpec, links: McpConnections) -> None:
         self._spec, self._links = spec, links
 
     @property
     def spec(self) -> ToolSpec:
         return self._spec
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         del place
         return _outside(self._spec.name, given)
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         del place
-        return await run_call(self._links, self._spec.name, given, on_progress)
+        return await call_server_tool(self._links, self._spec.name, given, on_progress)
 
 
 _CALL_SPEC = ToolSpec(
-    CALL,
-    f"Call a tool of an MCP server that is not in the list of tools. Look up its schema with {SEARCH} first.",
+    MCP_CALL_NAME,
+    f"Call a tool of an MCP server that is not in the list of tools. Look up its schema with "
+    f"{TOOL_SEARCH_NAME} first.",
     freeze_object(
         {
             "type": "object",
@@ -70,23 +77,23 @@ _CALL_SPEC = ToolSpec(
 )
 
 
-class McpCall:
+class McpCallTool:
     """Calls a server's tool that does not stand in the list."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: McpConnections) -> None:
         self._links = links
 
     @property
     def spec(self) -> ToolSpec:
         return _CALL_SPEC
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         del place
         return _outside(_tool(given), _arguments(given))
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         del place
-        return await run_call(self._links, _tool(given), _arguments(given), on_progress)
+        return await call_server_tool(self._links, _tool(given), _arguments(given), on_progress)
 
 
 def _tool(given: JsonObject) -> str:
@@ -104,9 +111,9 @@ def _arguments(given: JsonObject) -> JsonObject:
 
 
 _SEARCH_SPEC = ToolSpec(
-    SEARCH,
+    TOOL_SEARCH_NAME,
     "Look up tools of MCP servers that are not in the list of tools: what they do and their schemas. "
-    f"Call what was found with {CALL}.",
+    f"Call what was found with {MCP_CALL_NAME}.",
     freeze_object(
         {
             "type": "object",
@@ -118,22 +125,22 @@ _SEARCH_SPEC = ToolSpec(
 )
 
 
-class ToolSearch:
+class ToolSearchTool:
     """Looks tools up, and remembers which, so that a compaction does not lose them."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: McpConnections) -> None:
         self._links = links
-        self._found: dict[str, KnownTool] = {}
+        self._found: dict[str, ServerTool] = {}
 
     @property
     def spec(self) -> ToolSpec:
         return _SEARCH_SPEC
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         del place
-        return Need("nothing", said=f"look up tools: {_query(given)}")
+        return AccessRequest("nothing", said=f"look up tools: {_query(given)}")
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         del on_progress
         found = find_tools(self._links.known, _query(given))
         if not found:
@@ -147,7 +154,7 @@ class ToolSearch:
             self._found.pop(tool.name, None)
             self._found[tool.name] = tool
         output = ToolOutput("\n\n".join(map(_shown, found)))
-        place.emit(UntrustedEntered("mcp", SEARCH, size_bytes(output)))
+        place.emit(UntrustedEntered("mcp", TOOL_SEARCH_NAME, count_output_bytes(output)))
         return output
 
     def extras(self) -> tuple[Extra, ...]:
@@ -162,6 +169,6 @@ def _query(given: JsonObject) -> str:
     return query
 
 
-def _shown(tool: KnownTool) -> str:
+def _shown(tool: ServerTool) -> str:
     schema = write_json(tool.schema).decode("utf-8", "replace")
-    return fenced("tool", f"{tool.description}\nInput schema: {schema}", label=tool.name)
+    return fence_text("tool", f"{tool.description}\nInput schema: {schema}", label=tool.name)

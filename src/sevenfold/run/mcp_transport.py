@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Generic, Self, TextIO, TypeVar, cast
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.run.keeper import keeper_command
+from sevenfold.run.keeper import build_supervised_command
 from sevenfold.run.mcp_settings import McpServer
 
 if TYPE_CHECKING:
     from mcp.client import Transport
     from mcp.client._transport import ReadStream, TransportStreams
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
-TAIL_BYTES = 8_000
-MAX_WORDS = 400
+_TAIL_BYTES = 8_000
+MAX_STDERR_CHARS = 400
 """Of what a server prints as errors: its last words say why it died."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerEnvironment:
     """Where servers are started, and with which variables their settings are filled in."""
 
     cwd: Path
     environ: Mapping[str, str]
 
 
-def fill_in(server: McpServer, environ: Mapping[str, str]) -> McpServer:
+def expand_variables(server: McpServer, environ: Mapping[str, str]) -> McpServer:
     """The server with `${NAME}` and `${NAME:-otherwise}` replaced; `InputError` for one that is not set."""
 
     def value(match: re.Match[str]) -> str:
@@ -70,7 +70,7 @@ def list_variables(server: McpServer) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-class LastWords:
+class StderrTail:
     """The end of what a program prints as errors, kept while it runs."""
 
     def __init__(self) -> None:
@@ -83,14 +83,14 @@ class LastWords:
 
     @property
     def text(self) -> str:
-        return " ".join(self._tail.decode("utf-8", "replace").split())[-MAX_WORDS:]
+        return " ".join(self._tail.decode("utf-8", "replace").split())[-MAX_STDERR_CHARS:]
 
     def _read(self) -> None:
         try:
             data = os.read(self._fd, 65_536)
         except BlockingIOError:
             return
-        self._tail = (self._tail + data)[-TAIL_BYTES:]
+        self._tail = (self._tail + data)[-_TAIL_BYTES:]
         if not data:
             asyncio.get_running_loop().remove_reader(self._fd)
 
@@ -100,17 +100,17 @@ class LastWords:
         os.close(self._fd)
 
 
-class _Stream(Generic[T]):
+class _Stream(Generic[_T]):
     """A stream of messages that tells of its end, which the library keeps to itself."""
 
-    def __init__(self, source: ReadStream[T], ended: asyncio.Event) -> None:
+    def __init__(self, source: ReadStream[_T], ended: asyncio.Event) -> None:
         self._source, self._ended = source, ended
 
     @property
     def last_context(self) -> object:
         return getattr(self._source, "last_context", None)
 
-    async def receive(self) -> T:
+    async def receive(self) -> _T:
         import anyio
 
         try:
@@ -125,7 +125,7 @@ class _Stream(Generic[T]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> T:
+    async def __anext__(self) -> _T:
         import anyio
 
         try:
@@ -141,7 +141,7 @@ class _Stream(Generic[T]):
 
 
 @asynccontextmanager
-async def watched(
+async def watch_transport(
     transport: Transport, ended: asyncio.Event, on_open: Callable[[], None]
 ) -> AsyncGenerator[TransportStreams]:
     """The same transport; it is told when it is open, and when nothing more can come through it."""
@@ -151,9 +151,11 @@ async def watched(
 
 
 @asynccontextmanager
-async def open_transport(server: McpServer, place: Place, words: LastWords) -> AsyncGenerator[Transport]:
+async def open_transport(
+    server: McpServer, place: ServerEnvironment, words: StderrTail
+) -> AsyncGenerator[Transport]:
     """What the client talks through, while it is needed."""
-    given = fill_in(server, place.environ)
+    given = expand_variables(server, place.environ)
     if given.url:
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
@@ -166,7 +168,7 @@ async def open_transport(server: McpServer, place: Place, words: LastWords) -> A
         return
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
-    command, *args = keeper_command([given.command or "", *given.args])
+    command, *args = build_supervised_command([given.command or "", *given.args])
     env = {key: str(value) for key, value in given.env.items()}
     parameters = StdioServerParameters(command=command, args=args, env=env, cwd=place.cwd)
     yield cast("Transport", stdio_client(parameters, words.file))

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from sevenfold.core.settings import choice, rules
-from sevenfold.run.permissions import MODES, Mode
+from sevenfold.run.permissions import PERMISSION_MODES, PermissionMode
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionSettings:
     SECTION: ClassVar[str] = "permissions"
 
-    mode: str = choice("ask", *MODES)
+    mode: str = choice("ask", *PERMISSION_MODES)
     """The mode that a session starts in: asking costs a key press, and not asking can cost a day's work."""
 
     allow: tuple[str, ...] = rules(is_strict=False)
@@ -26,5 +26,5 @@ class PermissionSettings:
     """Calls that are refused in every mode, whatever allows them. Empty: nothing is bad for everybody."""
 
     @property
-    def start_mode(self) -> Mode:
-        return cast("Mode", self.mode)
+    def start_mode(self) -> PermissionMode:
+        return cast("PermissionMode", self.mode)

@@ -9,15 +9,15 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.messages import ToolUse
-from sevenfold.run.tool import Need
-from sevenfold.store.user_files import find_real
+from sevenfold.run.tool import AccessRequest
+from sevenfold.store.user_files import resolve_path
 
-Decision: TypeAlias = Literal["allow", "ask", "deny"]
+PermissionDecision: TypeAlias = Literal["allow", "ask", "deny"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    decision: Decision
+class PermissionVerdict:
+    decision: PermissionDecision
     reason: str
     """For the model where it is denied, for a person where they are asked."""
     paths: tuple[str, ...] = ()
@@ -33,8 +33,8 @@ class Reach:
 
     def __post_init__(self) -> None:
         # Calls are judged by real paths, and many a home folder is reached by a link.
-        object.__setattr__(self, "read", tuple(Path(find_real(str(folder))) for folder in self.read))
-        object.__setattr__(self, "edit", tuple(Path(find_real(str(folder))) for folder in self.edit))
+        object.__setattr__(self, "read", tuple(Path(resolve_path(str(folder))) for folder in self.read))
+        object.__setattr__(self, "edit", tuple(Path(resolve_path(str(folder))) for folder in self.edit))
 
     def may_read(self, real: str) -> bool:
         return any(Path(real).is_relative_to(folder) for folder in (*self.read, *self.edit))
@@ -43,7 +43,7 @@ class Reach:
         # The folder itself is no file in it.
         return any(folder in Path(real).parents for folder in self.edit)
 
-    def denial(self, need: Need, real: tuple[str, ...]) -> str | None:
+    def denial(self, need: AccessRequest, real: tuple[str, ...]) -> str | None:
         """Why a call is out of reach; None when it is not. `real` are the need's paths, links followed."""
         match need.kind:
             case "nothing":
@@ -64,18 +64,22 @@ class ForkGuard:
     def __init__(self, reach: Reach) -> None:
         self.reach = reach
 
-    async def admit(self, _use: ToolUse, need: Need) -> Verdict:
+    async def admit(self, _use: ToolUse, need: AccessRequest) -> PermissionVerdict:
         try:
             real = real_paths(need)
         except SevenfoldError as error:
-            return Verdict("deny", str(error))
+            return PermissionVerdict("deny", str(error))
         reason = self.reach.denial(need, real)
-        return Verdict("allow", "", real) if reason is None else Verdict("deny", reason, real)
+        return (
+            PermissionVerdict("allow", "", real)
+            if reason is None
+            else PermissionVerdict("deny", reason, real)
+        )
 
 
-def real_paths(need: Need) -> tuple[str, ...]:
+def real_paths(need: AccessRequest) -> tuple[str, ...]:
     """The need's paths with every link followed, as of now."""
-    return tuple(find_real(path) for path in need.paths)
+    return tuple(resolve_path(path) for path in need.paths)
 
 
 _ACTS = {

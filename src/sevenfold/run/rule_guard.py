@@ -17,37 +17,37 @@ from typing import Self, TypeAlias
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.events import Emit, RuleAnswered, RuleShown, RulesSkipped
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memory_uses import Use, UseKind
+from sevenfold.core.memory_uses import MemoryUse, MemoryUseKind
 from sevenfold.core.messages import Message, ToolUse
 from sevenfold.layers.rule_texts import (
-    Due,
-    InView,
-    Rule,
-    find_in_view,
-    render_gate,
-    render_hold,
-    render_note,
+    DueRule,
+    MemoryRule,
+    VisibleRule,
+    find_visible_rules,
+    render_rule_gate,
+    render_rule_hold,
+    render_rule_note,
 )
-from sevenfold.layers.rules import Action, RuleSettings, find_reason, is_acknowledged
-from sevenfold.layers.structural_shell import find_paths, plan_shell
-from sevenfold.run.foreword import NO_FOREWORD, Foreword
+from sevenfold.layers.rules import ProposedAction, RuleSettings, find_met_condition, is_acknowledged
+from sevenfold.layers.structural_shell import find_shell_paths, find_text_paths
+from sevenfold.run.foreword import NO_CALL_NOTICE, CallNotice
 from sevenfold.run.reach import real_paths
-from sevenfold.run.tool import Need
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.offload import durably
+from sevenfold.run.tool import AccessRequest
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.offload import run_blocking
 
-MOST_HOLDS = 3
+MAX_HOLDS = 3
 """In one turn without the text ever coming into view: something else keeps it out, and a call must not wait
 for ever because of that."""
 
 _CHANGING = frozenset({"edit", "fetch", "message", "spawn", "outside"})
 
-ReadRules: TypeAlias = Callable[[], tuple[Rule, ...]]
+ReadMemoryRules: TypeAlias = Callable[[], tuple[MemoryRule, ...]]
 """The rules as they are now. Blocks on the disk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class VisibleContext:
     """What a model has before it."""
 
     view: Callable[[], Sequence[Message]]
@@ -56,12 +56,12 @@ class Sight:
 
 
 @dataclass(slots=True)
-class RuleCounts:
+class RuleUses:
     """What became of rules, until somebody writes it down."""
 
-    uses: list[Use] = field(default_factory=list[Use])
+    uses: list[MemoryUse] = field(default_factory=list[MemoryUse])
 
-    def take(self) -> tuple[Use, ...]:
+    def take(self) -> tuple[MemoryUse, ...]:
         taken = tuple(self.uses)
         self.uses.clear()
         return taken
@@ -87,31 +87,31 @@ class RuleGuard:
 
     def __init__(
         self,
-        read: ReadRules,
-        place: Workplace,
-        sight: Sight,
+        read: ReadMemoryRules,
+        place: ToolContext,
+        sight: VisibleContext,
         settings: RuleSettings | None = None,
-        counts: RuleCounts | None = None,
+        counts: RuleUses | None = None,
     ) -> None:
         self._read, self._place, self._sight = read, place, sight
         self._settings = settings or RuleSettings()
-        self.counts = counts or RuleCounts()
-        self._own: set[InView] | None = None
+        self.counts = counts or RuleUses()
+        self._own: set[VisibleRule] | None = None
         """Of a branch: what it was told itself."""
         self._told: dict[str, str] = {}
         """By memory: the call whose result brings it, which may not be in view yet."""
         self._held: dict[str, _Held] = {}
         """By memory."""
-        self._acknowledged: set[InView] = set()
+        self._acknowledged: set[VisibleRule] = set()
 
-    async def before(self, use: ToolUse, need: Need, beside: Sequence[ToolUse]) -> Foreword:
+    async def before(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse]) -> CallNotice:
         try:
-            due = await durably(lambda: self._due(use, need))
+            due = await run_blocking(lambda: self._due(use, need))
         except SevenfoldError as error:
             self._emit(RulesSkipped(use.name, str(error)))
-            return NO_FOREWORD
+            return NO_CALL_NOTICE
         if not due:
-            return NO_FOREWORD
+            return NO_CALL_NOTICE
         ids = {call.id for call in beside}
         waiting = [one for one in due if self._told.get(one.rule.memory) in ids]
         in_view = self._in_view()
@@ -125,7 +125,7 @@ class RuleGuard:
 
     def branch(self) -> Self:
         messages = tuple(self._sight.view())
-        sight = Sight(lambda: messages, None)
+        sight = VisibleContext(lambda: messages, None)
         other = type(self)(self._read, self._place, sight, self._settings, self.counts)
         other._own = set()
         return other
@@ -136,40 +136,42 @@ class RuleGuard:
             self._count(memory, "given up")
         self._held.clear()
 
-    def _due(self, use: ToolUse, need: Need) -> list[Due]:
+    def _due(self, use: ToolUse, need: AccessRequest) -> list[DueRule]:
         rules = self._read()
         if not rules:
             return []
         action = _action(use, need, self._place)
-        reasons = ((rule, find_reason(rule.conditions, action)) for rule in rules)
-        return [Due(rule, reason) for rule, reason in reasons if reason is not None]
+        reasons = ((rule, find_met_condition(rule.conditions, action)) for rule in rules)
+        return [DueRule(rule, reason) for rule, reason in reasons if reason is not None]
 
-    def _in_view(self) -> frozenset[InView]:
-        found = find_in_view(self._sight.view())
+    def _in_view(self) -> frozenset[VisibleRule]:
+        found = find_visible_rules(self._sight.view())
         return found if self._own is None else found | self._own
 
-    def _is_seen(self, rule: Rule, in_view: frozenset[InView]) -> bool:
+    def _is_seen(self, rule: MemoryRule, in_view: frozenset[VisibleRule]) -> bool:
         held = self._held.get(rule.memory)
-        return InView(rule.memory, rule.text) in in_view or (held is not None and held.times >= MOST_HOLDS)
+        return VisibleRule(rule.memory, rule.text) in in_view or (
+            held is not None and held.times >= MAX_HOLDS
+        )
 
-    def _note(self, use: ToolUse, due: Sequence[Due]) -> Foreword:
+    def _note(self, use: ToolUse, due: Sequence[DueRule]) -> CallNotice:
         self._show(use, due, is_held=False)
-        return Foreword(note=render_note(due)) if due else NO_FOREWORD
+        return CallNotice(note=render_rule_note(due)) if due else NO_CALL_NOTICE
 
-    def _hold(self, use: ToolUse, due: Sequence[Due], beside: Sequence[Rule]) -> Foreword:
+    def _hold(self, use: ToolUse, due: Sequence[DueRule], beside: Sequence[MemoryRule]) -> CallNotice:
         self._show(use, due, is_held=True)
         for rule in (*(one.rule for one in due), *beside):
             held = self._held.setdefault(rule.memory, _Held())
             held.calls.append(_Call(use.name, use.input))
             held.times += rule not in beside
-        return Foreword(hold=render_hold(due, beside))
+        return CallNotice(hold=render_rule_hold(due, beside))
 
-    def _gate(self, use: ToolUse, rules: Sequence[Rule]) -> Foreword:
+    def _gate(self, use: ToolUse, rules: Sequence[MemoryRule]) -> CallNotice:
         """Everything was read; a gate opens once it is acknowledged, and the call runs."""
         words = self._sight.words() if self._sight.words else ""
-        shut: list[Rule] = []
+        shut: list[MemoryRule] = []
         for rule in rules:
-            shown = InView(rule.memory, rule.text)
+            shown = VisibleRule(rule.memory, rule.text)
             if not rule.is_gate or shown in self._acknowledged:
                 continue
             if is_acknowledged(words, rule.names):
@@ -178,26 +180,26 @@ class RuleGuard:
             else:
                 shut.append(rule)
         if shut:
-            return Foreword(hold=render_gate(shut))
+            return CallNotice(hold=render_rule_gate(shut))
         for rule in rules:
             held = self._held.pop(rule.memory, None)
             if held is not None:
                 is_same = _Call(use.name, use.input) in held.calls
                 self._count(rule.memory, "unchanged" if is_same else "changed")
-        return NO_FOREWORD
+        return NO_CALL_NOTICE
 
-    def _show(self, use: ToolUse, due: Sequence[Due], *, is_held: bool) -> None:
+    def _show(self, use: ToolUse, due: Sequence[DueRule], *, is_held: bool) -> None:
         for one in due:
-            memory, shown = one.rule.memory, InView(one.rule.memory, one.rule.text)
+            memory, shown = one.rule.memory, VisibleRule(one.rule.memory, one.rule.text)
             self._told[memory] = use.id
             self._acknowledged.discard(shown)
             if self._own is not None:
                 self._own.add(shown)
-            self.counts.uses.append(Use(memory, "shown"))
+            self.counts.uses.append(MemoryUse(memory, "shown"))
             self._emit(RuleShown(memory, str(one.condition), use.name, use.id, is_held))
 
-    def _count(self, memory: str, outcome: UseKind) -> None:
-        self.counts.uses.append(Use(memory, outcome))
+    def _count(self, memory: str, outcome: MemoryUseKind) -> None:
+        self.counts.uses.append(MemoryUse(memory, outcome))
         self._emit(RuleAnswered(memory, outcome))
 
     @property
@@ -205,7 +207,7 @@ class RuleGuard:
         return self._place.emit
 
 
-def _is_plain(use: ToolUse, need: Need) -> bool:
+def _is_plain(use: ToolUse, need: AccessRequest) -> bool:
     """Whether a call changes nothing, so that nothing is lost if it runs before the rule is read."""
     if need.kind == "run":
         return need.profile == "read-only"
@@ -217,17 +219,17 @@ def _presents(use: ToolUse) -> bool:
     return use.name == "plan" and use.input.get("action") == "present"
 
 
-def _action(use: ToolUse, need: Need, place: Workplace) -> Action:
+def _action(use: ToolUse, need: AccessRequest, place: ToolContext) -> ProposedAction:
     tools = (use.name, need.tool) if need.tool else (use.name,)
     named = dict.fromkeys((*need.paths, *real_paths(need)))
     paths = list(_inside(named, place.root))
     written = need.kind == "edit" and bool(paths)
     if need.command:
-        plan = plan_shell(need.command)
-        spelled = (*find_paths(need.command), *plan.patched)
+        plan = find_shell_paths(need.command)
+        spelled = (*find_text_paths(need.command), *plan.patched)
         paths += _inside((str(place.cwd / path) for path in spelled), place.root)
         written = need.profile != "read-only" and bool(plan.written or plan.patched)
-    return Action(tools, tuple(paths), need.command, written, use.name == "plan")
+    return ProposedAction(tools, tuple(paths), need.command, written, use.name == "plan")
 
 
 def _inside(paths: Iterable[str], root: Path) -> list[str]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sevenfold.core.events import ConditionRefused, Emit, ignore
+from sevenfold.core.events import ConditionRefused, Emit, ignore_event
 from sevenfold.core.provenance import SaidBy
-from sevenfold.layers.rule_texts import Rule, rule_text
-from sevenfold.layers.rules import ACKNOWLEDGE, GATE, RefusedCondition, RuleSettings, read_conditions
-from sevenfold.store.memory_changes import Stored
+from sevenfold.layers.rule_texts import MemoryRule, fit_rule_text
+from sevenfold.layers.rules import (
+    ACKNOWLEDGE_GATE,
+    GATE_KEY,
+    RefusedCondition,
+    RuleSettings,
+    parse_conditions,
+)
+from sevenfold.store.memory_changes import StoredMemory
 from sevenfold.store.memory_dir import MemoryDir
 
 _WORDS: dict[SaidBy, str] = {
@@ -20,43 +26,46 @@ _WORDS: dict[SaidBy, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRule:
+class ParsedRule:
     """A memory that says when it applies, and what of that could not be read."""
 
-    rule: Rule | None
+    rule: MemoryRule | None
     """None: nothing of it could be read."""
     refused: tuple[RefusedCondition, ...]
 
 
-def read_rule(stored: Stored, settings: RuleSettings) -> ReadRule:
+def parse_memory_rule(stored: StoredMemory, settings: RuleSettings) -> ParsedRule:
     memory = stored.memory
-    conditions = read_conditions(memory.applies_to)
-    gate = memory.field(GATE)
+    conditions = parse_conditions(memory.applies_to)
+    gate = memory.field(GATE_KEY)
     refused = conditions.refused
-    if gate not in ("", ACKNOWLEDGE):
-        refused = (*refused, RefusedCondition(f"gate: {gate:.80}", f"expected {ACKNOWLEDGE}, or no gate"))
+    if gate not in ("", ACKNOWLEDGE_GATE):
+        refused = (
+            *refused,
+            RefusedCondition(f"gate: {gate:.80}", f"expected {ACKNOWLEDGE_GATE}, or no gate"),
+        )
     if not conditions.found:
-        return ReadRule(None, refused)
+        return ParsedRule(None, refused)
     source = f"saved {stored.modified:%Y-%m-%d}, {_WORDS[stored.origin.said_by]}"
-    text = rule_text(memory.key, memory.body, settings.limit_bytes)
+    text = fit_rule_text(memory.key, memory.body, settings.limit_bytes)
     # A gate that cannot be read is shut: whoever wrote one meant that it should hold.
-    rule = Rule(memory.key, memory.name, text, conditions.found, bool(gate), source)
-    return ReadRule(rule, refused)
+    rule = MemoryRule(memory.key, memory.name, text, conditions.found, bool(gate), source)
+    return ParsedRule(rule, refused)
 
 
 @dataclass(slots=True)
-class RuleShelf:
+class MemoryRuleReader:
     """Every method blocks on the disk."""
 
     memories: MemoryDir
     settings: RuleSettings
-    emit: Emit = ignore
+    emit: Emit = ignore_event
     _generation: int | None = None
-    _rules: tuple[Rule, ...] = ()
+    _rules: tuple[MemoryRule, ...] = ()
     _told: set[str] = field(default_factory=set[str])
     """Versions whose faults were told."""
 
-    def read(self) -> tuple[Rule, ...]:
+    def read(self) -> tuple[MemoryRule, ...]:
         """The rules as they are now, the newest first. What nobody has accepted is none."""
         if not self.settings.enabled:
             return ()
@@ -68,8 +77,8 @@ class RuleShelf:
             self._generation = generation
         return self._rules
 
-    def _read(self, stored: Stored) -> Rule | None:
-        read = read_rule(stored, self.settings)
+    def _read(self, stored: StoredMemory) -> MemoryRule | None:
+        read = parse_memory_rule(stored, self.settings)
         if stored.sha256 not in self._told:
             self._told.add(stored.sha256)
             for refused in read.refused:

@@ -14,10 +14,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.globs import alternatives, matches_parts
-from sevenfold.core.setting_rules import RULE
-from sevenfold.run.sensitive import fold
-from sevenfold.run.tool import Need
+from sevenfold.core.globs import expand_braces, matches_parts
+from sevenfold.core.setting_rules import RULE_PATTERN
+from sevenfold.run.sensitive import fold_name
+from sevenfold.run.tool import AccessRequest
 
 _OPERATORS = re.compile(r"[;&|<>(){}`$\\\n\r\"'*?\[\]~#!]")
 """With any of these a command can be more than the words it starts with."""
@@ -25,7 +25,7 @@ _BREAKS = re.compile(r"[\s;&|<>(){}`$]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PermissionRule:
     tool: str
     """Its name, or a pattern of names: `mcp__github__*`."""
     pattern: str = ""
@@ -36,69 +36,75 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PermissionRules:
     """The strongest first: what is denied stays denied."""
 
-    deny: tuple[Rule, ...] = ()
-    ask: tuple[Rule, ...] = ()
-    allow: tuple[Rule, ...] = ()
+    deny: tuple[PermissionRule, ...] = ()
+    ask: tuple[PermissionRule, ...] = ()
+    allow: tuple[PermissionRule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RuleSubject:
     """One call, as rules look at it."""
 
     tool: str
-    need: Need
+    need: AccessRequest
     real: tuple[str, ...]
     """Its paths, links followed."""
     root: Path
     user_home: Path
 
 
-def read_rule(text: str) -> Rule:
+def parse_permission_rule(text: str) -> PermissionRule:
     """A rule from its text."""
-    found = RULE.fullmatch(text.strip())
+    found = RULE_PATTERN.fullmatch(text.strip())
     if found is None:
         raise InputError(f"{text[:80]!r} is no permission rule; expected a tool, or tool(pattern)")
     pattern = (found[2] or "").strip()
     # As others write them: a prefix with `:*` behind it, a host with `domain:` before it.
-    return Rule(found[1], pattern.removesuffix(":*").removeprefix("domain:"))
+    return PermissionRule(found[1], pattern.removesuffix(":*").removeprefix("domain:"))
 
 
-def read_rules(allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()) -> Rules:
-    return Rules(tuple(map(read_rule, deny)), tuple(map(read_rule, ask)), tuple(map(read_rule, allow)))
+def parse_permission_rules(
+    allow: Iterable[str] = (), ask: Iterable[str] = (), deny: Iterable[str] = ()
+) -> PermissionRules:
+    return PermissionRules(
+        tuple(map(parse_permission_rule, deny)),
+        tuple(map(parse_permission_rule, ask)),
+        tuple(map(parse_permission_rule, allow)),
+    )
 
 
-def find_wide(rules: Iterable[Rule], case: Case) -> Rule | None:
+def find_possible_rule(rules: Iterable[PermissionRule], case: RuleSubject) -> PermissionRule | None:
     """The first rule that could be meant: for `deny` and `ask`."""
     return next((rule for rule in rules if _names_tool(rule, case) and _is_touched(rule, case)), None)
 
 
-def find_narrow(rules: Iterable[Rule], case: Case) -> Rule | None:
+def find_covering_rule(rules: Iterable[PermissionRule], case: RuleSubject) -> PermissionRule | None:
     """The first rule that covers all of the call: for `allow`."""
     return next((rule for rule in rules if _names_tool(rule, case) and _is_covered(rule, case)), None)
 
 
-def rule_for(case: Case) -> Rule | None:
+def suggest_rule(case: RuleSubject) -> PermissionRule | None:
     """What to allow so that such a call is not asked for again; None where no rule says it safely."""
     need = case.need
     if need.command:
-        return Rule(case.tool, need.command) if need.command.isprintable() else None
+        return PermissionRule(case.tool, need.command) if need.command.isprintable() else None
     if need.url:
-        return Rule(case.tool, host_of(need.url)) if host_of(need.url) else None
+        return PermissionRule(case.tool, parse_host(need.url)) if parse_host(need.url) else None
     match case.real:
         case ():
-            return Rule(case.tool)
+            return PermissionRule(case.tool)
         case (path,) if not set(path) & set("*?[]{}"):
             # Who may read one file of a folder will want the next one too; an edit is of one file.
             named = f"{Path(path).parent}/**" if need.kind == "read" else path
-            return Rule(case.tool, _relative(named, case.root))
+            return PermissionRule(case.tool, _relative(named, case.root))
         case _:
             return None
 
 
-def host_of(url: str) -> str:
+def parse_host(url: str) -> str:
     """The host that a URL leads to, in lower case; empty where it has none."""
     try:
         host = (urlsplit(url).hostname or "").rstrip(".").lower()
@@ -107,31 +113,31 @@ def host_of(url: str) -> str:
         return ""
 
 
-def _names_tool(rule: Rule, case: Case) -> bool:
+def _names_tool(rule: PermissionRule, case: RuleSubject) -> bool:
     """By its name; `read` and `edit` are also what many tools do, and name all of them."""
     is_deed = rule.tool in ("read", "edit") and rule.tool == case.need.kind
     return is_deed or fnmatchcase(case.tool, rule.tool)
 
 
-def _is_touched(rule: Rule, case: Case) -> bool:
+def _is_touched(rule: PermissionRule, case: RuleSubject) -> bool:
     if not rule.pattern:
         return True
     if case.need.command:
         return _occurs(_words(rule.pattern), _words(case.need.command))
     if case.need.url:
-        host = host_of(case.need.url)
+        host = parse_host(case.need.url)
         return not host or _is_host(rule.pattern, host) or host.endswith(f".{rule.pattern.lower()}")
     paths = dict.fromkeys((*case.need.paths, *case.real))
     return any(_is_path(rule.pattern, path, case, is_wide=True) for path in paths)
 
 
-def _is_covered(rule: Rule, case: Case) -> bool:
+def _is_covered(rule: PermissionRule, case: RuleSubject) -> bool:
     if not rule.pattern:
         return True
     if case.need.command:
         return _is_prefix(rule.pattern, case.need.command)
     if case.need.url:
-        return _is_host(rule.pattern, host_of(case.need.url))
+        return _is_host(rule.pattern, parse_host(case.need.url))
     return bool(case.real) and all(_is_path(rule.pattern, path, case, is_wide=False) for path in case.real)
 
 
@@ -158,20 +164,20 @@ def _is_host(pattern: str, host: str) -> bool:
     return bool(host) and fnmatchcase(host, pattern.lower())
 
 
-def _is_path(pattern: str, path: str, case: Case, *, is_wide: bool) -> bool:
+def _is_path(pattern: str, path: str, case: RuleSubject, *, is_wide: bool) -> bool:
     """Whether a pattern names this path or a folder above it."""
-    return any(_is_below(one, path, case, is_wide=is_wide) for one in alternatives(pattern))
+    return any(_is_below(one, path, case, is_wide=is_wide) for one in expand_braces(pattern))
 
 
-def _is_below(pattern: str, path: str, case: Case, *, is_wide: bool) -> bool:
+def _is_below(pattern: str, path: str, case: RuleSubject, *, is_wide: bool) -> bool:
     names = _pattern_parts(pattern, case)
     parts = list(Path(path).parts[1:])
     if is_wide:
-        names, parts = [_fold_pattern(name) for name in names], [fold(part) for part in parts]
+        names, parts = [_fold_pattern(name) for name in names], [fold_name(part) for part in parts]
     return any(matches_parts(names, parts[:depth]) for depth in range(1, len(parts) + 1))
 
 
-def _pattern_parts(pattern: str, case: Case) -> list[str]:
+def _pattern_parts(pattern: str, case: RuleSubject) -> list[str]:
     """A pattern from the top of the file system. Without a slash it names files at any depth."""
     bare = pattern.removeprefix("./").rstrip("/")
     if pattern == "~" or pattern.startswith("~/"):
@@ -189,7 +195,7 @@ def _literal(part: str) -> str:
 
 def _fold_pattern(name: str) -> str:
     # Brackets keep their ends, which folding would take for the end of a name.
-    return name if name == "**" else name.casefold() if "[" in name else fold(name)
+    return name if name == "**" else name.casefold() if "[" in name else fold_name(name)
 
 
 def _relative(real: str, root: Path) -> str:

@@ -16,18 +16,18 @@ from typing import ClassVar, Literal, TypeAlias
 
 from sevenfold.core.settings import limit, lines, switch
 from sevenfold.run.confine.namespaces import SCRATCH
-from sevenfold.run.confine.orders import Orders
-from sevenfold.run.confine.seccomp import make_filter
-from sevenfold.run.profile import Profile
-from sevenfold.run.sandbox_env import held_environ, open_environ
-from sevenfold.run.sandbox_places import guarded_names, readable, writable_root
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.confine.orders import LaunchSpec
+from sevenfold.run.confine.seccomp import build_seccomp_filter
+from sevenfold.run.profile import SandboxProfile
+from sevenfold.run.sandbox_env import build_open_environ, build_sandboxed_environ
+from sevenfold.run.sandbox_places import choose_writable_root, list_guarded_names, list_readable_folders
+from sevenfold.run.workplace import ToolContext
 
-Means: TypeAlias = Literal["namespaces", "landlock", "bubblewrap"]
+SandboxBackend: TypeAlias = Literal["namespaces", "landlock", "bubblewrap"]
 """`namespaces`: Landlock and more; `landlock`: Landlock alone, which holds what may change nothing, unless it
 is root's: no limit of the kernel's keeps root from starting processes."""
 
-FILTER_FILE = 9
+FILTER_FD = 9
 """Where bubblewrap is handed the filter; any number that nothing else has."""
 
 CPU_SECONDS = 3_600
@@ -61,34 +61,36 @@ class SandboxSettings:
 class Sandbox:
     """What can be held here, and by what."""
 
-    means: Mapping[Profile, Means] = field(default_factory=dict[Profile, Means])
+    means: Mapping[SandboxProfile, SandboxBackend] = field(
+        default_factory=dict[SandboxProfile, SandboxBackend]
+    )
     why_not: str = ""
     """What is missing for the profiles that cannot be held, and what to do about it."""
     settings: SandboxSettings = SandboxSettings()
     bubblewrap: str | None = None
 
-    def holds(self, profile: Profile) -> bool:
+    def holds(self, profile: SandboxProfile) -> bool:
         return profile in self.means
 
-    def orders(self, profile: Profile, command: str, place: Workplace) -> Orders:
+    def orders(self, profile: SandboxProfile, command: str, place: ToolContext) -> LaunchSpec:
         """How to run a command. A profile that cannot be held must not get here."""
         argv = [find_shell(), "-c", command]
         if profile == "open":
-            return Orders(argv, open_environ(place.environ), str(place.cwd), _limits(None), 0)
-        environ = held_environ(place.environ, profile)
-        orders = Orders(
+            return LaunchSpec(argv, build_open_environ(place.environ), str(place.cwd), _limits(None), 0)
+        environ = build_sandboxed_environ(place.environ, profile)
+        orders = LaunchSpec(
             argv, environ, str(place.cwd), _limits(self.settings), max_processes=self.settings.processes
         )
-        orders.filter = make_filter(os.uname().machine, may_change=profile == "workspace")
-        orders.readable = readable(place, self.settings.read)
+        orders.filter = build_seccomp_filter(os.uname().machine, may_change=profile == "workspace")
+        orders.readable = list_readable_folders(place, self.settings.read)
         if profile == "workspace":
-            root = writable_root(place)
+            root = choose_writable_root(place)
             # Mounted over a project that lies there, scratch space would hide it.
             orders.writable = [str(root)] if root.is_relative_to(SCRATCH) else [str(root), SCRATCH]
-            orders.guarded = [str(root / name) for name in sorted(guarded_names(root))]
+            orders.guarded = [str(root / name) for name in sorted(list_guarded_names(root))]
         if self.means[profile] == "bubblewrap":
             orders.argv = [*_wrapped(self.bubblewrap or "bwrap", orders), *argv]
-            orders.filter_file = FILTER_FILE
+            orders.filter_file = FILTER_FD
         else:
             orders.has_rules = True
             orders.has_namespaces = self.means[profile] == "namespaces"
@@ -128,9 +130,9 @@ def _limits(settings: SandboxSettings | None) -> list[list[int]]:
     return [*most, [resource.RLIMIT_DATA, settings.memory_mb * megabyte]]
 
 
-def _wrapped(bubblewrap: str, orders: Orders) -> list[str]:
+def _wrapped(bubblewrap: str, orders: LaunchSpec) -> list[str]:
     """The command line of bubblewrap, up to the command."""
-    line = [bubblewrap, "--unshare-all", "--die-with-parent", "--seccomp", str(FILTER_FILE)]
+    line = [bubblewrap, "--unshare-all", "--die-with-parent", "--seccomp", str(FILTER_FD)]
     line += ["--cap-drop", "ALL"]
     for path in orders.readable:
         if path != "/proc":

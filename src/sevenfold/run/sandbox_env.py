@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from sevenfold.run.confine.namespaces import SCRATCH
-from sevenfold.run.profile import Profile
+from sevenfold.run.profile import SandboxProfile
 
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|AUTH)$", re.IGNORECASE)
 _LEADS_OUT = frozenset(
@@ -40,16 +40,16 @@ _GIT = {
 """Git runs programs that a repository names, while it only looks; where nothing may change, none of them."""
 
 
-def open_environ(environ: Mapping[str, str]) -> dict[str, str]:
+def build_open_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The user's own."""
     return {"PATH": os.defpath, **environ, **_QUIET}
 
 
-def held_environ(environ: Mapping[str, str], profile: Profile) -> dict[str, str]:
+def build_sandboxed_environ(environ: Mapping[str, str], profile: SandboxProfile) -> dict[str, str]:
     """Without keys, and without ways to other programs of the user's."""
     kept = {
         name: value
-        for name, value in open_environ(environ).items()
+        for name, value in build_open_environ(environ).items()
         if not _SECRET.search(name) and name not in _LEADS_OUT
     }
     if profile == "read-only":

@@ -11,12 +11,12 @@ from itertools import count
 from pathlib import Path
 
 from sevenfold.core.errors import StoreError
-from sevenfold.run.sensitive import why_guarded
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.git_root import find_root
-from sevenfold.store.places import HOME
+from sevenfold.run.sensitive import explain_guarded
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.git_root import find_project_root
+from sevenfold.store.places import HOME_FOLDER
 
-SYSTEM = (
+_SYSTEM = (
     *(
         "/bin",
         "/sbin",
@@ -36,7 +36,7 @@ SYSTEM = (
 """Programs and what they read to work. Homes, other people's files, sockets and devices are not among it:
 what a command reads it can show to a model."""
 
-BESIDE_BIN = ("lib", "lib64", "libexec", "include")
+BIN_SIBLINGS = ("lib", "lib64", "libexec", "include")
 """What lies beside a folder of programs and is needed to run them; `share` holds keyrings too."""
 
 TOOLCHAINS = (".rustup", ".cargo/registry", ".cargo/git", "go/pkg", ".nvm", ".pyenv", ".rbenv", ".sdkman")
@@ -44,7 +44,7 @@ TOOLCHAINS = (".rustup", ".cargo/registry", ".cargo/git", "go/pkg", ".nvm", ".py
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedFile:
     """A file that a command made and may not have."""
 
     path: str
@@ -54,7 +54,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkTarget:
     """Where a name leads. By text and by file: a folder on the way to it can be another one later."""
 
     text: str
@@ -63,21 +63,21 @@ class Link:
     """0: it leads nowhere."""
 
 
-def writable_root(place: Workplace) -> Path:
+def choose_writable_root(place: ToolContext) -> Path:
     """The one folder that commands may change: the project, or the worktree that an agent has of its own."""
     return place.root if place.cwd.is_relative_to(place.root) else place.cwd
 
 
-def readable(place: Workplace, more: tuple[str, ...]) -> list[str]:
+def list_readable_folders(place: ToolContext, more: tuple[str, ...]) -> list[str]:
     """Folders in no order. Those that do not exist do no harm."""
     home = place.environ.get("HOME", "")
-    found = [*SYSTEM, str(place.root), str(place.cwd), sys.prefix, sys.base_prefix]
+    found = [*_SYSTEM, str(place.root), str(place.cwd), sys.prefix, sys.base_prefix]
     found += [os.path.join(home, name) for name in TOOLCHAINS if home]
     found += [os.path.expanduser(path) for path in more]
     found += _of_path(place.environ, home)
     with suppress(StoreError):
         # A worktree's history lies with its repository, if that knows it.
-        found.append(str(find_root(place.cwd) / ".git"))
+        found.append(str(find_project_root(place.cwd) / ".git"))
     return list(dict.fromkeys(found))
 
 
@@ -89,27 +89,27 @@ def _of_path(environ: Mapping[str, str], home: str) -> Iterator[str]:
         yield entry
         above, name = os.path.split(entry.rstrip("/"))
         if name in ("bin", "sbin") and above != home:
-            yield from (os.path.join(above, beside) for beside in BESIDE_BIN)
+            yield from (os.path.join(above, beside) for beside in BIN_SIBLINGS)
 
 
 def make_own_folder(root: Path) -> None:
     """Have our own folder there, so that it can be mounted read-only: settings that a command puts into it
     would be obeyed by the next agent that starts, while the command still runs or after we were killed."""
     with suppress(OSError):  # it is there, or nobody can make it
-        os.mkdir(root / HOME)
+        os.mkdir(root / HOME_FOLDER)
 
 
-def guarded_names(root: Path) -> frozenset[str]:
+def list_guarded_names(root: Path) -> frozenset[str]:
     """What lies at the top of a project and is obeyed by programs: repositories, hooks, settings."""
-    return frozenset(name for name in os.listdir(root) if why_guarded(str(root / name), root, None))
+    return frozenset(name for name in os.listdir(root) if explain_guarded(str(root / name), root, None))
 
 
-def read_guarded(root: Path) -> Mapping[str, Link | None]:
+def read_guarded(root: Path) -> Mapping[str, LinkTarget | None]:
     """The same names with where they lead; None: the name is no link."""
-    return {name: _read_link(root / name) for name in sorted(guarded_names(root))}
+    return {name: _read_link(root / name) for name in sorted(list_guarded_names(root))}
 
 
-def _read_link(path: Path) -> Link | None:
+def _read_link(path: Path) -> LinkTarget | None:
     try:
         text = os.readlink(path)
     except OSError:  # no link, or gone
@@ -117,11 +117,11 @@ def _read_link(path: Path) -> Link | None:
     try:
         found = os.stat(path)
     except OSError:  # it leads nowhere
-        return Link(text)
-    return Link(text, found.st_dev, found.st_ino)
+        return LinkTarget(text)
+    return LinkTarget(text, found.st_dev, found.st_ino)
 
 
-def move_aside(root: Path, known: Mapping[str, Link | None]) -> Iterator[Moved]:
+def move_aside(root: Path, known: Mapping[str, LinkTarget | None]) -> Iterator[MovedFile]:
     """Take the names that are obeyed, and were not there before or led elsewhere, away from the programs that
     would obey them.
 
@@ -136,6 +136,6 @@ def move_aside(root: Path, known: Mapping[str, Link | None]) -> Iterator[Moved]:
         try:
             os.rename(root / name, aside)
         except OSError as error:
-            yield Moved(str(root / name), "", error.strerror or str(error))
+            yield MovedFile(str(root / name), "", error.strerror or str(error))
         else:
-            yield Moved(str(root / name), str(aside))
+            yield MovedFile(str(root / name), str(aside))

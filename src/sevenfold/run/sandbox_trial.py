@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sevenfold.core.events import Emit, SandboxFailed, ignore
-from sevenfold.run.command import Command
-from sevenfold.run.confine.landlock import OLDEST, read_version
-from sevenfold.run.confine.seccomp import is_known
-from sevenfold.run.profile import Profile
-from sevenfold.run.sandbox import Means, Sandbox, SandboxSettings, find_bubblewrap
-from sevenfold.run.workplace import Workplace
+from sevenfold.core.events import Emit, SandboxFailed, ignore_event
+from sevenfold.run.command import SupervisedCommand
+from sevenfold.run.confine.landlock import MIN_LANDLOCK_VERSION, read_landlock_version
+from sevenfold.run.confine.seccomp import is_supported_machine
+from sevenfold.run.profile import SandboxProfile
+from sevenfold.run.sandbox import Sandbox, SandboxBackend, SandboxSettings, find_bubblewrap
+from sevenfold.run.workplace import ToolContext
 
-HELD: tuple[Profile, ...] = ("read-only", "workspace")
-DONE, SIGNALLED = "the trial is over", "the agent was signalled"
-TRIAL = """\
+SANDBOXED_PROFILES: tuple[SandboxProfile, ...] = ("read-only", "workspace")
+_DONE, SIGNALLED = "the trial is over", "the agent was signalled"
+PROBE_SCRIPT = """\
 cat inside && echo changed >> inside
 echo changed >> {outside}/canary
 chmod 700 {outside}/canary
@@ -30,13 +30,15 @@ chmod 700 {outside}/canary
 kill -0 {agent} && echo {signalled}
 echo {done}
 """
-LONGEST_SECONDS = 10
+_LONGEST_SECONDS = 10
 
 
-async def find_sandbox(settings: SandboxSettings, environ: Mapping[str, str], emit: Emit = ignore) -> Sandbox:
+async def probe_sandbox(
+    settings: SandboxSettings, environ: Mapping[str, str], emit: Emit = ignore_event
+) -> Sandbox:
     """What holds here. Takes a tenth of a second, once; that something is missing is told."""
     found = await _find(settings, environ)
-    for profile in HELD:
+    for profile in SANDBOXED_PROFILES:
         if not found.holds(profile):
             emit(SandboxFailed(profile, found.why_not))
     return found
@@ -47,16 +49,16 @@ async def _find(settings: SandboxSettings, environ: Mapping[str, str]) -> Sandbo
     reason = _why_nothing(settings)
     if reason:
         return replace(nothing, why_not=reason)
-    means: dict[Profile, Means] = {}
+    means: dict[SandboxProfile, SandboxBackend] = {}
     reasons: list[str] = []
-    for profile in HELD:
+    for profile in SANDBOXED_PROFILES:
         for way in _ways(nothing, profile):
             failure = await _try(replace(nothing, means={profile: way}), profile, environ)
             if failure is None:
                 means[profile] = way
                 break
             reasons.append(f"{way} does not hold {profile} commands: {failure}")
-    if len(means) == len(HELD):
+    if len(means) == len(SANDBOXED_PROFILES):
         return replace(nothing, means=means)
     return replace(nothing, means=means, why_not="; ".join([*reasons, _advice(nothing)]))
 
@@ -66,17 +68,17 @@ def _why_nothing(settings: SandboxSettings) -> str:
         return "it is turned off; set sandbox.enabled to true"
     if sys.platform != "linux":
         return f"there is none for {sys.platform} yet; commands can run after asking"
-    if not is_known(os.uname().machine):
+    if not is_supported_machine(os.uname().machine):
         return f"the processor {os.uname().machine} is not known; commands can run after asking"
     return ""
 
 
-def _ways(sandbox: Sandbox, profile: Profile) -> list[Means]:
+def _ways(sandbox: Sandbox, profile: SandboxProfile) -> list[SandboxBackend]:
     """The best one first."""
-    ways: list[Means] = ["namespaces"] if read_version() >= OLDEST else []
+    ways: list[SandboxBackend] = ["namespaces"] if read_landlock_version() >= MIN_LANDLOCK_VERSION else []
     if sandbox.bubblewrap:
         ways.append("bubblewrap")
-    if profile == "read-only" and read_version() >= OLDEST and os.getuid() != 0:
+    if profile == "read-only" and read_landlock_version() >= MIN_LANDLOCK_VERSION and os.getuid() != 0:
         ways.append("landlock")
     return ways
 
@@ -87,24 +89,24 @@ def _advice(sandbox: Sandbox) -> str:
     return "allow user namespaces, which bubblewrap needs too"
 
 
-async def _try(sandbox: Sandbox, profile: Profile, environ: Mapping[str, str]) -> str | None:
+async def _try(sandbox: Sandbox, profile: SandboxProfile, environ: Mapping[str, str]) -> str | None:
     """Why a profile is not held; None: it is."""
     with tempfile.TemporaryDirectory(prefix="sevenfold-trial-") as folder, socket.socket() as listener:
         ground = _Ground(folder, listener)
         ground.lay()
-        place = Workplace(ground.inside, ground.inside, environ=environ)
+        place = ToolContext(ground.inside, ground.inside, environ=environ)
         try:
-            async with asyncio.timeout(LONGEST_SECONDS):
+            async with asyncio.timeout(_LONGEST_SECONDS):
                 printed = await _run(sandbox, profile, ground.command(), place)
         except TimeoutError:
-            return f"a trial took longer than {LONGEST_SECONDS} s"
-        if DONE not in printed:
+            return f"a trial took longer than {_LONGEST_SECONDS} s"
+        if _DONE not in printed:
             return f"a trial failed: {printed[-200:]!r}"
         return "a trial could signal the agent" if SIGNALLED in printed else ground.escape(profile)
 
 
-async def _run(sandbox: Sandbox, profile: Profile, line: str, place: Workplace) -> str:
-    command = Command(sandbox.orders(profile, line, place))
+async def _run(sandbox: Sandbox, profile: SandboxProfile, line: str, place: ToolContext) -> str:
+    command = SupervisedCommand(sandbox.orders(profile, line, place))
     printed = b""
     try:
         while part := await command.read():
@@ -142,11 +144,11 @@ class _Ground:
 
     def command(self) -> str:
         port: int = self.listener.getsockname()[1]
-        return TRIAL.format(
-            outside=self.outside, port=port, agent=os.getpid(), done=DONE, signalled=SIGNALLED
+        return PROBE_SCRIPT.format(
+            outside=self.outside, port=port, agent=os.getpid(), done=_DONE, signalled=SIGNALLED
         )
 
-    def escape(self, profile: Profile) -> str | None:
+    def escape(self, profile: SandboxProfile) -> str | None:
         """What a command did that it may not; None: nothing."""
         canary = self.outside / "canary"
         is_changed = (self.inside / "inside").read_text(encoding="utf-8") != "ours\n"

@@ -44,7 +44,7 @@ _SYSTEM = (
 )
 
 
-def why_guarded(real: str, root: Path, home: Path | None) -> str | None:
+def explain_guarded(real: str, root: Path, home: Path | None) -> str | None:
     """Why an edit of this path is asked for in any mode; None: it is a file like others.
 
     Wide on purpose: a name that only looks like one of these may be that one on another disk.
@@ -60,10 +60,10 @@ def why_guarded(real: str, root: Path, home: Path | None) -> str | None:
         return "what lies there can run commands later"
     if _is_rule(parts):
         return "it decides what agents may do"
-    return why_secret(real, root)
+    return explain_secret(real, root)
 
 
-def why_secret(real: str, root: Path) -> str | None:
+def explain_secret(real: str, root: Path) -> str | None:
     """Why even reading this path is asked for; None: it is a file like others."""
     parts = _parts(real, root)
     if any(part in _SECRET for part in parts) or (parts and parts[-1] in _SECRET_FILES):
@@ -71,7 +71,7 @@ def why_secret(real: str, root: Path) -> str | None:
     return None
 
 
-def fold(part: str) -> str:
+def fold_name(part: str) -> str:
     """A name as the most forgiving disk reads it: no case, no invisible characters, no dots at its end."""
     seen = "".join(one for one in unicodedata.normalize("NFKC", part) if unicodedata.category(one) != "Cf")
     return seen.casefold().partition(":")[0].rstrip(" .")
@@ -81,7 +81,7 @@ def _parts(real: str, root: Path) -> list[str]:
     """The names to judge by. Where the project itself lies says nothing about its files."""
     path = Path(real)
     names = path.relative_to(root).parts if path.is_relative_to(root) else path.parts[1:]
-    return [fold(name) for name in names]
+    return [fold_name(name) for name in names]
 
 
 def _is_rule(parts: list[str]) -> bool:

@@ -13,21 +13,21 @@ from typing import ClassVar
 
 from sevenfold.core.settings import amount, limit, switch
 
-MAIN = "main"
+MAIN_KIND = "main"
 """Whose calls a person asked for: counted elsewhere, and never refused."""
 
-SLOT = timedelta(minutes=10)
-HOUR = timedelta(hours=1)
-DAY = timedelta(days=1)
+SLOT_LENGTH = timedelta(minutes=10)
+SPEND_HOUR = timedelta(hours=1)
+SPEND_DAY = timedelta(days=1)
 
-HOLD_LIFE = timedelta(minutes=30)
+MAX_HOLD_AGE = timedelta(minutes=30)
 """No call takes longer. What is held beyond it belonged to a process that died, and counts as spent."""
 
-MICRO = 1_000_000
-CENT = 10_000
+MICROS_PER_USD = 1_000_000
+MICROS_PER_CENT = 10_000
 """Micro-dollars."""
 
-LONGEST_PAUSE = DAY
+MAX_PAUSE = SPEND_DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Expense:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class SpendHold:
     """What a call under way may cost."""
 
     id: str
@@ -90,109 +90,114 @@ class Strikes:
 class SpendState:
     slots: Mapping[int, Expense] = field(default_factory=dict[int, Expense])
     """By ten-minute slot since 1970."""
-    held: tuple[Hold, ...] = ()
+    held: tuple[SpendHold, ...] = ()
     strikes: Mapping[str, Strikes] = field(default_factory=dict[str, Strikes])
     stopped: str = ""
     """Who threw the switch and when; empty: nobody."""
 
     def used(self, now: datetime, span: timedelta) -> Expense:
         """What was spent in the time before `now`, and what is held for calls under way."""
-        first = slot_of(now - span)
+        first = find_slot(now - span)
         spent = sum((each for slot, each in self.slots.items() if slot >= first), Expense())
         return sum((hold.expense for hold in self.held), spent)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class SpendRefusal:
     """Why a call may not be made now, and what to do about it."""
 
     reason: str
 
 
-def slot_of(when: datetime) -> int:
-    return int(when.astimezone(UTC).timestamp() // SLOT.total_seconds())
+def find_slot(when: datetime) -> int:
+    return int(when.astimezone(UTC).timestamp() // SLOT_LENGTH.total_seconds())
 
 
-def plan_hold(state: SpendState, hold: Hold, now: datetime, settings: SpendSettings) -> SpendState | Refusal:
+def plan_hold(
+    state: SpendState, hold: SpendHold, now: datetime, settings: SpendSettings
+) -> SpendState | SpendRefusal:
     """The state with this call under way, or why there is no room for it."""
     refusal = _barred(state, hold.kind, now, settings) or _over(state, hold, now, settings)
     return refusal or replace(state, held=(*state.held, hold))
 
 
-def settle(state: SpendState, hold: Hold, spent: Expense, now: datetime) -> SpendState:
+def settle_hold(state: SpendState, hold: SpendHold, spent: Expense, now: datetime) -> SpendState:
     """The call is over: this much of what was held for it was spent."""
     held = tuple(item for item in state.held if item.id != hold.id)
-    return add_spent(replace(state, held=held), spent, now)
+    return add_expense(replace(state, held=held), spent, now)
 
 
-def succeed(state: SpendState, kind: str) -> SpendState:
+def clear_strikes(state: SpendState, kind: str) -> SpendState:
     if kind not in state.strikes:
         return state
     return replace(state, strikes={key: each for key, each in state.strikes.items() if key != kind})
 
 
-def strike(state: SpendState, kind: str, reason: str, now: datetime, settings: SpendSettings) -> SpendState:
+def add_strike(
+    state: SpendState, kind: str, reason: str, now: datetime, settings: SpendSettings
+) -> SpendState:
     """One more failure in a row."""
     before = state.strikes.get(kind)
     count = before.count + 1 if before else 1
     until = now
     if count >= settings.strikes:
         minutes = settings.pause_minutes * 2 ** min(count - settings.strikes, 10)
-        until = now + min(timedelta(minutes=minutes), LONGEST_PAUSE)
+        until = now + min(timedelta(minutes=minutes), MAX_PAUSE)
     return replace(state, strikes={**state.strikes, kind: Strikes(count, until, reason)})
 
 
-def tidy(state: SpendState, now: datetime) -> SpendState:
+def drop_expired(state: SpendState, now: datetime) -> SpendState:
     """Without what is too old to count, and with what dead processes held counted as spent."""
     for hold in state.held:
         if hold.until <= now:
-            state = settle(state, hold, hold.expense, hold.until)
-    first, last = slot_of(now - DAY), slot_of(now + DAY)
+            state = settle_hold(state, hold, hold.expense, hold.until)
+    first, last = find_slot(now - SPEND_DAY), find_slot(now + SPEND_DAY)
     # A clock that was far ahead once must not block the work of days to come.
     strikes = {
-        kind: each if each.until <= now + LONGEST_PAUSE else replace(each, until=now)
+        kind: each if each.until <= now + MAX_PAUSE else replace(each, until=now)
         for kind, each in state.strikes.items()
     }
     slots = {slot: each for slot, each in state.slots.items() if first <= slot <= last}
-    held = tuple(hold for hold in state.held if hold.until <= now + HOLD_LIFE)
+    held = tuple(hold for hold in state.held if hold.until <= now + MAX_HOLD_AGE)
     return SpendState(slots, held, strikes, state.stopped)
 
 
-def add_spent(state: SpendState, spent: Expense, when: datetime) -> SpendState:
-    slot = slot_of(when)
+def add_expense(state: SpendState, spent: Expense, when: datetime) -> SpendState:
+    slot = find_slot(when)
     return replace(state, slots={**state.slots, slot: state.slots.get(slot, Expense()) + spent})
 
 
-def _barred(state: SpendState, kind: str, now: datetime, settings: SpendSettings) -> Refusal | None:
+def _barred(state: SpendState, kind: str, now: datetime, settings: SpendSettings) -> SpendRefusal | None:
     if not settings.background:
-        return Refusal("background work is switched off by spend.background")
+        return SpendRefusal("background work is switched off by spend.background")
     if state.stopped:
-        return Refusal(
+        return SpendRefusal(
             f"background work was stopped ({state.stopped}); `sevenfold spend resume` lets it go on"
         )
     strikes = state.strikes.get(kind)
     if strikes and strikes.count >= settings.strikes and now < strikes.until:
-        return Refusal(
+        return SpendRefusal(
             f"{kind} failed {strikes.count} times in a row ({strikes.reason}) and pauses until "
             f"{strikes.until:%Y-%m-%d %H:%M}; `sevenfold spend forgive {kind}` ends the pause"
         )
     return None
 
 
-def _over(state: SpendState, hold: Hold, now: datetime, settings: SpendSettings) -> Refusal | None:
+def _over(state: SpendState, hold: SpendHold, now: datetime, settings: SpendSettings) -> SpendRefusal | None:
     caps = (
-        ("hour", HOUR, settings.cents_per_hour, settings.tokens_per_hour),
-        ("day", DAY, settings.cents_per_day, settings.tokens_per_day),
+        ("hour", SPEND_HOUR, settings.cents_per_hour, settings.tokens_per_hour),
+        ("day", SPEND_DAY, settings.cents_per_day, settings.tokens_per_day),
     )
     for name, span, cents, tokens in caps:
         used = state.used(now, span) + hold.expense
-        if used.micro_usd > cents * CENT:
-            return Refusal(
-                f"{hold.kind} would take background work to ${used.micro_usd / MICRO:.2f} in the {name}, "
+        if used.micro_usd > cents * MICROS_PER_CENT:
+            return SpendRefusal(
+                f"{hold.kind} would take background work to ${used.micro_usd / MICROS_PER_USD:.2f} "
+                f"in the {name}, "
                 f"over the cap of ${cents / 100:.2f}; wait, or raise spend.cents_per_{name}"
             )
         if used.tokens > tokens:
-            return Refusal(
+            return SpendRefusal(
                 f"{hold.kind} would take background work to {used.tokens:,} tokens in the {name}, over the "
                 f"cap of {tokens:,}; wait, or raise spend.tokens_per_{name}"
             )

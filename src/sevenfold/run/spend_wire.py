@@ -6,10 +6,10 @@ from datetime import datetime
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, freeze_object
-from sevenfold.run.spend import Expense, Hold, SpendState, Strikes
+from sevenfold.run.spend import Expense, SpendHold, SpendState, Strikes
 
 
-def write_state(state: SpendState) -> JsonObject:
+def write_spend_state(state: SpendState) -> JsonObject:
     return freeze_object(
         {
             "slots": {str(slot): _write_expense(each) for slot, each in sorted(state.slots.items())},
@@ -31,7 +31,7 @@ def write_state(state: SpendState) -> JsonObject:
     )
 
 
-def read_state(wire: JsonObject) -> SpendState:
+def read_spend_state(wire: JsonObject) -> SpendState:
     held = wire.get("held", ())
     if not isinstance(held, tuple):
         raise WireError(f"the list of what is held is {held!r}; expected a list")
@@ -52,8 +52,8 @@ def _read_expense(wire: Json) -> Expense:
     return Expense(_whole(found, "tokens"), _whole(found, "micro_usd"))
 
 
-def _read_hold(wire: JsonObject) -> Hold:
-    return Hold(_text(wire, "id"), _text(wire, "kind"), _read_expense(wire), _time(wire, "until"))
+def _read_hold(wire: JsonObject) -> SpendHold:
+    return SpendHold(_text(wire, "id"), _text(wire, "kind"), _read_expense(wire), _time(wire, "until"))
 
 
 def _read_strikes(wire: JsonObject) -> Strikes:

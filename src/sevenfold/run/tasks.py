@@ -9,22 +9,22 @@ from typing import NewType, TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.run.command import Ended
-from sevenfold.run.job import Job
+from sevenfold.run.command import CommandExit
+from sevenfold.run.job import SandboxJob
 
 TaskId = NewType("TaskId", str)
 
-MOST = 32
+MAX_TASKS = 32
 """At once. More than that is a loop that starts things."""
 
 
 @dataclass(slots=True)
-class Task:
+class BackgroundTask:
     """One command in the background."""
 
     id: TaskId
-    job: Job
-    ended: Ended | None = None
+    job: SandboxJob
+    ended: CommandExit | None = None
     is_stopped: bool = False
     """Somebody ended it."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -46,43 +46,43 @@ class Task:
         return f"{self.id} ({self.title}): {self.state}"
 
 
-OnEnd: TypeAlias = Callable[[Task], None]
+OnTaskEnd: TypeAlias = Callable[[BackgroundTask], None]
 """Told when a task has ended by itself."""
 
 
-def unheard(task: Task) -> None:
+def ignore_task_end(task: BackgroundTask) -> None:
     """For tasks whose end nobody waits for."""
 
 
-class Tasks:
+class BackgroundTasks:
     """The background commands of one agent. Closed with it: none outlives it, however it ends."""
 
-    def __init__(self, on_end: OnEnd = unheard) -> None:
+    def __init__(self, on_end: OnTaskEnd = ignore_task_end) -> None:
         self.on_end = on_end
-        self._tasks: dict[TaskId, Task] = {}
+        self._tasks: dict[TaskId, BackgroundTask] = {}
         self._watching: set[asyncio.Task[None]] = set()
 
-    def start(self, make: Callable[[], Job]) -> Task:
-        if len(self.running()) >= MOST:
-            raise InputError(f"{MOST} tasks are running, which is the most; stop one with task_stop")
-        task = Task(TaskId(f"task-{len(self._tasks) + 1}"), make())
+    def start(self, make: Callable[[], SandboxJob]) -> BackgroundTask:
+        if len(self.running()) >= MAX_TASKS:
+            raise InputError(f"{MAX_TASKS} tasks are running, which is the most; stop one with task_stop")
+        task = BackgroundTask(TaskId(f"task-{len(self._tasks) + 1}"), make())
         self._tasks[task.id] = task
         watching = asyncio.create_task(self._watch(task))
         self._watching.add(watching)
         watching.add_done_callback(self._watching.discard)
         return task
 
-    def all(self) -> tuple[Task, ...]:
+    def all(self) -> tuple[BackgroundTask, ...]:
         """Oldest first."""
         return tuple(self._tasks.values())
 
-    def find(self, name: str) -> Task:
+    def find(self, name: str) -> BackgroundTask:
         task = self._tasks.get(TaskId(name))
         if task is None:
             raise InputError(f"there is no task {name!r}; there are: {', '.join(self._tasks) or 'none'}")
         return task
 
-    def running(self) -> tuple[Task, ...]:
+    def running(self) -> tuple[BackgroundTask, ...]:
         return tuple(task for task in self._tasks.values() if task.ended is None)
 
     def take_back(self) -> None:
@@ -90,7 +90,7 @@ class Tasks:
         for task in self.running():
             task.job.take_back()
 
-    async def stop(self, name: str) -> Task:
+    async def stop(self, name: str) -> BackgroundTask:
         """End it and all that it started; nothing of it is left afterwards."""
         task = self.find(name)
         if task.ended is None:
@@ -110,7 +110,7 @@ class Tasks:
         lines = [task.line for task in self.running()]
         return (Extra("tasks", "Background tasks", "\n".join(lines)),) if lines else ()
 
-    async def _watch(self, task: Task) -> None:
+    async def _watch(self, task: BackgroundTask) -> None:
         try:
             await task.job.watch(_unread)
         finally:

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.core.messages import Block
-from sevenfold.run.profile import Profile
+from sevenfold.run.profile import SandboxProfile
 
 if TYPE_CHECKING:
-    from sevenfold.run.workplace import Workplace
+    from sevenfold.run.workplace import ToolContext
 
-NeedKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "message", "spawn", "outside"]
+AccessKind: TypeAlias = Literal["nothing", "read", "edit", "run", "fetch", "message", "spawn", "outside"]
 """What a call touches: files it reads or changes, a command, the network, other agents; `outside` is a tool
 of somebody else's (MCP), of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class AccessRequest:
     """What a call is about to do, said before it does it. Permissions are decided on this alone."""
 
-    kind: NeedKind
+    kind: AccessKind
     paths: tuple[str, ...] = ()
     """Absolute, as they were asked for: whoever decides looks through links itself."""
     command: str = ""
-    profile: Profile = "open"
+    profile: SandboxProfile = "open"
     """Of a command: what will hold it. Only an `open` one can do more than its profile says."""
     url: str = ""
     tool: str = ""
@@ -71,10 +71,10 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
-    def need(self, given: JsonObject, place: Workplace, /) -> Need:
+    def need(self, given: JsonObject, place: ToolContext, /) -> AccessRequest:
         """What this call would do. Touches nothing."""
         ...
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress, /) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress, /) -> ToolOutput:
         """Do it. Cancelled at any moment, it leaves no process and no half-written file."""
         ...

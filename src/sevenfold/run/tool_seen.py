@@ -33,9 +33,9 @@ class ToolEnded:
     took: timedelta
 
 
-ToolSeen: TypeAlias = ToolStarted | ToolPrinted | ToolEnded
-OnTool: TypeAlias = Callable[[ToolSeen], None]
+ToolEvent: TypeAlias = ToolStarted | ToolPrinted | ToolEnded
+OnToolEvent: TypeAlias = Callable[[ToolEvent], None]
 
 
-def unseen(seen: ToolSeen) -> None:
+def ignore_tool_event(seen: ToolEvent) -> None:
     """For calls that nobody watches."""

@@ -15,31 +15,31 @@ from sevenfold.core.events import ToolDenied, ToolFailed
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.run.foreword import NO_FOREWORD, Forewarns, Foreword
+from sevenfold.run.foreword import NO_CALL_NOTICE, CallNotice, CallReviewer
 from sevenfold.run.fork import ToolRunner
-from sevenfold.run.hook_answers import NOTHING_HEARD, Heard, HookEvent
-from sevenfold.run.hooks import Hooks
-from sevenfold.run.permissions import Guard, Question
-from sevenfold.run.reach import ForkGuard, Reach, Verdict
+from sevenfold.run.hook_answers import NO_HOOK_RESULT, HookEvent, HookResult
+from sevenfold.run.hooks import SessionHooks
+from sevenfold.run.permissions import Guard, PermissionRequest
+from sevenfold.run.reach import ForkGuard, PermissionVerdict, Reach
 from sevenfold.run.restorable import Restorable
-from sevenfold.run.tool import Need, Tool, ToolOutput
-from sevenfold.run.tool_seen import OnTool, ToolEnded, ToolPrinted, ToolStarted, unseen
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tool import AccessRequest, Tool, ToolOutput
+from sevenfold.run.tool_seen import OnToolEvent, ToolEnded, ToolPrinted, ToolStarted, ignore_tool_event
+from sevenfold.run.workplace import ToolContext
 
-INTERRUPTED = "[interrupted by the user]"
+INTERRUPTED_RESULT = "[interrupted by the user]"
 """The result of a call that was cut short."""
 
-MOST_AT_ONCE = 10
+MAX_PARALLEL_CALLS = 10
 """Calls that run side by side. Each may hold a thread, a process or a connection."""
 
-MAIN = "main"
+_MAIN = "main"
 
-Judge: TypeAlias = Guard | ForkGuard
+AnyGuard: TypeAlias = Guard | ForkGuard
 """Decides for a person who can be asked, or for a fork that has nobody to ask."""
 
 
 @dataclass(slots=True)
-class Answers:
+class ToolBatch:
     """What the calls of one answer came to so far. Whoever was cancelled finds here what had been done."""
 
     uses: tuple[ToolUse, ...]
@@ -55,27 +55,27 @@ class Answers:
         """A result for every call; one that has not ended says so."""
         return tuple(_result(use, self.outputs.get(use.id, _CUT_SHORT)) for use in self.uses)
 
-    def hear(self, event: HookEvent, heard: Heard) -> None:
+    def hear(self, event: HookEvent, heard: HookResult) -> None:
         self.context += (f"{event} hook additional context: {text}" for text in heard.context)
         self.notices += heard.notices
         self.halted = self.halted or heard.halted
 
 
-_CUT_SHORT = ToolOutput(INTERRUPTED, is_error=True)
+_CUT_SHORT = ToolOutput(INTERRUPTED_RESULT, is_error=True)
 
 
-class Toolbox:
+class ToolExecutor:
     """The tools of one agent in one place. The list never changes: it is part of the cached prefix."""
 
     def __init__(
         self,
         tools: Sequence[Tool],
-        place: Workplace,
-        guard: Judge,
-        hooks: Hooks | None = None,
-        rules: Forewarns | None = None,
+        place: ToolContext,
+        guard: AnyGuard,
+        hooks: SessionHooks | None = None,
+        rules: CallReviewer | None = None,
         *,
-        who: str = MAIN,
+        who: str = _MAIN,
     ) -> None:
         self._tools = {tool.spec.name: tool for tool in tools}
         self.place, self.guard, self.hooks, self.rules, self.who = place, guard, hooks, rules, who
@@ -87,10 +87,10 @@ class Toolbox:
     def tools(self) -> tuple[Tool, ...]:
         return tuple(self._tools.values())
 
-    def at(self, place: Workplace, guard: Judge | None = None, *, who: str = MAIN) -> Toolbox:
+    def at(self, place: ToolContext, guard: AnyGuard | None = None, *, who: str = _MAIN) -> ToolExecutor:
         """The same tools for another agent, in a place and under a guard of its own."""
         rules = self.rules.branch() if self.rules else None
-        return Toolbox(self.tools, place, guard or self.guard, self.hooks, rules, who=who)
+        return ToolExecutor(self.tools, place, guard or self.guard, self.hooks, rules, who=who)
 
     def extras(self) -> tuple[Extra, ...]:
         """What the tools want back in view after a compaction."""
@@ -98,18 +98,21 @@ class Toolbox:
         return tuple(extra for holder in holders for extra in holder.extras())
 
     async def run(
-        self, uses: Sequence[ToolUse], watch: OnTool = unseen, answers: Answers | None = None
+        self,
+        uses: Sequence[ToolUse],
+        watch: OnToolEvent = ignore_tool_event,
+        answers: ToolBatch | None = None,
     ) -> tuple[ToolResult, ...]:
         """The results of these calls, in their order. `answers` has what was done if this is cancelled."""
-        found = answers or Answers(tuple(uses))
+        found = answers or ToolBatch(tuple(uses))
         for group in self._groups(uses):
-            room = asyncio.Semaphore(MOST_AT_ONCE)
+            room = asyncio.Semaphore(MAX_PARALLEL_CALLS)
             async with asyncio.TaskGroup() as running:
                 for use in group:
                     running.create_task(_Call(self, use, watch, found).run_within(room))
         return found.results()
 
-    def runner(self, place: Workplace) -> ToolRunner:
+    def runner(self, place: ToolContext) -> ToolRunner:
         """Runs calls for a fork, in its own place. What it may call its brief has said: nobody is asked, and
         a command only reads."""
         held = replace(place, confined_to="read-only")
@@ -140,19 +143,19 @@ class Toolbox:
         named = ", ".join(self._tools) or "none"
         return ToolOutput(f"there is no tool called {use.name!r}; there are: {named}", is_error=True)
 
-    async def forewarn(self, use: ToolUse, need: Need, beside: Sequence[ToolUse]) -> Foreword:
+    async def forewarn(self, use: ToolUse, need: AccessRequest, beside: Sequence[ToolUse]) -> CallNotice:
         """What to say before a call; nothing before one that is denied anyway. No person is asked yet."""
         if self.rules is None:
-            return NO_FOREWORD
+            return NO_CALL_NOTICE
         guard = self.guard
         if isinstance(guard, Guard) and guard.decide(use, need).decision == "deny":
-            return NO_FOREWORD
+            return NO_CALL_NOTICE
         return await self.rules.before(use, need, beside)
 
-    async def admit(self, use: ToolUse, need: Need, heard: Heard) -> Verdict:
+    async def admit(self, use: ToolUse, need: AccessRequest, heard: HookResult) -> PermissionVerdict:
         """Whether a call may run, by the hooks first, then by the guard. What rules deny no hook allows."""
         if heard.blocked is not None or heard.decision == "deny":
-            return Verdict("deny", heard.blocked or heard.reason or "a hook denied it")
+            return PermissionVerdict("deny", heard.blocked or heard.reason or "a hook denied it")
         guard = self.guard
         if heard.decision is None or isinstance(guard, ForkGuard):
             return await guard.admit(use, need)
@@ -162,9 +165,9 @@ class Toolbox:
         if heard.decision == "ask":
             reason = heard.reason or "a hook wants you to be asked"
             async with guard.grants.asking:
-                answer = await guard.ask(Question(use, need, reason))
+                answer = await guard.ask(PermissionRequest(use, need, reason))
             if not answer.is_allowed:
-                return Verdict("deny", f"the user did not allow it. {answer.words}".strip())
+                return PermissionVerdict("deny", f"the user did not allow it. {answer.words}".strip())
         return replace(verdict, decision="allow")
 
     def deny(self, use: ToolUse, reason: str) -> ToolOutput:
@@ -197,10 +200,10 @@ class Toolbox:
 class _Call:
     """One call on its way: heard, allowed, run, heard again."""
 
-    box: Toolbox
+    box: ToolExecutor
     use: ToolUse
-    watch: OnTool
-    answers: Answers
+    watch: OnToolEvent
+    answers: ToolBatch
 
     async def run_within(self, room: asyncio.Semaphore) -> None:
         async with room:
@@ -223,9 +226,9 @@ class _Call:
             return ToolOutput(foreword.hold, is_error=True)
         return _with_note(await self._run_needed(tool, need), foreword.note)
 
-    async def _run_needed(self, tool: Tool, need: Need) -> ToolOutput:
+    async def _run_needed(self, tool: Tool, need: AccessRequest) -> ToolOutput:
         place, hooks, use = self.box.place, self.box.hooks, self.use
-        heard = await hooks.ask_before(use, need.tool) if hooks else NOTHING_HEARD
+        heard = await hooks.ask_before(use, need.tool) if hooks else NO_HOOK_RESULT
         self.answers.hear("PreToolUse", heard)
         if heard.given is not None:
             # What the model asked for stays in the history; this is what is done.
@@ -261,7 +264,7 @@ def _with_note(output: ToolOutput, note: str) -> ToolOutput:
     return replace(output, content=(Text(note), *blocks))
 
 
-def _as_heard(output: ToolOutput, heard: Heard) -> ToolOutput:
+def _as_heard(output: ToolOutput, heard: HookResult) -> ToolOutput:
     if heard.output is not None:
         output = replace(output, content=heard.output)
     if heard.blocked is None:

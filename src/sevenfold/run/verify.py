@@ -19,13 +19,13 @@ from typing import cast
 
 from sevenfold.core.errors import FileMissing, SevenfoldError
 from sevenfold.layers.command_words import split_commands
-from sevenfold.layers.verify_claims import Claim, find_claims
-from sevenfold.run.tools.listing import list_files
-from sevenfold.store.user_files import find_real, read_state
+from sevenfold.layers.verify_claims import MemoryClaim, find_claims
+from sevenfold.run.tools.listing import list_project_files
+from sevenfold.store.user_files import read_file_state, resolve_path
 
-MAX_FILE_BYTES = 2 * 1024 * 1024
+_MAX_FILE_BYTES = 2 * 1024 * 1024
 """A larger file is generated or no text."""
-MAX_READ_BYTES = 256 * 1024 * 1024
+_MAX_READ_BYTES = 256 * 1024 * 1024
 
 _RUNNERS = frozenset(["npm", "pnpm", "yarn", "bun"])
 _LEAST_CHARS = 3
@@ -33,17 +33,17 @@ _LEAST_CHARS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenClaim:
     """A claim that could not be confirmed."""
 
-    claim: Claim
+    claim: MemoryClaim
     reason: str
 
     def __str__(self) -> str:
         return f"{self.claim.text} ({self.reason})"
 
 
-def describe_broken(broken: Iterable[Broken]) -> str:
+def describe_broken_claims(broken: Iterable[BrokenClaim]) -> str:
     """What is said beside a memory that is put before a model; empty where nothing is broken."""
     named = ", ".join(map(str, broken))
     return f"could not be confirmed: {named}" if named else ""
@@ -54,7 +54,7 @@ class _OutOfTime(Exception):
 
 
 @dataclass(slots=True)
-class Verifier:
+class ClaimVerifier:
     """Of one project; keep it for a session. Every method blocks on the disk; one thread at a time."""
 
     root: Path
@@ -63,14 +63,16 @@ class Verifier:
     _state: int = 0
     """Of the project's files, when they were."""
 
-    def verify(self, body: str, budget: timedelta | None = None) -> tuple[Broken, ...]:
+    def verify(self, body: str, budget: timedelta | None = None) -> tuple[BrokenClaim, ...]:
         """What a memory claims and is not there. With a budget, as far as that goes."""
         return self.check(find_claims(body), budget)
 
-    def check(self, claims: Iterable[Claim], budget: timedelta | None = None) -> tuple[Broken, ...]:
+    def check(
+        self, claims: Iterable[MemoryClaim], budget: timedelta | None = None
+    ) -> tuple[BrokenClaim, ...]:
         """The same for claims that were found already, in their order. URLs are not looked at here."""
-        checking = _Checking(Path(find_real(str(self.root))), self, _deadline(budget))
-        found: list[Broken] = []
+        checking = _Checking(Path(resolve_path(str(self.root))), self, _deadline(budget))
+        found: list[BrokenClaim] = []
         # Those that cost a look come before those that may cost all the time there is.
         for claim in sorted(claims, key=lambda claim: claim.kind == "symbol"):
             try:
@@ -78,7 +80,7 @@ class Verifier:
             except (_OutOfTime, SevenfoldError):
                 continue
             if reason:
-                found.append(Broken(claim, reason))
+                found.append(BrokenClaim(claim, reason))
         return tuple(found)
 
     def recall_word(self, word: str, state: int) -> bool | None:
@@ -96,12 +98,12 @@ class _Checking:
     """One look at a project: its files are listed at most once."""
 
     root: Path
-    verifier: Verifier
+    verifier: ClaimVerifier
     on_time: Callable[[], None]
     _files: tuple[str, ...] | None = None
     _state: int = 0
 
-    def why_broken(self, claim: Claim) -> str:
+    def why_broken(self, claim: MemoryClaim) -> str:
         self.on_time()
         match claim.kind:
             case "path":
@@ -137,7 +139,7 @@ class _Checking:
     def _search(self, words: list[str], files: Iterable[str]) -> set[str]:
         """Those of the words that stand in no file."""
         missing = {word: re.compile(rb"(?<!\w)" + word.encode() + rb"(?!\w)") for word in words}
-        left_bytes = MAX_READ_BYTES
+        left_bytes = _MAX_READ_BYTES
         for name in files:
             self.on_time()
             data = _read(str(self.root / name))
@@ -191,7 +193,7 @@ class _Checking:
                 self.on_time()
                 return True
 
-            listing = list_files(str(self.root), wanted)
+            listing = list_project_files(str(self.root), wanted)
             if listing.is_cut:
                 raise _OutOfTime
             self._files = tuple(file.path for file in listing.files)
@@ -214,7 +216,7 @@ def _deadline(budget: timedelta | None) -> Callable[[], None]:
 def _read(real: str) -> bytes:
     """A text file of the project; empty where it is none, too large or gone."""
     try:
-        data = read_state(real, max_bytes=MAX_FILE_BYTES).data
+        data = read_file_state(real, max_bytes=_MAX_FILE_BYTES).data
     except SevenfoldError:
         return b""
     return b"" if b"\0" in data[:8192] else data
@@ -223,7 +225,9 @@ def _read(real: str) -> bytes:
 def _read_first(root: Path, names: Iterable[str]) -> str | None:
     for name in names:
         try:
-            return read_state(str(root / name), max_bytes=MAX_FILE_BYTES).data.decode("utf-8", "replace")
+            return read_file_state(str(root / name), max_bytes=_MAX_FILE_BYTES).data.decode(
+                "utf-8", "replace"
+            )
         except FileMissing:
             continue
     return None

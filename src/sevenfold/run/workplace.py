@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sevenfold.core.clock import Clock, SystemClock
-from sevenfold.core.events import Emit, ignore
-from sevenfold.run.profile import Profile
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.run.profile import SandboxProfile
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMark:
+class ReadState:
     """A file as it was when the agent last saw it: an edit of another state is refused."""
 
     sha256: str
@@ -24,26 +24,26 @@ class ReadMark:
 class FileReads:
     """What the agent has seen of which file, newest last; by absolute path."""
 
-    marks: dict[str, ReadMark] = field(default_factory=dict[str, ReadMark])
+    marks: dict[str, ReadState] = field(default_factory=dict[str, ReadState])
 
-    def note(self, path: str, mark: ReadMark) -> None:
+    def note(self, path: str, mark: ReadState) -> None:
         self.marks.pop(path, None)
         self.marks[path] = mark
 
-    def find(self, path: str) -> ReadMark | None:
+    def find(self, path: str) -> ReadState | None:
         return self.marks.get(path)
 
     def copy(self) -> FileReads:
         return FileReads(dict(self.marks))
 
 
-def nothing_to_say(_path: str) -> str:
+def ignore_edit(_path: str) -> str:
     """For a place where nobody minds which files are changed."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class ToolContext:
     """What every tool is handed. What only one tool needs is given to that tool when it is made."""
 
     root: Path
@@ -53,18 +53,18 @@ class Workplace:
     session_folder: Path | None = None
     """Where this session's spills and plan lie; None when it lives in memory."""
     reads: FileReads = field(default_factory=FileReads)
-    emit: Emit = ignore
+    emit: Emit = ignore_event
     clock: Clock = field(default_factory=SystemClock)
     environ: Mapping[str, str] = field(default_factory=dict[str, str])
-    confined_to: Profile = "open"
+    confined_to: SandboxProfile = "open"
     """The most that a command may do here, whatever it asks for. A fork's is `read-only`."""
     admitted: tuple[str, ...] | None = None
     """Real paths that this one call may touch; None: nobody judged it, and it stays inside the root
     and the session's folder."""
 
-    on_edit: Callable[[str], str] = nothing_to_say
+    on_edit: Callable[[str], str] = ignore_edit
     """Told of every file that was written or edited, by its real path; the agent reads what it says."""
 
-    def clone(self, **changes: Path) -> Workplace:
+    def clone(self, **changes: Path) -> ToolContext:
         """For a fork or an agent: what was read is known there too, and what it reads is not known here."""
         return replace(self, reads=self.reads.copy(), **changes)

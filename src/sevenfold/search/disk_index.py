@@ -14,7 +14,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Self
 
 from sevenfold.core.errors import FileDamaged, LockBusy
-from sevenfold.search.lexical import MOST_REPEATS, Asked, Hit, weigh
+from sevenfold.search.lexical import MOST_REPEATS, SearchHit, WeightedQuery, weigh_query
 from sevenfold.search.words import split_words
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ HEAP_BYTES = 64 * 1024 * 1024
 """For what was added since the last commit: some hundred thousand memories at a time."""
 
 
-def has_library() -> bool:
+def has_tantivy() -> bool:
     return find_spec(LIBRARY) is not None
 
 
@@ -112,7 +112,7 @@ class DiskIndex:
         # So that other processes can write.
         self._writer = None
 
-    def rank(self, question: str, limit: int) -> list[Hit]:
+    def rank(self, question: str, limit: int) -> list[SearchHit]:
         """The best, best first."""
         import tantivy
 
@@ -125,13 +125,13 @@ class DiskIndex:
             return []
         searcher = self._index.searcher()
         found = searcher.search(tantivy.Query.boolean_query(clauses), limit, count=False)
-        hits = [Hit(str(searcher.doc(at)[_KEY][0]), float(score)) for score, at in found.hits]
+        hits = [SearchHit(str(searcher.doc(at)[_KEY][0]), float(score)) for score, at in found.hits]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))
 
-    def weigh(self, question: str) -> Asked:
+    def weigh(self, question: str) -> WeightedQuery:
         """The words of a question, as rare as they are here."""
         searcher = self._index.searcher()
-        return weigh(question, len(self), lambda word: searcher.doc_freq(_WORDS, _spelled(word)))
+        return weigh_query(question, len(self), lambda word: searcher.doc_freq(_WORDS, _spelled(word)))
 
     def _asked(self, question: str) -> Iterator[str]:
         for word, count in Counter(split_words(question)).items():

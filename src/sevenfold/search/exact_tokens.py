@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from sevenfold.core.errors import SettingsError
-from sevenfold.core.sound import sound_text
-from sevenfold.core.token_estimators import EXACT, Estimator, weigh_exactly
+from sevenfold.core.sound import replace_lone_surrogates
+from sevenfold.core.token_estimators import EXACT_ESTIMATOR_NAME, TokenEstimator, weigh_exactly
 
 
-def open_estimator(path: Path) -> Estimator:
+def open_exact_estimator(path: Path) -> TokenEstimator:
     """Counts as this `tokenizer.json` says. Bills do not correct it: what differs is the model's template."""
     try:
         from tokenizers import Tokenizer
@@ -26,6 +26,6 @@ def open_estimator(path: Path) -> Estimator:
         ) from error
 
     def count(text: str) -> float:
-        return len(tokenizer.encode(sound_text(text), add_special_tokens=False).ids)
+        return len(tokenizer.encode(replace_lone_surrogates(text), add_special_tokens=False).ids)
 
-    return Estimator(EXACT, partial(weigh_exactly, count=count), calibrates=False)
+    return TokenEstimator(EXACT_ESTIMATOR_NAME, partial(weigh_exactly, count=count), calibrates=False)

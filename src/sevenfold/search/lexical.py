@@ -14,8 +14,8 @@ from heapq import nsmallest
 
 from sevenfold.search.words import split_words
 
-K1 = 1.2
-B = 0.75
+BM25_K1 = 1.2
+BM25_B = 0.75
 """The usual two: how soon more of a word stops counting, and how much a long document is held back. Other
 values were tried on five sets of questions and none was better on all of them."""
 
@@ -28,13 +28,13 @@ LEAST_DOCUMENTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class SearchHit:
     key: str
     score: float
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
+class QueryOverlap:
     """What a question and a document have in common."""
 
     share: float
@@ -46,19 +46,19 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WeightedQuery:
     """The words of a question, pairs of them aside, each with its weight."""
 
     words: Mapping[str, float]
     rarest: float
     """What a word weighs that no document holds."""
 
-    def overlap(self, held: Container[str]) -> Overlap:
+    def overlap(self, held: Container[str]) -> QueryOverlap:
         shared = sorted(
             (word for word in self.words if word in held), key=lambda word: (-self.words[word], word)
         )
         found = sum(self.words[word] for word in shared)
-        return Overlap(found / (sum(self.words.values()) or 1.0), found / self.rarest, tuple(shared))
+        return QueryOverlap(found / (sum(self.words.values()) or 1.0), found / self.rarest, tuple(shared))
 
 
 @dataclass(slots=True)
@@ -104,23 +104,23 @@ class LexicalIndex:
             holders = self._words.get(word)
             if not holders:
                 continue
-            weight = min(asked, MOST_REPEATS) * rarity(count, len(holders)) * (K1 + 1)
+            weight = min(asked, MOST_REPEATS) * rarity(count, len(holders)) * (BM25_K1 + 1)
             for key, times in holders.items():
-                held_back = K1 * (1 - B + B * self._lengths[key] / mean)
+                held_back = BM25_K1 * (1 - BM25_B + BM25_B * self._lengths[key] / mean)
                 scores[key] = scores.get(key, 0.0) + weight * times / (times + held_back)
         return scores
 
-    def weigh(self, question: str) -> Asked:
+    def weigh(self, question: str) -> WeightedQuery:
         """The words of a question, for `overlap`."""
-        return weigh(question, len(self), self._held_by)
+        return weigh_query(question, len(self), self._held_by)
 
-    def overlap(self, asked: Asked, key: str) -> Overlap:
+    def overlap(self, asked: WeightedQuery, key: str) -> QueryOverlap:
         """How much of a question a document answers."""
         return asked.overlap(self._documents.get(key, {}))
 
-    def rank(self, question: str, limit: int) -> list[Hit]:
+    def rank(self, question: str, limit: int) -> list[SearchHit]:
         """The best, best first; of equals the first by key, so that the same question has one answer."""
-        return best(self.score(question), limit)
+        return choose_best(self.score(question), limit)
 
     def _held_by(self, word: str) -> int:
         return len(self._words.get(word, ()))
@@ -131,19 +131,19 @@ def rarity(count: int, holders: int) -> float:
     return math.log(1 + (count - holders + 0.5) / (holders + 0.5))
 
 
-def weigh(question: str, count: int, held_by: Callable[[str], int]) -> Asked:
+def weigh_query(question: str, count: int, held_by: Callable[[str], int]) -> WeightedQuery:
     """The words of a question among so many documents."""
     count = max(count, LEAST_DOCUMENTS)
     words = (word for word in split_words(question) if " " not in word)
-    return Asked({word: rarity(count, held_by(word)) for word in words}, rarity(count, 0))
+    return WeightedQuery({word: rarity(count, held_by(word)) for word in words}, rarity(count, 0))
 
 
-def best(scores: Mapping[str, float], limit: int) -> list[Hit]:
+def choose_best(scores: Mapping[str, float], limit: int) -> list[SearchHit]:
     found = nsmallest(limit, scores.items(), key=lambda item: (-item[1], item[0]))
-    return [Hit(key, score) for key, score in found]
+    return [SearchHit(key, score) for key, score in found]
 
 
-def index_all(documents: Iterable[tuple[str, str]]) -> LexicalIndex:
+def build_lexical_index(documents: Iterable[tuple[str, str]]) -> LexicalIndex:
     index = LexicalIndex()
     for key, text in documents:
         index.add(key, text)

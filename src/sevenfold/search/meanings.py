@@ -14,49 +14,49 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Numbers: TypeAlias = "NDArray[np.float32]"
-Integers: TypeAlias = "NDArray[np.int64]"
+FloatArray: TypeAlias = "NDArray[np.float32]"
+IntArray: TypeAlias = "NDArray[np.int64]"
 
-WIDTH = 384
+VECTOR_WIDTH = 384
 
-MAX_TOKENS = 256
+MAX_ENCODER_TOKENS = 256
 """What the model was trained on. A memory says what it is about at its beginning."""
 
 BATCH = 16
 """Texts at a time, of similar length: enough for large matrices, and little enough to stay in cache."""
 
 
-class Tokens(Protocol):
+class TokenEncoding(Protocol):
     """What is used of the tokenizer's answer."""
 
     @property
     def ids(self) -> list[int]: ...
 
 
-class Tokenizer(Protocol):
-    def encode_batch(self, texts: list[str], /) -> Sequence[Tokens]: ...
+class BatchTokenizer(Protocol):
+    def encode_batch(self, texts: list[str], /) -> Sequence[TokenEncoding]: ...
 
 
-class Network(Protocol):
+class EncoderNetwork(Protocol):
     """On numpy, or on onnxruntime."""
 
-    def run(self, tokens: Integers, mask: Integers) -> Numbers: ...
+    def run(self, tokens: IntArray, mask: IntArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Meanings:
+class TextEncoder:
     """The encoder."""
 
     name: str
     """Vectors of two names are not to be compared."""
-    tokenizer: Tokenizer
-    network: Network
+    tokenizer: BatchTokenizer
+    network: EncoderNetwork
 
-    def encode(self, texts: Sequence[str]) -> Numbers:
+    def encode(self, texts: Sequence[str]) -> FloatArray:
         """A row of length one for each text."""
         import numpy as np
 
-        found = np.zeros((len(texts), WIDTH), np.float32)
+        found = np.zeros((len(texts), VECTOR_WIDTH), np.float32)
         encoded = [tokens.ids for tokens in self.tokenizer.encode_batch(list(texts))]
         # Of similar length together, so that little is computed on padding.
         order = sorted(range(len(texts)), key=lambda at: len(encoded[at]))
@@ -65,7 +65,7 @@ class Meanings:
             found[some] = self._encode([encoded[at] for at in some])
         return found
 
-    def _encode(self, ids: list[list[int]]) -> Numbers:
+    def _encode(self, ids: list[list[int]]) -> FloatArray:
         import numpy as np
 
         longest = max(map(len, ids))

@@ -13,15 +13,15 @@ from pathlib import Path
 from threading import RLock
 from typing import Self
 
-from sevenfold.core.events import Emit, ignore
-from sevenfold.core.memories import Memory, is_shown
-from sevenfold.search.lexical import LexicalIndex, Overlap, best
-from sevenfold.search.meanings import Meanings, Numbers
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.memories import Memory, is_indexed
+from sevenfold.search.lexical import LexicalIndex, QueryOverlap, choose_best
+from sevenfold.search.meanings import FloatArray, TextEncoder
 from sevenfold.search.text_cache import TextCache
-from sevenfold.search.vectors import Vectors, pack, unpack
+from sevenfold.search.vectors import VectorIndex, pack_vector, unpack_vector
 from sevenfold.search.words import split_words
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_changes import Stored
+from sevenfold.store.memory_changes import StoredMemory
 
 FOLDER, FILE = "recall", "texts.db"
 """Below a project's control folder."""
@@ -35,13 +35,13 @@ every word of it costs time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RankedMemory:
     """A memory that may be meant, and why."""
 
     key: str
     score: float
     """For comparing within one answer only."""
-    overlap: Overlap
+    overlap: QueryOverlap
     meaning: float | None = None
     """How near the two are in meaning, up to 1; None: not known."""
 
@@ -50,14 +50,14 @@ class Found:
 class _Meant:
     """What is known of meanings."""
 
-    encoder: Meanings
-    vectors: Vectors = field(default_factory=Vectors)
+    encoder: TextEncoder
+    vectors: VectorIndex = field(default_factory=VectorIndex)
 
 
 class MemoryIndex:
     """Safe to share between threads. Every method blocks."""
 
-    def __init__(self, cache: TextCache, encoder: Meanings | None = None) -> None:
+    def __init__(self, cache: TextCache, encoder: TextEncoder | None = None) -> None:
         self._cache = cache
         self._meant = _Meant(encoder) if encoder else None
         self._words = LexicalIndex()
@@ -67,7 +67,7 @@ class MemoryIndex:
         self._lock = RLock()
 
     @classmethod
-    def open(cls, control: Folder, *, encoder: Meanings | None = None, emit: Emit = ignore) -> Self:
+    def open(cls, control: Folder, *, encoder: TextEncoder | None = None, emit: Emit = ignore_event) -> Self:
         """That of a project, by its control folder."""
         with control.subfolder(FOLDER) as folder:
             return cls(TextCache(Path(folder.path) / FILE, emit=emit), encoder)
@@ -88,10 +88,10 @@ class MemoryIndex:
         """Memories whose vector is still to be computed by `embed`."""
         return len(self._unread)
 
-    def update(self, stored: Iterable[Stored]) -> None:
+    def update(self, stored: Iterable[StoredMemory]) -> None:
         """Hold these and no others; only what is new or changed is looked at."""
         with self._lock:
-            held = {one.memory.key: one for one in stored if is_shown(one.memory.key)}
+            held = {one.memory.key: one for one in stored if is_indexed(one.memory.key)}
             gone = [key for key in self._hashes if key not in held]
             fresh = [one for key, one in held.items() if self._hashes.get(key) != one.sha256]
             for key in gone:
@@ -101,7 +101,7 @@ class MemoryIndex:
             if gone or fresh:
                 self._cache.keep(self._hashes.values())
 
-    def use(self, encoder: Meanings, stored: Iterable[Stored]) -> None:
+    def use(self, encoder: TextEncoder, stored: Iterable[StoredMemory]) -> None:
         """Find by meaning from now on. What is held is handed in again, for its vectors."""
         with self._lock:
             self._meant = _Meant(encoder)
@@ -123,29 +123,29 @@ class MemoryIndex:
                 if self._unread.get(key) == text:
                     del self._unread[key]
                     meant.vectors.put(key, vector)
-                    packed[self._hashes[key]] = pack(vector)
+                    packed[self._hashes[key]] = pack_vector(vector)
             self._cache.add_vectors(meant.encoder.name, packed)
             return len(self._unread)
 
-    def rank(self, question: str, limit: int = 20) -> tuple[Found, ...]:
+    def rank(self, question: str, limit: int = 20) -> tuple[RankedMemory, ...]:
         """The memories that the question is most about, best first."""
-        asked = shorten(question)
+        asked = shorten_query(question)
         vector = self._meant.encoder.encode([asked])[0] if self._meant and self._hashes else None
         with self._lock:
             lexical = self._words.score(asked)
             if self._meant is None or vector is None:
-                hits = best(lexical, limit)
+                hits = choose_best(lexical, limit)
             else:
                 hits = self._meant.vectors.fuse(vector, lexical, limit)
             words = self._words.weigh(asked)
             return tuple(
-                Found(
+                RankedMemory(
                     hit.key, hit.score, self._words.overlap(words, hit.key), self._nearness(hit.key, vector)
                 )
                 for hit in hits
             )
 
-    def _nearness(self, key: str, vector: Numbers | None) -> float | None:
+    def _nearness(self, key: str, vector: FloatArray | None) -> float | None:
         return self._meant.vectors.nearness(key, vector) if self._meant and vector is not None else None
 
     def _forget(self, key: str) -> None:
@@ -155,10 +155,12 @@ class MemoryIndex:
         if self._meant:
             self._meant.vectors.remove(key)
 
-    def _take(self, fresh: list[Stored]) -> None:
+    def _take(self, fresh: list[StoredMemory]) -> None:
         known = self._cache.words(one.sha256 for one in fresh)
         counted = {
-            one.sha256: Counter(split_words(said(one.memory))) for one in fresh if one.sha256 not in known
+            one.sha256: Counter(split_words(build_search_text(one.memory)))
+            for one in fresh
+            if one.sha256 not in known
         }
         self._cache.add_words(counted)
         for one in fresh:
@@ -167,24 +169,24 @@ class MemoryIndex:
         if self._meant:
             self._take_vectors(self._meant, fresh)
 
-    def _take_vectors(self, meant: _Meant, fresh: list[Stored]) -> None:
+    def _take_vectors(self, meant: _Meant, fresh: list[StoredMemory]) -> None:
         known = self._cache.vectors(meant.encoder.name, (one.sha256 for one in fresh))
         for one in fresh:
             key, packed = one.memory.key, known.get(one.sha256)
-            vector = unpack(packed) if packed is not None else None
+            vector = unpack_vector(packed) if packed is not None else None
             meant.vectors.put(key, vector)
             self._unread.pop(key, None)
             if vector is None:
-                self._unread[key] = said(one.memory)
+                self._unread[key] = build_search_text(one.memory)
 
 
-def said(memory: Memory) -> str:
+def build_search_text(memory: Memory) -> str:
     """What a memory is found by: its name, what it is about, and what it says."""
     head = f"{memory.name}\n{memory.description}\n"
     return head + memory.body
 
 
-def shorten(question: str) -> str:
+def shorten_query(question: str) -> str:
     """The beginning and the end of a long prompt."""
     if len(question) <= LONG_QUESTION:
         return question

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import cast
 
 from sevenfold.core.errors import FileDamaged
-from sevenfold.search.meanings import WIDTH, Integers, Numbers
+from sevenfold.search.meanings import VECTOR_WIDTH, FloatArray, IntArray
 
-LAYERS = 6
-HEADS = 12
+MINILM_LAYERS = 6
+MINILM_HEADS = 12
 EPSILON = 1e-12
 
 MAX_HEADER_BYTES = 1_000_000
@@ -23,20 +23,20 @@ _TYPES = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}
 class Minilm:
     """Safe to share between threads: it keeps nothing."""
 
-    weights: Mapping[str, Numbers]
+    weights: Mapping[str, FloatArray]
 
-    def run(self, tokens: Integers, mask: Integers) -> Numbers:
+    def run(self, tokens: IntArray, mask: IntArray) -> FloatArray:
         """What the last layer says of each token; those outside the mask are not looked at."""
         import numpy as np
 
         hidden = self._embed(tokens)
         # So much less than any other that its share rounds to nothing.
         hide = ((1 - mask.astype(np.float32)) * np.float32(-1e9))[:, None, None, :]
-        for layer in range(LAYERS):
+        for layer in range(MINILM_LAYERS):
             hidden = self._layer(f"encoder.layer.{layer}", hidden, hide)
         return hidden
 
-    def _embed(self, tokens: Integers) -> Numbers:
+    def _embed(self, tokens: IntArray) -> FloatArray:
         weights = self.weights
         summed = (
             weights["embeddings.word_embeddings.weight"][tokens]
@@ -45,19 +45,25 @@ class Minilm:
         )
         return self._norm("embeddings.LayerNorm", summed)
 
-    def _layer(self, name: str, hidden: Numbers, hide: Numbers) -> Numbers:
+    def _layer(self, name: str, hidden: FloatArray, hide: FloatArray) -> FloatArray:
         import numpy as np
 
         rows, length, _ = hidden.shape
 
-        def heads(part: str) -> Numbers:
+        def heads(part: str) -> FloatArray:
             whole = self._linear(f"{name}.attention.self.{part}", hidden)
-            return whole.reshape(rows, length, HEADS, WIDTH // HEADS).transpose(0, 2, 1, 3)
+            return whole.reshape(rows, length, MINILM_HEADS, VECTOR_WIDTH // MINILM_HEADS).transpose(
+                0, 2, 1, 3
+            )
 
-        scores = heads("query") @ heads("key").transpose(0, 1, 3, 2) / np.float32(np.sqrt(WIDTH // HEADS))
+        scores = (
+            heads("query")
+            @ heads("key").transpose(0, 1, 3, 2)
+            / np.float32(np.sqrt(VECTOR_WIDTH // MINILM_HEADS))
+        )
         scores = np.exp((scores := scores + hide) - scores.max(axis=-1, keepdims=True))
         scores /= scores.sum(axis=-1, keepdims=True)
-        seen = (scores @ heads("value")).transpose(0, 2, 1, 3).reshape(rows, length, WIDTH)
+        seen = (scores @ heads("value")).transpose(0, 2, 1, 3).reshape(rows, length, VECTOR_WIDTH)
         attended = self._norm(
             f"{name}.attention.output.LayerNorm",
             hidden + self._linear(f"{name}.attention.output.dense", seen),
@@ -65,10 +71,10 @@ class Minilm:
         inner = gelu(self._linear(f"{name}.intermediate.dense", attended))
         return self._norm(f"{name}.output.LayerNorm", attended + self._linear(f"{name}.output.dense", inner))
 
-    def _linear(self, name: str, value: Numbers) -> Numbers:
+    def _linear(self, name: str, value: FloatArray) -> FloatArray:
         return value @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"]
 
-    def _norm(self, name: str, value: Numbers) -> Numbers:
+    def _norm(self, name: str, value: FloatArray) -> FloatArray:
         import numpy as np
 
         centred = value - value.mean(axis=-1, keepdims=True)
@@ -76,7 +82,7 @@ class Minilm:
         return centred / spread * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
 
 
-def gelu(value: Numbers) -> Numbers:
+def gelu(value: FloatArray) -> FloatArray:
     """With the error function by a series of five terms, to 1.5e-7: numpy has none."""
     import numpy as np
 
@@ -90,11 +96,11 @@ def gelu(value: Numbers) -> Numbers:
     return (value * np.float32(0.5) * (1 + error)).astype(np.float32, copy=False)
 
 
-def read_weights(path: Path) -> dict[str, Numbers]:
+def read_weights(path: Path) -> dict[str, FloatArray]:
     """By name, from a file in safetensors: a length, a header in JSON, and the numbers one after another."""
     import numpy as np
 
-    found: dict[str, Numbers] = {}
+    found: dict[str, FloatArray] = {}
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         if not 2 <= size <= MAX_HEADER_BYTES:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from sevenfold.search.meanings import MAX_TOKENS, WIDTH, Integers, Numbers
-from sevenfold.search.minilm import EPSILON, HEADS, LAYERS
+from sevenfold.search.meanings import MAX_ENCODER_TOKENS, VECTOR_WIDTH, FloatArray, IntArray
+from sevenfold.search.minilm import EPSILON, MINILM_HEADS, MINILM_LAYERS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 IDS, PLACES, MASK = "ids", "places", "mask"
-OUTPUT = f"hidden.{LAYERS}"
+OUTPUT = f"hidden.{MINILM_LAYERS}"
 
-STEPS = 64
+_STEPS = 64
 """A weight is one of so many steps either way. 127 would fit, and overflows the sixteen bits in which older
 processors add up pairs of products."""
 
@@ -34,14 +34,14 @@ _FUSED = "com.microsoft"
 _TYPES = {"float32": 1, "int8": 3, "int32": 6, "int64": 7}
 
 
-def write_graph(weights: Mapping[str, Numbers]) -> bytes:
+def write_graph(weights: Mapping[str, FloatArray]) -> bytes:
     """The file of a model with these weights."""
     graph = _Graph(weights)
     graph.build()
     body = b"".join(_field(1, node) for node in graph.nodes) + _field(2, "minilm")
     body += b"".join(_field(5, tensor) for tensor in graph.tensors)
     body += b"".join(_field(11, _value(name, kind)) for name, kind in _INPUTS.items())
-    body += _field(12, _value(OUTPUT, "float32", WIDTH))
+    body += _field(12, _value(OUTPUT, "float32", VECTOR_WIDTH))
     sets = _field(8, _number(2, _OPSET)) + _field(8, _field(1, _FUSED) + _number(2, 1))
     return _number(1, _IR) + _field(2, "sevenfold") + _field(7, body) + sets
 
@@ -51,13 +51,13 @@ _INPUTS = {IDS: "int64", PLACES: "int64", MASK: "int32"}
 
 @dataclass(slots=True)
 class _Graph:
-    weights: Mapping[str, Numbers]
+    weights: Mapping[str, FloatArray]
     nodes: list[bytes] = field(default_factory=list[bytes])
     tensors: list[bytes] = field(default_factory=list[bytes])
 
     def build(self) -> None:
         self._embed()
-        for layer in range(LAYERS):
+        for layer in range(MINILM_LAYERS):
             self._layer(layer)
 
     def _embed(self) -> None:
@@ -72,7 +72,7 @@ class _Graph:
         self._add("Cast", ["steps"], "floats", to=_TYPES["float32"])
         self._add("Gather", ["words.scale", IDS], "scales")
         self._add("Mul", ["floats", "scales"], "said")
-        places = self.weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
+        places = self.weights["embeddings.position_embeddings.weight"][:MAX_ENCODER_TOKENS]
         self._keep("where", places + self.weights["embeddings.token_type_embeddings.weight"][0])
         self._add("Gather", ["where", PLACES], "stands")
         self._norm(["said", "stands"], "embeddings.LayerNorm", "hidden.0")
@@ -82,7 +82,7 @@ class _Graph:
         parts = [f"{name}.attention.self.{part}" for part in ("query", "key", "value")]
         for part in parts:
             self._product(before, part, part, has_bias=True)
-        self._add("MultiHeadAttention", [*parts, "", MASK], f"{name}.seen", _FUSED, num_heads=HEADS)
+        self._add("MultiHeadAttention", [*parts, "", MASK], f"{name}.seen", _FUSED, num_heads=MINILM_HEADS)
         attended = f"{name}.attention.output"
         self._product(f"{name}.seen", f"{attended}.dense", f"{attended}.product")
         self._norm([before, f"{attended}.product"], f"{attended}.LayerNorm", attended, f"{attended}.dense")
@@ -97,8 +97,8 @@ class _Graph:
         import numpy as np
 
         matrix = self.weights[f"{name}.weight"].T
-        scale = (np.abs(matrix).max(axis=0) / STEPS).astype(np.float32)
-        steps = (matrix / scale).round().clip(-STEPS, STEPS).astype(np.int8)
+        scale = (np.abs(matrix).max(axis=0) / _STEPS).astype(np.float32)
+        steps = (matrix / scale).round().clip(-_STEPS, _STEPS).astype(np.int8)
         taken = [value, self._keep(f"{name}.steps", steps), self._keep(f"{name}.scale", scale)]
         taken.append(self._keep(f"{name}.zero", np.zeros(len(scale), np.int8)))
         if has_bias:
@@ -115,7 +115,7 @@ class _Graph:
             taken.append(self._keep(f"{biased}.bias", self.weights[f"{biased}.bias"]))
         self._add("SkipLayerNormalization", taken, result, _FUSED, epsilon=EPSILON)
 
-    def _keep(self, name: str, values: Numbers | NDArray[np.int8]) -> str:
+    def _keep(self, name: str, values: FloatArray | NDArray[np.int8]) -> str:
         dims = b"".join(_number(1, size) for size in values.shape)
         kind = _number(2, _TYPES[str(values.dtype)])
         self.tensors.append(dims + kind + _field(8, name) + _field(9, values.tobytes()))
@@ -130,7 +130,7 @@ class _Graph:
 class _Session(Protocol):
     """What is used of onnxruntime, which has no types."""
 
-    def run(self, wanted: list[str], given: Mapping[str, NDArray[np.integer]], /) -> list[Numbers]: ...
+    def run(self, wanted: list[str], given: Mapping[str, NDArray[np.integer]], /) -> list[FloatArray]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class OnnxMinilm:
 
     session: _Session
 
-    def run(self, tokens: Integers, mask: Integers) -> Numbers:
+    def run(self, tokens: IntArray, mask: IntArray) -> FloatArray:
         """What the last layer says of each token; those outside the mask are not looked at."""
         import numpy as np
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TypeVar, cast
 
-from sevenfold.core.events import Emit, IndexRebuilt, ignore
+from sevenfold.core.events import Emit, IndexRebuilt, ignore_event
 
 VERSION = 1
 """Of what is stored. Another way of taking texts apart gets another number, and begins anew."""
@@ -32,13 +32,13 @@ PRAGMA user_version = {VERSION};
 _MOST_ASKED = 500
 """Hashes in one question: SQLite takes a limited number."""
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class TextCache:
     """The file, or memory alone without one. Safe to share between threads."""
 
-    def __init__(self, path: Path | None, *, emit: Emit = ignore) -> None:
+    def __init__(self, path: Path | None, *, emit: Emit = ignore_event) -> None:
         self._path, self._emit = path, emit
         self._lock = Lock()
         self._database = self._opened()
@@ -99,7 +99,7 @@ class TextCache:
         if rows:
             self._surely(insert)
 
-    def _surely(self, work: Callable[[], T]) -> T:
+    def _surely(self, work: Callable[[], _T]) -> _T:
         """Do it; once the file fails, in memory."""
         with self._lock:
             try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sevenfold.search.lexical import Hit
-from sevenfold.search.meanings import WIDTH, Numbers
+from sevenfold.search.lexical import SearchHit
+from sevenfold.search.meanings import VECTOR_WIDTH, FloatArray
 
 WORDS_SHARE = 0.5
 """Of the weight; the rest is the meanings'. Between .4 and .6 it makes no difference that holds on every set
@@ -14,13 +14,13 @@ of questions: docs/decisions/028-ranking.md."""
 _FIRST_ROWS = 64
 
 
-class Vectors:
+class VectorIndex:
     """A row of length one for each key, or none yet."""
 
     def __init__(self) -> None:
         import numpy as np
 
-        self._rows = np.zeros((_FIRST_ROWS, WIDTH), np.float32)
+        self._rows = np.zeros((_FIRST_ROWS, VECTOR_WIDTH), np.float32)
         self._is_known = np.zeros(_FIRST_ROWS, np.bool_)
         self._keys: list[str] = []
         self._places: dict[str, int] = {}
@@ -28,7 +28,7 @@ class Vectors:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def put(self, key: str, vector: Numbers | None) -> None:
+    def put(self, key: str, vector: FloatArray | None) -> None:
         """None: it is there, and its vector is not known yet."""
         place = self._places.setdefault(key, len(self._keys))
         if place == len(self._keys):
@@ -50,19 +50,19 @@ class Vectors:
             self._keys[place], self._places[last] = last, place
             self._rows[place], self._is_known[place] = self._rows[end], self._is_known[end]
 
-    def compare(self, vector: Numbers) -> Numbers:
+    def compare(self, vector: FloatArray) -> FloatArray:
         """How near each is, in the order of their keys; one that is not known is as near as the mean."""
         size = len(self._keys)
         known, near = self._is_known[:size], self._rows[:size] @ vector
         near[~known] = near[known].mean() if known.any() else 0.0
         return near
 
-    def nearness(self, key: str, vector: Numbers) -> float | None:
+    def nearness(self, key: str, vector: FloatArray) -> float | None:
         """Up to 1; None where its vector is not known."""
         place = self._places[key]
         return float(self._rows[place] @ vector) if self._is_known[place] else None
 
-    def fuse(self, vector: Numbers, lexical: Mapping[str, float], limit: int) -> list[Hit]:
+    def fuse(self, vector: FloatArray, lexical: Mapping[str, float], limit: int) -> list[SearchHit]:
         """The best by words and meaning, each measured between its least and its most over all documents."""
         import numpy as np
 
@@ -75,7 +75,7 @@ class Vectors:
             places = np.flatnonzero(scores >= least)
         else:
             places = np.arange(len(scores))
-        hits = [Hit(self._keys[place], float(scores[place])) for place in places.tolist()]
+        hits = [SearchHit(self._keys[place], float(scores[place])) for place in places.tolist()]
         return sorted(hits, key=lambda hit: (-hit.score, hit.key))[:limit]
 
     def _grow(self) -> None:
@@ -85,21 +85,21 @@ class Vectors:
         self._is_known = np.concatenate((self._is_known, np.zeros_like(self._is_known)))
 
 
-def _scaled(values: Numbers) -> Numbers:
+def _scaled(values: FloatArray) -> FloatArray:
     """From 0 to 1; all 0 where they are all the same."""
     reach = values.max() - values.min() if len(values) else 0
     return (values - values.min()) / reach if reach else values * 0
 
 
-def pack(vector: Numbers) -> bytes:
+def pack_vector(vector: FloatArray) -> bytes:
     """As it is stored: half the size, and as near to all others as before to three digits."""
     import numpy as np
 
     return vector.astype(np.float16).tobytes()
 
 
-def unpack(stored: bytes) -> Numbers | None:
+def unpack_vector(stored: bytes) -> FloatArray | None:
     """None for what is no vector of ours."""
     import numpy as np
 
-    return np.frombuffer(stored, np.float16).astype(np.float32) if len(stored) == 2 * WIDTH else None
+    return np.frombuffer(stored, np.float16).astype(np.float32) if len(stored) == 2 * VECTOR_WIDTH else None

@@ -6,10 +6,10 @@ import re
 import secrets
 from dataclasses import dataclass
 
-from sevenfold.server.database import OrgId, Tx, number_of, text_of
+from sevenfold.server.database import OrgId, Tx, sql_number, sql_text
 from sevenfold.server.rights import Principal
 
-LINE_ID = re.compile(r"[0-9]{15}[0-9a-f]{12}", re.ASCII)
+AUDIT_LINE_ID = re.compile(r"[0-9]{15}[0-9a-f]{12}", re.ASCII)
 """Milliseconds first, so that lines of one moment keep an order of their own."""
 
 
@@ -25,7 +25,7 @@ class AuditLine:
     detail: str
 
 
-def record(
+def record_audit(
     tx: Tx, who: Principal | OrgId, verb: str, now_ms: int, *, repo: str = "", detail: str = ""
 ) -> None:
     """A line of the log, in the transaction of what it tells. An organisation alone: done on the machine."""
@@ -56,5 +56,6 @@ def read_audit(tx: Tx, org: OrgId, limit: int, before: str | None = None) -> lis
         limit,
     )
     return [
-        AuditLine(text_of(row[0]), number_of(row[1]), *(text_of(value) for value in row[2:])) for row in rows
+        AuditLine(sql_text(row[0]), sql_number(row[1]), *(sql_text(value) for value in row[2:]))
+        for row in rows
     ]

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 from sevenfold.core.errors import FileDamaged, InputError
-from sevenfold.server.database import Database, OrgId, Row, Tx, Value, marks, text_of
+from sevenfold.server.database import Database, OrgId, SqlRow, SqlValue, Tx, placeholders, sql_text
 from sevenfold.server.people import list_orgs
 from sevenfold.server.schema import MIGRATIONS, TENANT_TABLES
-from sevenfold.store.disk import mapped_errors
+from sevenfold.store.disk import map_os_errors
 
-FORMAT = "sevenfold backup 1"
-RESTORED = range(1, MIGRATIONS[-1].number + 1)
+_FORMAT = "sevenfold backup 1"
+_RESTORED = range(1, MIGRATIONS[-1].number + 1)
 """Migrations whose rows fit the tables of today: none since the first has changed those that are saved."""
 PAGE = 100
 """Bodies at a time: 25 MB at most."""
-ROWS = 2_000
+_ROWS = 2_000
 """Of other tables: history and audit have no end."""
-KEYS: Mapping[str, tuple[str, ...]] = {
+_KEYS: Mapping[str, tuple[str, ...]] = {
     "blob": ("repo", "checksum"),
     "entry": ("repo", "key"),
     "entry_history": ("repo", "version", "key"),
@@ -37,13 +37,13 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """By which rows of an organisation are told apart, where it is not `id`."""
 
-Write: TypeAlias = Callable[[object], None]
+WriteRow: TypeAlias = Callable[[object], None]
 
 
 def write_backup(database: Database, path: Path) -> int:
     """How many rows were written. The file is there whole or not at all, and its owner's alone."""
     partial = path.with_name(f".{path.name}.part")
-    with mapped_errors(f"write the backup {path}"):
+    with map_os_errors(f"write the backup {path}"):
         try:
             with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as raw:
                 with gzip.open(raw, "wb", compresslevel=6) as file:
@@ -65,7 +65,7 @@ def _write_all(database: Database, file: gzip.GzipFile) -> int:
         file.write(json.dumps(value, separators=(",", ":")).encode() + b"\n")
         count += 1
 
-    write_line({"format": FORMAT, "migration": MIGRATIONS[-1].number})
+    write_line({"format": _FORMAT, "migration": MIGRATIONS[-1].number})
     for org in database.read(None, lambda tx: _write_shared(tx, write_line)).result():
         database.read(org, lambda tx, org=org: _write_org(tx, org, write_line)).result()
     rows = count - 1
@@ -73,7 +73,7 @@ def _write_all(database: Database, file: gzip.GzipFile) -> int:
     return rows
 
 
-def restore(database: Database, path: Path, now_ms: int) -> int:
+def restore_backup(database: Database, path: Path, now_ms: int) -> int:
     """Fill an empty database; how many rows. If it fails half-way, begin again with an empty one."""
     if database.read(None, list_orgs).result():
         raise InputError("the database has organisations already; restore into an empty one")
@@ -100,11 +100,11 @@ def check_backup(path: Path) -> None:
     count, ended = 0, False
     for number, line in enumerate(_lines(path)):
         if number == 0:
-            if line.get("format") != FORMAT:
+            if line.get("format") != _FORMAT:
                 raise FileDamaged(
-                    f"{path} is no backup of a team server; expected {FORMAT!r} in its first line"
+                    f"{path} is no backup of a team server; expected {_FORMAT!r} in its first line"
                 )
-            if line.get("migration") not in RESTORED:
+            if line.get("migration") not in _RESTORED:
                 raise FileDamaged(
                     f"{path} has tables of migration {line.get('migration')}, this version"
                     f" {MIGRATIONS[-1].number}; restore it with the version that wrote it, then upgrade"
@@ -117,21 +117,21 @@ def check_backup(path: Path) -> None:
         raise FileDamaged(f"{path} is cut off after {count:,} rows; use another backup")
 
 
-def _write_shared(tx: Tx, write_line: Write) -> list[OrgId]:
+def _write_shared(tx: Tx, write_line: WriteRow) -> list[OrgId]:
     for table in ("meta", "org"):
         _write_rows(table, "", tx.rows(f"SELECT * FROM {table}"), write_line)
-    return [OrgId(text_of(row[0])) for row in tx.rows("SELECT id FROM org ORDER BY id")]
+    return [OrgId(sql_text(row[0])) for row in tx.rows("SELECT id FROM org ORDER BY id")]
 
 
-def _write_org(tx: Tx, org: OrgId, write_line: Write) -> None:
+def _write_org(tx: Tx, org: OrgId, write_line: WriteRow) -> None:
     for table in TENANT_TABLES:
         for rows in _pages(tx, table, org):
             _write_rows(table, org, rows, write_line)
 
 
-def _pages(tx: Tx, table: str, org: OrgId) -> Iterator[Iterable[Row]]:
-    keys, size = KEYS.get(table, ("id",)), PAGE if table == "blob" else ROWS
-    names, after, last = ", ".join(keys), "", list[Value]()
+def _pages(tx: Tx, table: str, org: OrgId) -> Iterator[Iterable[SqlRow]]:
+    keys, size = _KEYS.get(table, ("id",)), PAGE if table == "blob" else _ROWS
+    names, after, last = ", ".join(keys), "", list[SqlValue]()
     while True:
         rows = tx.rows(
             f"SELECT {names}, {table}.* FROM {table} WHERE org = ?{after} ORDER BY {names} LIMIT ?",
@@ -140,22 +140,22 @@ def _pages(tx: Tx, table: str, org: OrgId) -> Iterator[Iterable[Row]]:
         yield [row[len(keys) :] for row in rows]
         if len(rows) < size:
             return
-        after, last = f" AND ({names}) > ({marks(keys)})", list(rows[-1][: len(keys)])
+        after, last = f" AND ({names}) > ({placeholders(keys)})", list(rows[-1][: len(keys)])
 
 
-def _write_rows(table: str, org: str, rows: Iterable[Row], write_line: Write) -> None:
+def _write_rows(table: str, org: str, rows: Iterable[SqlRow], write_line: WriteRow) -> None:
     for row in rows:
         write_line({"table": table, "org": org, "row": [_spelled(value) for value in row]})
 
 
-def _spelled(value: Value) -> object:
+def _spelled(value: SqlValue) -> object:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
     table: str
-    values: list[Value]
+    values: list[SqlValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +187,13 @@ def _insert(tx: Tx, rows: Iterable[_Saved]) -> None:
             raise FileDamaged(f"the backup has rows of {row.table[:80]!r}, which is no table of ours")
         # The key of fingerprints is there already in a database that a server was started on.
         keep = " ON CONFLICT (name) DO UPDATE SET value = excluded.value" if row.table == "meta" else ""
-        tx.rows(f"INSERT INTO {row.table} VALUES ({marks(row.values)}){keep}", *row.values)
+        tx.rows(f"INSERT INTO {row.table} VALUES ({placeholders(row.values)}){keep}", *row.values)
 
 
-def _value(spelled: object) -> Value:
+def _value(spelled: object) -> SqlValue:
     if isinstance(spelled, dict):
         return base64.b64decode(cast("dict[str, str]", spelled)["base64"])
-    return cast("Value", spelled)
+    return cast("SqlValue", spelled)
 
 
 def _lines(path: Path) -> Iterator[dict[str, object]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterator, Sequence
 
-from sevenfold.server.limits import Limits
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.refusals import ApiError
 
 
 async def read_capped(chunks: AsyncIterator[bytes], limit_bytes: int) -> bytes:
@@ -15,7 +15,7 @@ async def read_capped(chunks: AsyncIterator[bytes], limit_bytes: int) -> bytes:
     async for chunk in chunks:
         data += chunk
         if len(data) > limit_bytes:
-            raise too_large(f"the request has more than {limit_bytes:,} bytes")
+            raise make_too_large(f"the request has more than {limit_bytes:,} bytes")
     return bytes(data)
 
 
@@ -24,38 +24,38 @@ def inflate(data: bytes, encoding: str, limit_bytes: int) -> bytes:
     if encoding in ("", "identity"):
         return data
     if encoding != "gzip":
-        raise Refusal(
+        raise ApiError(
             415, "unsupported", f"{encoding[:40]!r} is no encoding that is read here", "send gzip, or none"
         )
     reader = zlib.decompressobj(16 + zlib.MAX_WBITS)
     try:
         plain = reader.decompress(data, limit_bytes + 1)
     except zlib.error as error:
-        raise Refusal(
+        raise ApiError(
             400, "bad request", f"the body is no gzip: {error}", "send it again, or plain"
         ) from error
     if len(plain) > limit_bytes:
-        raise too_large(f"the request has more than {limit_bytes:,} bytes once inflated")
+        raise make_too_large(f"the request has more than {limit_bytes:,} bytes once inflated")
     if not reader.eof or reader.unused_data:
-        raise Refusal(400, "bad request", "the gzip is cut off, or has something behind it", "send it again")
+        raise ApiError(400, "bad request", "the gzip is cut off, or has something behind it", "send it again")
     return plain
 
 
-def check_sizes(raw_bytes: int, texts: Sequence[str], limits: Limits) -> None:
+def check_sizes(raw_bytes: int, texts: Sequence[str], limits: ServerLimits) -> None:
     """Many texts share a small body; one alone may be as large as a file may be."""
     if not texts:
-        raise Refusal(422, "bad request", "the request holds no text", "send at least one")
+        raise ApiError(422, "bad request", "the request holds no text", "send at least one")
     for text in texts:
         size = len(text.encode())
         if size > limits.file_bytes:
-            raise too_large(f"one text has {size:,} bytes; {limits.file_bytes:,} is the limit")
+            raise make_too_large(f"one text has {size:,} bytes; {limits.file_bytes:,} is the limit")
     if len(texts) > 1 and raw_bytes > limits.body_bytes:
-        raise too_large(
+        raise make_too_large(
             f"{len(texts):,} texts came in {raw_bytes:,} bytes; {limits.body_bytes:,} is the limit"
         )
 
 
-def too_large(message: str) -> Refusal:
-    return Refusal(
+def make_too_large(message: str) -> ApiError:
+    return ApiError(
         413, "too large", message, "split it: a large file travels alone, others in smaller bodies"
     )

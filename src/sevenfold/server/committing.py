@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sevenfold.server.audit import record
-from sevenfold.server.database import Tx, marks, number_of, text_of
-from sevenfold.server.limits import Limits
-from sevenfold.server.refusals import Refusal, not_found
+from sevenfold.server.audit import record_audit
+from sevenfold.server.database import Tx, placeholders, sql_number, sql_text
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.refusals import ApiError, make_not_found
 from sevenfold.server.rights import Principal
 from sevenfold.sync.protocol import (
-    NOTHING,
-    Applied,
+    NO_ENTRY,
     Checksum,
     Commit,
-    Conflicts,
-    Entry,
+    CommitApplied,
+    CommitConflicts,
     RepoId,
+    TeamEntry,
     TeamKey,
     apply_commit,
 )
@@ -36,22 +36,22 @@ class RepoState:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class WriteContext:
     """Who writes where, and when."""
 
     principal: Principal
     repo: RepoId
     now_ms: int
-    limits: Limits
+    limits: ServerLimits
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    entry: Entry
+class StoredEntry:
+    entry: TeamEntry
     bytes: int
 
 
-ABSENT = Held(NOTHING, 0)
+NO_STORED_ENTRY = StoredEntry(NO_ENTRY, 0)
 
 CHANGE_BYTES = 300
 """What history, audit and the answer take of the disk for each change, deletions too."""
@@ -59,30 +59,30 @@ STEP_BYTES = 1_000_000
 """The organisation's whole use is added up when one of its repositories has grown by so much."""
 
 
-def read_state(tx: Tx, who: Principal, repo: RepoId, *, locking: str = "") -> RepoState:
+def read_repo_state(tx: Tx, who: Principal, repo: RepoId, *, locking: str = "") -> RepoState:
     found = tx.rows(
         f"SELECT seq, floor, entries, bytes, kept_bytes FROM repo WHERE org = ? AND id = ?{locking}",
         who.org,
         repo,
     )
     if not found:
-        raise not_found("such repository")
-    return RepoState(*(number_of(value) for value in found[0]))
+        raise make_not_found("such repository")
+    return RepoState(*(sql_number(value) for value in found[0]))
 
 
-def read_entries(tx: Tx, writer: Writer, keys: Iterable[str]) -> dict[TeamKey, Held]:
+def read_stored_entries(tx: Tx, writer: WriteContext, keys: Iterable[str]) -> dict[TeamKey, StoredEntry]:
     names = sorted(keys)
     rows = tx.rows(
         "SELECT key, version, checksum, bytes FROM entry WHERE org = ? AND repo = ?"
-        f" AND key IN ({marks(names)})",
+        f" AND key IN ({placeholders(names)})",
         writer.principal.org,
         writer.repo,
         *names,
     )
     return {
-        TeamKey(text_of(key)): Held(
-            Entry(number_of(version), None if checksum is None else Checksum(text_of(checksum))),
-            number_of(size),
+        TeamKey(sql_text(key)): StoredEntry(
+            TeamEntry(sql_number(version), None if checksum is None else Checksum(sql_text(checksum))),
+            sql_number(size),
         )
         for key, version, checksum, size in rows
     }
@@ -94,11 +94,13 @@ class _Body:
     is_kept: bool
 
 
-def run_commit(tx: Tx, writer: Writer, state: RepoState, wanted: Commit, verb: str) -> Applied:
+def execute_commit(
+    tx: Tx, writer: WriteContext, state: RepoState, wanted: Commit, verb: str
+) -> CommitApplied:
     """The repository's row is locked, so nothing that is read here changes before the end."""
-    held = read_entries(tx, writer, [one.key for one in wanted.changes])
+    held = read_stored_entries(tx, writer, [one.key for one in wanted.changes])
     outcome = apply_commit({key: one.entry for key, one in held.items()}, state.seq, wanted)
-    if isinstance(outcome, Conflicts):
+    if isinstance(outcome, CommitConflicts):
         raise _conflict(outcome)
     bodies = _read_sizes(tx, writer, wanted)
     after = _state_after(state, wanted, held, bodies)
@@ -109,16 +111,16 @@ def run_commit(tx: Tx, writer: Writer, state: RepoState, wanted: Commit, verb: s
     _write(tx, writer, outcome, after, bodies)
     deleted = sum(1 for one in wanted.changes if one.checksum is None)
     detail = f"{len(wanted.changes)} changed, {deleted} of them deleted, at {outcome.seq}"
-    record(tx, writer.principal, f"memory.{verb}", writer.now_ms, repo=writer.repo, detail=detail)
+    record_audit(tx, writer.principal, f"memory.{verb}", writer.now_ms, repo=writer.repo, detail=detail)
     return outcome
 
 
-def _conflict(found: Conflicts) -> Refusal:
+def _conflict(found: CommitConflicts) -> ApiError:
     entries = {
         str(key): {"version": entry.version, "checksum": entry.checksum}
         for key, entry in found.entries.items()
     }
-    return Refusal(
+    return ApiError(
         409,
         "conflict",
         f"{len(entries)} of the keys changed since they were read; nothing was applied",
@@ -127,21 +129,21 @@ def _conflict(found: Conflicts) -> Refusal:
     )
 
 
-def _read_sizes(tx: Tx, writer: Writer, wanted: Commit) -> dict[Checksum, _Body]:
+def _read_sizes(tx: Tx, writer: WriteContext, wanted: Commit) -> dict[Checksum, _Body]:
     needed = sorted({one.checksum for one in wanted.changes if one.checksum is not None})
     if not needed:
         return {}
     rows = tx.rows(
         "SELECT checksum, bytes, is_kept FROM blob WHERE org = ? AND repo = ?"
-        f" AND checksum IN ({marks(needed)})",
+        f" AND checksum IN ({placeholders(needed)})",
         writer.principal.org,
         writer.repo,
         *needed,
     )
-    bodies = {Checksum(text_of(row[0])): _Body(number_of(row[1]), row[2] == 1) for row in rows}
+    bodies = {Checksum(sql_text(row[0])): _Body(sql_number(row[1]), row[2] == 1) for row in rows}
     missing = [one for one in needed if one not in bodies]
     if missing:
-        raise Refusal(
+        raise ApiError(
             422,
             "missing",
             f"{len(missing)} of the bodies that the commit names were not sent, or were forgotten",
@@ -152,9 +154,9 @@ def _read_sizes(tx: Tx, writer: Writer, wanted: Commit) -> dict[Checksum, _Body]
 
 
 def _state_after(
-    state: RepoState, wanted: Commit, held: Mapping[TeamKey, Held], bodies: Mapping[Checksum, _Body]
+    state: RepoState, wanted: Commit, held: Mapping[TeamKey, StoredEntry], bodies: Mapping[Checksum, _Body]
 ) -> RepoState:
-    before = [held.get(one.key, ABSENT) for one in wanted.changes]
+    before = [held.get(one.key, NO_STORED_ENTRY) for one in wanted.changes]
     left = sum(1 for one in before if one.entry.checksum is not None)
     came = [bodies[one.checksum].bytes for one in wanted.changes if one.checksum is not None]
     return RepoState(
@@ -168,7 +170,7 @@ def _state_after(
     )
 
 
-def _check_quota(limits: Limits, before: RepoState, after: RepoState) -> None:
+def _check_quota(limits: ServerLimits, before: RepoState, after: RepoState) -> None:
     for what, was, now, limit, advice in (
         ("memories", before.entries, after.entries, limits.entries, "merge or delete some"),
         ("bytes of memories", before.bytes, after.bytes, limits.total_bytes, "shorten or delete some"),
@@ -181,7 +183,7 @@ def _check_quota(limits: Limits, before: RepoState, after: RepoState) -> None:
         ),
     ):
         if now > limit and now > was:
-            raise Refusal(
+            raise ApiError(
                 422,
                 "quota",
                 f"the repository would have {now:,} {what}; {limit:,} is the limit",
@@ -189,14 +191,16 @@ def _check_quota(limits: Limits, before: RepoState, after: RepoState) -> None:
             )
 
 
-def _check_names(tx: Tx, writer: Writer, new: int) -> None:
+def _check_names(tx: Tx, writer: WriteContext, new: int) -> None:
     """Names that were deleted are remembered, so whoever makes and deletes new ones makes listings grow."""
     if not new:
         return
     org, repo, limit = writer.principal.org, writer.repo, writer.limits.names
-    names = new + number_of(tx.rows("SELECT count(*) FROM entry WHERE org = ? AND repo = ?", org, repo)[0][0])
+    names = new + sql_number(
+        tx.rows("SELECT count(*) FROM entry WHERE org = ? AND repo = ?", org, repo)[0][0]
+    )
     if names > limit:
-        raise Refusal(
+        raise ApiError(
             422,
             "quota",
             f"the repository would have {names:,} names, deleted ones included; {limit:,} is the limit",
@@ -205,13 +209,13 @@ def _check_names(tx: Tx, writer: Writer, new: int) -> None:
         )
 
 
-def _check_org(tx: Tx, writer: Writer) -> None:
+def _check_org(tx: Tx, writer: WriteContext) -> None:
     kept = tx.rows(
         "SELECT CAST(coalesce(sum(kept_bytes), 0) AS BIGINT) FROM repo WHERE org = ?", writer.principal.org
     )
-    used, limit = number_of(kept[0][0]), writer.limits.org_bytes
+    used, limit = sql_number(kept[0][0]), writer.limits.org_bytes
     if used > limit:
-        raise Refusal(
+        raise ApiError(
             422,
             "quota",
             f"the organisation has {used:,} bytes in all repositories with their history; {limit:,} may be",
@@ -220,7 +224,7 @@ def _check_org(tx: Tx, writer: Writer) -> None:
 
 
 def _write(
-    tx: Tx, writer: Writer, applied: Applied, after: RepoState, bodies: Mapping[Checksum, _Body]
+    tx: Tx, writer: WriteContext, applied: CommitApplied, after: RepoState, bodies: Mapping[Checksum, _Body]
 ) -> None:
     org, repo = writer.principal.org, writer.repo
     sizes: dict[Checksum | None, int] = {None: 0}

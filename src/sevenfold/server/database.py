@@ -14,20 +14,20 @@ from sevenfold.core.errors import DatabaseFailed
 
 OrgId = NewType("OrgId", str)
 
-Value: TypeAlias = str | int | bytes | None
-Row: TypeAlias = Sequence[Value]
+SqlValue: TypeAlias = str | int | bytes | None
+SqlRow: TypeAlias = Sequence[SqlValue]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Tx(Protocol):
     """A transaction, of one organisation if it was begun for one."""
 
-    def rows(self, sql: str, *values: Value) -> Sequence[Row]:
+    def rows(self, sql: str, *values: SqlValue) -> Sequence[SqlRow]:
         """Run a statement with `?` for each value."""
         ...
 
-    def run_each(self, sql: str, values: Sequence[Row]) -> None:
+    def run_each(self, sql: str, values: Sequence[SqlRow]) -> None:
         """Run a statement once for each row of values."""
         ...
 
@@ -40,19 +40,19 @@ class Tx(Protocol):
 class Database(Protocol):
     """Threads that run transactions. What is handed back was made durable before."""
 
-    def read(self, org: OrgId | None, work: Callable[[Tx], T], /, *, quick: bool = False) -> Future[T]:
+    def read(self, org: OrgId | None, work: Callable[[Tx], _T], /, *, quick: bool = False) -> Future[_T]:
         """Run on one unchanging state of the database. Quick: some rows by their keys, which may well be
         read before this returns."""
         ...
 
-    def write(self, org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:
+    def write(self, org: OrgId | None, work: Callable[[Tx], _T], /) -> Future[_T]:
         """Run all of it or, if it raises, nothing. `DatabaseFailed`: it may have been run or not."""
         ...
 
     def close(self) -> None: ...
 
 
-def text_of(value: Value) -> str:
+def sql_text(value: SqlValue) -> str:
     if not isinstance(value, str):
         raise DatabaseFailed(
             f"the database holds {type(value).__name__} where text was stored; restore a backup"
@@ -60,7 +60,7 @@ def text_of(value: Value) -> str:
     return value
 
 
-def number_of(value: Value) -> int:
+def sql_number(value: SqlValue) -> int:
     if not isinstance(value, int):
         raise DatabaseFailed(
             f"the database holds {type(value).__name__} where a number was; restore a backup"
@@ -68,12 +68,12 @@ def number_of(value: Value) -> int:
     return value
 
 
-def bytes_of(value: Value) -> bytes:
+def sql_bytes(value: SqlValue) -> bytes:
     if not isinstance(value, bytes):
         raise DatabaseFailed(f"the database holds {type(value).__name__} where bytes were; restore a backup")
     return value
 
 
-def marks(values: Sequence[object]) -> str:
+def placeholders(values: Sequence[object]) -> str:
     """`?, ?, ?` for a list of values."""
     return ", ".join("?" * len(values))

@@ -14,21 +14,21 @@ from weakref import WeakValueDictionary
 from sevenfold.core.clock import Clock
 from sevenfold.server.database import Database, OrgId, Tx
 from sevenfold.server.forge import Forge
-from sevenfold.server.limits import Limits
-from sevenfold.server.people import check_standing
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.people import check_principal
+from sevenfold.server.refusals import ApiError
 from sevenfold.server.rights import Principal
-from sevenfold.server.scanners import Scanners
+from sevenfold.server.scanners import SecretScanners
 from sevenfold.server.scanning import key_of_org, read_allowances, read_fingerprint_key, refuse_blocked
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-Asker: TypeAlias = Principal | OrgId | None
+RowOwner: TypeAlias = Principal | OrgId | None
 """Whose rows a transaction is about: a principal's, who must still be one; an organisation's; nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiRequest:
     """A request that may be carried out: who, what, and with which words."""
 
     principal: Principal | None
@@ -47,19 +47,21 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     body: object
     """A value of `messages`, text, or None for no body at all."""
     status: int = 200
     etag: int | None = None
 
 
-class Desk:
-    def __init__(self, database: Database, limits: Limits, clock: Clock, forge: Forge | None = None) -> None:
+class AppState:
+    def __init__(
+        self, database: Database, limits: ServerLimits, clock: Clock, forge: Forge | None = None
+    ) -> None:
         self.limits, self.clock, self.forge = limits, clock, forge
         self._database = database
         self._turns: WeakValueDictionary[str, _Turns] = WeakValueDictionary()
-        self._scanners = Scanners()
+        self._scanners = SecretScanners()
         self._waiting = 0
         self._key = database.write(None, read_fingerprint_key).result()
 
@@ -72,14 +74,14 @@ class Desk:
         """Requests under way or in line."""
         return self._waiting
 
-    async def read(self, who: Asker, work: Callable[[Tx], T]) -> T:
+    async def read(self, who: RowOwner, work: Callable[[Tx], _T]) -> _T:
         return await _result(self._database.read(_org_of(who), self._checked(who, work)))
 
-    async def look(self, who: Asker, work: Callable[[Tx], T]) -> T:
+    async def look(self, who: RowOwner, work: Callable[[Tx], _T]) -> _T:
         """Read some rows by their keys."""
         return await _result(self._database.read(_org_of(who), self._checked(who, work), quick=True))
 
-    async def write(self, who: Asker, work: Callable[[Tx], T]) -> T:
+    async def write(self, who: RowOwner, work: Callable[[Tx], _T]) -> _T:
         return await _result(self._database.write(_org_of(who), self._checked(who, work)))
 
     @asynccontextmanager
@@ -90,7 +92,7 @@ class Desk:
         if turns is None:  # it is forgotten as soon as nobody waits for it
             self._turns[line] = turns = _Turns(Semaphore(self.limits.at_once))
         if self._waiting >= self.limits.waiting or turns.waiting >= self.limits.org_waiting:
-            raise Refusal(
+            raise ApiError(
                 503,
                 "not ready",
                 "too many requests wait for their turn",
@@ -120,14 +122,14 @@ class Desk:
         """After the last request. The database is the caller's."""
         self._scanners.close()
 
-    def _checked(self, who: Asker, work: Callable[[Tx], T]) -> Callable[[Tx], T]:
+    def _checked(self, who: RowOwner, work: Callable[[Tx], _T]) -> Callable[[Tx], _T]:
         """With a look, in the same transaction, at whether a principal still is what the gate knew."""
         if not isinstance(who, Principal):
             return work
         now_ms = self.now_ms
 
-        def check_and_work(tx: Tx) -> T:
-            check_standing(tx, who, now_ms)
+        def check_and_work(tx: Tx) -> _T:
+            check_principal(tx, who, now_ms)
             return work(tx)
 
         return check_and_work
@@ -139,13 +141,13 @@ class _Turns:
     waiting: int = 0
 
 
-async def _result(future: Future[T]) -> T:
+async def _result(future: Future[_T]) -> _T:
     return future.result() if future.done() else await wrap_future(future)
 
 
-def _org_of(who: Asker) -> OrgId | None:
+def _org_of(who: RowOwner) -> OrgId | None:
     return who.org if isinstance(who, Principal) else who
 
 
-def spell_time(milliseconds: int) -> str:
+def format_ms_time(milliseconds: int) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")

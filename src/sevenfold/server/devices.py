@@ -7,30 +7,30 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sevenfold.server.audit import record
-from sevenfold.server.database import OrgId, Tx, number_of, text_of
+from sevenfold.server.audit import record_audit
+from sevenfold.server.database import OrgId, Tx, sql_number, sql_text
 from sevenfold.server.people import (
-    Member,
     NewToken,
+    OrgMember,
     add_token,
-    check_above,
+    check_outranks,
     check_scopes,
     find_member,
     hash_token,
 )
-from sevenfold.server.refusals import Refusal
-from sevenfold.server.rights import Principal, Scope
+from sevenfold.server.refusals import ApiError
+from sevenfold.server.rights import Principal, TokenScope
 
 LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 """No vowels, so that no words; nothing that looks like something else (RFC 8628)."""
 STRANGE = re.compile(r"[^A-Za-z0-9 ._@+'-]", re.ASCII)
 """In the name of a device, which a stranger chooses and the audit log shows: on a terminal, for one."""
-LASTS = timedelta(minutes=10)
-POLL = timedelta(seconds=5)
-TOKEN_LASTS = timedelta(days=180)
-MOST_WAITING = 10_000
+CODE_LIFETIME = timedelta(minutes=10)
+DEVICE_POLL_INTERVAL = timedelta(seconds=5)
+TOKEN_LIFETIME = timedelta(days=180)
+_MOST_WAITING = 10_000
 """Codes at a time. They cost a row each and need no token, so there is an end to them."""
-SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write")
+_SCOPES: tuple[TokenScope, ...] = ("memory:read", "memory:write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,18 @@ class DeviceCode:
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
+class SignedInDevice:
     org: OrgId
-    member: Member
-    scopes: tuple[Scope, ...]
+    member: OrgMember
+    scopes: tuple[TokenScope, ...]
     token: NewToken
 
 
 def start_device(tx: Tx, name: str, now_ms: int) -> DeviceCode:
-    tx.rows("DELETE FROM device WHERE created < ?", now_ms - LASTS // timedelta(milliseconds=1))
-    waiting = number_of(tx.rows("SELECT count(*) FROM device")[0][0])
-    if waiting >= MOST_WAITING:
-        raise Refusal(
+    tx.rows("DELETE FROM device WHERE created < ?", now_ms - CODE_LIFETIME // timedelta(milliseconds=1))
+    waiting = sql_number(tx.rows("SELECT count(*) FROM device")[0][0])
+    if waiting >= _MOST_WAITING:
+        raise ApiError(
             429,
             "rate",
             "too many devices wait to be approved",
@@ -69,69 +69,69 @@ def start_device(tx: Tx, name: str, now_ms: int) -> DeviceCode:
     return code
 
 
-def approve_device(tx: Tx, who: Principal | OrgId, user_code: str, member: str, now_ms: int) -> Member:
+def approve_device(tx: Tx, who: Principal | OrgId, user_code: str, member: str, now_ms: int) -> OrgMember:
     org = who.org if isinstance(who, Principal) else who
     spelled = "".join(user_code.upper().split()).replace("-", "")
     found = tx.rows(
         f"SELECT created, name, org FROM device WHERE user_code = ?{tx.locking}",
         f"{spelled[:4]}-{spelled[4:]}",
     )
-    if not found or _is_over(number_of(found[0][0]), now_ms) or found[0][2] is not None:
-        raise Refusal(
+    if not found or _is_over(sql_number(found[0][0]), now_ms) or found[0][2] is not None:
+        raise ApiError(
             404, "not found", "no device waits with that code", "start again: sevenfold team join URL"
         )
     chosen = find_member(tx, org, member)
-    check_above(who, chosen)
+    check_outranks(who, chosen)
     tx.rows(
         "UPDATE device SET org = ?, member = ?, scopes = ? WHERE user_code = ?",
-        *(org, chosen.id, " ".join(SCOPES), f"{spelled[:4]}-{spelled[4:]}"),
+        *(org, chosen.id, " ".join(_SCOPES), f"{spelled[:4]}-{spelled[4:]}"),
     )
-    record(tx, who, "device.approve", now_ms, detail=f"{found[0][1]} for {chosen.name}")
+    record_audit(tx, who, "device.approve", now_ms, detail=f"{found[0][1]} for {chosen.name}")
     return chosen
 
 
 def read_approval(tx: Tx, device_code: str, now_ms: int) -> OrgId:
     """The organisation that approved the device; the token is then made in a transaction of its own."""
     found = tx.rows("SELECT created, org FROM device WHERE hash = ?", hash_token(device_code))
-    if not found or _is_over(number_of(found[0][0]), now_ms):
-        raise Refusal(
+    if not found or _is_over(sql_number(found[0][0]), now_ms):
+        raise ApiError(
             400,
             "expired",
             "the code is unknown, used or past its time",
             "start again: sevenfold team join URL",
         )
     if found[0][1] is None:
-        raise Refusal(
+        raise ApiError(
             400,
             "pending",
             "nobody has approved the device yet",
-            f"ask again in {POLL.seconds} seconds",
+            f"ask again in {DEVICE_POLL_INTERVAL.seconds} seconds",
             retry=True,
         )
-    return OrgId(text_of(found[0][1]))
+    return OrgId(sql_text(found[0][1]))
 
 
-def finish_device(tx: Tx, org: OrgId, device_code: str, now_ms: int) -> SignedIn:
+def finish_device(tx: Tx, org: OrgId, device_code: str, now_ms: int) -> SignedInDevice:
     """The token of an approved device, once."""
     found = tx.rows(
         "DELETE FROM device WHERE hash = ? AND org = ? RETURNING member, scopes, created",
         *(hash_token(device_code), org),
     )
     if not found:
-        raise Refusal(
+        raise ApiError(
             400,
             "expired",
             "the code is unknown, used or past its time",
             "start again: sevenfold team join URL",
         )
-    member = find_member(tx, org, text_of(found[0][0]))
-    scopes = check_scopes(text_of(found[0][1]).split())
-    token = add_token(tx, org, member.id, scopes, now_ms, lasts=TOKEN_LASTS)
-    return SignedIn(org, member, scopes, token)
+    member = find_member(tx, org, sql_text(found[0][0]))
+    scopes = check_scopes(sql_text(found[0][1]).split())
+    token = add_token(tx, org, member.id, scopes, now_ms, lasts=TOKEN_LIFETIME)
+    return SignedInDevice(org, member, scopes, token)
 
 
 def _is_over(created_ms: int, now_ms: int) -> bool:
-    return now_ms - created_ms >= LASTS // timedelta(milliseconds=1)
+    return now_ms - created_ms >= CODE_LIFETIME // timedelta(milliseconds=1)
 
 
 def _user_code() -> str:

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from sevenfold.core.errors import InputError
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.refusals import ApiError
 
-PUBLIC = {"github.com": "https://api.github.com"}
+PUBLIC_APIS = {"github.com": "https://api.github.com"}
 """Whose API is not under its own name."""
 
-REMOTE = re.compile(
+_REMOTE = re.compile(
     r"(?:https://|ssh://git@|git@)([a-z0-9.-]{1,200})(?:/|:)"
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})/([A-Za-z0-9._-]{1,100}?)(?:\.git)?/?",
     re.ASCII,
 )
 TIMEOUT_SECONDS = 10
-MAX_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class ForgePath:
     name: str
 
 
-Fetch: TypeAlias = Callable[[str, str], Awaitable[bytes | None]]
+FetchUrl: TypeAlias = Callable[[str, str], Awaitable[bytes | None]]
 """A URL and a credential; None where the forge does not show it."""
 
 
 def read_remote(remote: str) -> ForgePath:
-    found = REMOTE.fullmatch(remote)
+    found = _REMOTE.fullmatch(remote)
     if found is None or ".." in remote:
-        raise Refusal(
+        raise ApiError(
             422,
             "bad request",
             f"{remote[:120]!r} is no remote of a forge",
@@ -60,24 +60,24 @@ def read_remote(remote: str) -> ForgePath:
 class Forge:
     """The one forge that this server trusts: a host that a client names is asked nothing."""
 
-    def __init__(self, host: str, fetch: Fetch) -> None:
+    def __init__(self, host: str, fetch: FetchUrl) -> None:
         self.host, self._fetch = host, fetch
 
     async def look_up(self, remote: str, credential: str) -> ForgeRepo:
         """`Refusal` 422 unless the credential's owner may push there."""
         path = read_remote(remote)
         if path.host != self.host:
-            raise Refusal(
+            raise ApiError(
                 422,
                 "bad request",
                 f"{path.host} is not the forge of this server",
                 f"use a remote of {self.host}",
             )
-        api = PUBLIC.get(self.host, f"https://{self.host}/api/v1")
+        api = PUBLIC_APIS.get(self.host, f"https://{self.host}/api/v1")
         said = await self._fetch(f"{api}/repos/{path.owner}/{path.name}", credential)
         repo = _read(said) if said is not None else None
         if repo is None or not repo.may_push:
-            raise Refusal(
+            raise ApiError(
                 422,
                 "bad request",
                 "the forge does not say that this credential may push there",
@@ -110,7 +110,7 @@ async def fetch_over_http(url: str, credential: str) -> bytes | None:
         async with httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client:
             answer = await client.get(url, headers=headers)
     except httpx2.HTTPError as error:
-        raise Refusal(
+        raise ApiError(
             503,
             "not ready",
             f"the forge did not answer ({type(error).__name__})",
@@ -118,4 +118,4 @@ async def fetch_over_http(url: str, credential: str) -> bytes | None:
             retry=True,
             retry_after_seconds=30,
         ) from error
-    return answer.content if answer.status_code == 200 and len(answer.content) <= MAX_BYTES else None
+    return answer.content if answer.status_code == 200 and len(answer.content) <= _MAX_BYTES else None

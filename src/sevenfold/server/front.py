@@ -20,13 +20,13 @@ from sevenfold.core.errors import DatabaseFailed, InputError
 from sevenfold.server import admin_calls, memory_calls
 from sevenfold.server import messages as wire
 from sevenfold.server.bodies import inflate, read_capped
-from sevenfold.server.desk import Answer, Call, Desk, spell_time
-from sevenfold.server.gate import Gate
-from sevenfold.server.limits import SMALL_BYTES
-from sevenfold.server.meters import Meters, Served
+from sevenfold.server.desk import ApiRequest, ApiResponse, AppState, format_ms_time
+from sevenfold.server.gate import AccessControl
+from sevenfold.server.limits import MAX_SMALL_BODY_BYTES
+from sevenfold.server.meters import RequestLogEntry, ServerMetrics
 from sevenfold.server.operations import OPERATIONS, Method, Operation
-from sevenfold.server.refusals import Refusal, not_found
-from sevenfold.server.rights import Principal, RightsMoved
+from sevenfold.server.refusals import ApiError, make_not_found
+from sevenfold.server.rights import Principal, RightsChanged
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -34,44 +34,44 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-Perform: TypeAlias = Callable[[Desk, Call], Awaitable[Answer]]
+ApiEndpoint: TypeAlias = Callable[[AppState, ApiRequest], Awaitable[ApiResponse]]
 
 REPO_ID = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
-JSON = "application/json"
+_JSON = "application/json"
 RETRY_SECONDS = 1
 """A database that restarts is back in about that time."""
 RIGHTS_TRIES = 5
 """A request is begun anew where the rights it was admitted by changed before it was carried out."""
 
-PERFORM: Mapping[str, Perform] = {
-    "read_memory": memory_calls.read_memory,
-    "put_memory": memory_calls.put_memory,
-    "send_bodies": memory_calls.send_bodies,
-    "read_body": memory_calls.read_one_body,
-    "commit": memory_calls.make_commit,
-    "whoami": admin_calls.whoami,
-    "list_repos": admin_calls.list_all_repos,
-    "claim_repo": admin_calls.claim,
-    "prove_repo": admin_calls.prove,
-    "list_members": admin_calls.list_all_members,
-    "add_member": admin_calls.add_one_member,
-    "change_member": admin_calls.change_member,
-    "remove_member": admin_calls.remove_one_member,
-    "list_tokens": admin_calls.list_all_tokens,
-    "add_token": admin_calls.add_one_token,
-    "revoke_token": admin_calls.revoke_one_token,
-    "start_device": admin_calls.begin_device,
-    "poll_device": admin_calls.poll_device,
-    "approve_device": admin_calls.approve,
-    "allow_finding": admin_calls.allow,
-    "read_audit": admin_calls.audit,
+ENDPOINTS: Mapping[str, ApiEndpoint] = {
+    "read_memory": memory_calls.handle_read_memory,
+    "put_memory": memory_calls.handle_put_memory,
+    "send_bodies": memory_calls.handle_send_bodies,
+    "read_body": memory_calls.handle_read_body,
+    "commit": memory_calls.handle_commit,
+    "whoami": admin_calls.handle_whoami,
+    "list_repos": admin_calls.handle_list_repos,
+    "claim_repo": admin_calls.handle_claim_repo,
+    "prove_repo": admin_calls.handle_prove_repo,
+    "list_members": admin_calls.handle_list_members,
+    "add_member": admin_calls.handle_add_member,
+    "change_member": admin_calls.handle_change_member,
+    "remove_member": admin_calls.handle_remove_member,
+    "list_tokens": admin_calls.handle_list_tokens,
+    "add_token": admin_calls.handle_add_token,
+    "revoke_token": admin_calls.handle_revoke_token,
+    "start_device": admin_calls.handle_start_device,
+    "poll_device": admin_calls.handle_poll_device,
+    "approve_device": admin_calls.handle_approve_device,
+    "allow_finding": admin_calls.handle_allow_finding,
+    "read_audit": admin_calls.handle_read_audit,
 }
 
-SELDOM = frozenset({"start_device", "approve_device"})
+RARE_OPERATIONS = frozenset({"start_device", "approve_device"})
 """Who does these often guesses codes, or uses up those that there are."""
 BODY_TIME = timedelta(seconds=60)
 """To send a body: 4 KB a second for the largest ordinary one. Whoever is slower holds a connection."""
-READY_FOR = timedelta(seconds=1)
+READY_TTL = timedelta(seconds=1)
 """So long an answer of the database stands for it: anybody may ask, and as often as they like."""
 
 
@@ -87,10 +87,10 @@ class _Seen:
     kind: str = ""
 
 
-class Front:
-    def __init__(self, desk: Desk, meters: Meters) -> None:
+class TeamApi:
+    def __init__(self, desk: AppState, meters: ServerMetrics) -> None:
         self._desk, self._meters = desk, meters
-        self.gate = Gate(desk)
+        self.gate = AccessControl(desk)
         self._ready_until = timedelta()
         self._prefix, self._numbers = secrets.token_hex(4), count()
 
@@ -122,20 +122,20 @@ class Front:
         seen = _Seen(time.perf_counter(), f"{self._prefix}{next(self._numbers):08x}")
         try:
             response = _respond(await self._perform(operation, request, seen))
-        except Refusal as refusal:
+        except ApiError as refusal:
             seen.kind = refusal.kind
             response = _refuse(refusal)
         return self._counted(operation, seen, response)
 
-    async def _perform(self, operation: Operation, request: Request, seen: _Seen) -> Answer:
+    async def _perform(self, operation: Operation, request: Request, seen: _Seen) -> ApiResponse:
         try:
             if operation.name in ("is_alive", "is_ready", "metrics"):
                 return await self._tell_health(operation.name)
             return await self._carry_out(operation, request, seen)
-        except Refusal:
+        except ApiError:
             raise
-        except RightsMoved as error:  # again and again while one request was under way
-            raise Refusal(
+        except RightsChanged as error:  # again and again while one request was under way
+            raise ApiError(
                 503,
                 "not ready",
                 "the rights of this token are being changed",
@@ -144,10 +144,10 @@ class Front:
                 retry_after_seconds=RETRY_SECONDS,
             ) from error
         except InputError as error:
-            raise Refusal(422, "bad request", str(error)[:500], "correct the request") from error
+            raise ApiError(422, "bad request", str(error)[:500], "correct the request") from error
         except DatabaseFailed as error:
             self._meters.tell("database failed", error=str(error)[:500], request=seen.request)
-            raise Refusal(
+            raise ApiError(
                 503,
                 "not ready",
                 "the database does not answer; what was asked for may have been done or not",
@@ -160,18 +160,18 @@ class Front:
             frames = traceback.extract_tb(error.__traceback__)[-4:]
             where = " < ".join(f"{one.filename.rpartition('/')[2]}:{one.lineno}" for one in reversed(frames))
             self._meters.tell("bug", error=type(error).__name__, where=where, request=seen.request)
-            raise Refusal(
+            raise ApiError(
                 500, "server", "the server has a bug", f"report it, with the request id {seen.request}"
             ) from error
 
-    async def _carry_out(self, operation: Operation, request: Request, seen: _Seen) -> Answer:
+    async def _carry_out(self, operation: Operation, request: Request, seen: _Seen) -> ApiResponse:
         address = request.client.host if request.client else ""
         authorization, verb = request.headers.get("authorization", ""), operation.verb
         if verb is None:
             self.gate.admit_stranger(address)
         else:
             seen.principal = await self.gate.admit(authorization, address, verb)
-        if operation.name in SELDOM:
+        if operation.name in RARE_OPERATIONS:
             self.gate.check_seldom(seen.principal.org if seen.principal else address)
         if operation.needs_repo:
             seen.repo = _read_repo(request)
@@ -180,7 +180,7 @@ class Front:
             raw = await self._read_body(operation, request)
             seen.bytes_in = len(raw)
             body = _decode(raw, operation.takes)
-        call = Call(
+        call = ApiRequest(
             seen.principal,
             seen.repo,
             request.query_params,
@@ -192,49 +192,49 @@ class Front:
         async with self._desk.turn(seen.principal.org if seen.principal else ""):
             for _ in range(RIGHTS_TRIES):
                 try:
-                    return await PERFORM[operation.name](self._desk, call)
-                except RightsMoved:
+                    return await ENDPOINTS[operation.name](self._desk, call)
+                except RightsChanged:
                     if verb is None:
                         raise
                     seen.principal = await self.gate.admit_again(authorization, address, verb)
                     call = replace(call, principal=seen.principal)
-            raise RightsMoved
+            raise RightsChanged
 
     async def _read_body(self, operation: Operation, request: Request) -> bytes:
         from starlette.requests import ClientDisconnect
 
-        kind = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-        if kind != JSON:
-            raise Refusal(415, "unsupported", f"{kind[:80]!r} is not read here", f"send {JSON}")
-        limit = self._desk.limits.raw_bytes if operation.needs_repo else SMALL_BYTES
+        kind = request.headers.get("content-type", _JSON).partition(";")[0].strip().lower()
+        if kind != _JSON:
+            raise ApiError(415, "unsupported", f"{kind[:80]!r} is not read here", f"send {_JSON}")
+        limit = self._desk.limits.raw_bytes if operation.needs_repo else MAX_SMALL_BODY_BYTES
         try:
             async with asyncio.timeout(BODY_TIME.total_seconds()):
                 raw = await read_capped(request.stream(), limit)
         except ClientDisconnect as error:  # nobody hears this; the log and the figures do
-            raise Refusal(400, "cut off", "the body ended before its end", "send it again") from error
+            raise ApiError(400, "cut off", "the body ended before its end", "send it again") from error
         except TimeoutError as error:
-            raise Refusal(
+            raise ApiError(
                 408, "cut off", f"the body took longer than {BODY_TIME.seconds} s", "send less at a time"
             ) from error
         return inflate(raw, request.headers.get("content-encoding", "").strip().lower(), limit)
 
-    async def _tell_health(self, name: str) -> Answer:
+    async def _tell_health(self, name: str) -> ApiResponse:
         if name == "metrics":
-            return Answer(self._meters.exposition(self._desk.waiting))
+            return ApiResponse(self._meters.exposition(self._desk.waiting))
         now = self._desk.clock.uptime()
         if name == "is_ready" and now >= self._ready_until:
             await self._desk.read(None, lambda tx: tx.rows("SELECT 1 FROM meta"))
-            self._ready_until = now + READY_FOR
-        return Answer(wire.HealthTold("ok"))
+            self._ready_until = now + READY_TTL
+        return ApiResponse(wire.HealthTold("ok"))
 
     async def _missing(self, request: Request, error: Exception) -> Response:
         seen = _Seen(time.perf_counter(), f"{self._prefix}{next(self._numbers):08x}")
         if getattr(error, "status_code", 404) == 405:
-            refusal = Refusal(
+            refusal = ApiError(
                 405, "method", f"{request.method[:20]} is not for this path", "see docs/openapi.json"
             )
         else:
-            refusal = not_found("such path")
+            refusal = make_not_found("such path")
         seen.kind = refusal.kind
         response = _refuse(refusal)
         allowed = cast("Mapping[str, str] | None", getattr(error, "headers", None))
@@ -244,8 +244,8 @@ class Front:
     def _counted(self, operation: Operation | None, seen: _Seen, response: Response) -> Response:
         who = seen.principal
         self._meters.count(
-            Served(
-                at=spell_time(self._desk.now_ms),
+            RequestLogEntry(
+                at=format_ms_time(self._desk.now_ms),
                 operation=operation.name if operation else "",
                 status=response.status_code,
                 kind=seen.kind,
@@ -268,9 +268,9 @@ class Front:
 def _read_repo(request: Request) -> str:
     repo = request.query_params.get("repo")
     if not repo:
-        raise Refusal(400, "bad request", "the request names no repository", "add ?repo=ID")
+        raise ApiError(400, "bad request", "the request names no repository", "add ?repo=ID")
     if not REPO_ID.fullmatch(repo):
-        raise not_found("such repository")
+        raise make_not_found("such repository")
     return repo
 
 
@@ -280,14 +280,16 @@ def _decode(raw: bytes, kind: type) -> object:
     try:
         return cast("object", msgspec.json.decode(raw, type=kind))
     except msgspec.ValidationError as error:
-        raise Refusal(
+        raise ApiError(
             422, "bad request", f"the JSON does not fit: {error}", "see docs/openapi.json"
         ) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal(400, "bad request", f"the body is no JSON: {error}", f"send {JSON} in UTF-8") from error
+        raise ApiError(
+            400, "bad request", f"the body is no JSON: {error}", f"send {_JSON} in UTF-8"
+        ) from error
 
 
-def _respond(answer: Answer) -> Response:
+def _respond(answer: ApiResponse) -> Response:
     import msgspec
     from starlette.responses import Response
 
@@ -298,12 +300,12 @@ def _respond(answer: Answer) -> Response:
         return Response(None, answer.status, headers)
     if isinstance(answer.body, str):
         return Response(answer.body, answer.status, headers, "text/plain; version=0.0.4; charset=utf-8")
-    return Response(msgspec.json.encode(answer.body), answer.status, headers, JSON)
+    return Response(msgspec.json.encode(answer.body), answer.status, headers, _JSON)
 
 
-def _refuse(refusal: Refusal) -> Response:
+def _refuse(refusal: ApiError) -> Response:
     import msgspec
     from starlette.responses import Response
 
     headers = {"cache-control": "no-store", **refusal.headers()}
-    return Response(msgspec.json.encode(refusal.body()), refusal.status, headers, JSON)
+    return Response(msgspec.json.encode(refusal.body()), refusal.status, headers, _JSON)

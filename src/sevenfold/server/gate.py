@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from sevenfold.server.database import OrgId
-from sevenfold.server.desk import Desk
-from sevenfold.server.limits import BYTES_A_PERMIT, TOLD_BYTES_A_PERMIT, Buckets
-from sevenfold.server.people import find_principal, hash_token, org_in_token
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.desk import AppState
+from sevenfold.server.limits import REQUEST_BYTES_A_PERMIT, RESPONSE_BYTES_A_PERMIT, RateBuckets
+from sevenfold.server.people import find_principal, hash_token, read_token_org
+from sevenfold.server.refusals import ApiError
 from sevenfold.server.rights import Principal, Verb, check_right, is_allowed
 
 MOST_REMEMBERED = 20_000
@@ -19,16 +19,16 @@ MOST_REMEMBERED = 20_000
 SELDOM_BURST = 20
 
 
-class Gate:
-    def __init__(self, desk: Desk) -> None:
+class AccessControl:
+    def __init__(self, desk: AppState) -> None:
         limits, self._desk = desk.limits, desk
         self._known: OrderedDict[str, Principal] = OrderedDict()
         burst, delay = limits.burst_seconds, limits.delay
-        self._tokens = Buckets(limits.token_rate, limits.token_rate * burst, delay=delay, is_shared=True)
+        self._tokens = RateBuckets(limits.token_rate, limits.token_rate * burst, delay=delay, is_shared=True)
         # A second's worth at once and no more: what one organisation does together, all others wait for.
-        self._orgs = Buckets(limits.org_rate, limits.org_rate, delay=delay, is_shared=True)
-        self._strangers = Buckets(limits.stranger_rate, limits.stranger_rate * burst)
-        self._seldom = Buckets(limits.seldom_rate, SELDOM_BURST)
+        self._orgs = RateBuckets(limits.org_rate, limits.org_rate, delay=delay, is_shared=True)
+        self._strangers = RateBuckets(limits.stranger_rate, limits.stranger_rate * burst)
+        self._seldom = RateBuckets(limits.seldom_rate, SELDOM_BURST)
 
     async def admit(self, authorization: str, address: str, verb: Verb) -> Principal:
         """Whoever asks, if it is allowed and when it is their turn; else `Refusal` 401, 403 or 429."""
@@ -55,7 +55,7 @@ class Gate:
 
     def charge(self, principal: Principal, bytes_in: int, bytes_out: int) -> None:
         """What a request cost beside having been one; its organisation's next ones wait for it."""
-        permits = bytes_in // BYTES_A_PERMIT + bytes_out // TOLD_BYTES_A_PERMIT
+        permits = bytes_in // REQUEST_BYTES_A_PERMIT + bytes_out // RESPONSE_BYTES_A_PERMIT
         if permits:
             self._orgs.charge(principal.org, self._desk.clock.uptime(), permits)
 
@@ -76,15 +76,15 @@ class Gate:
                 self._shared[kind].take_elsewhere(name, now, permits)
 
     @property
-    def _shared(self) -> Mapping[str, Buckets]:
+    def _shared(self) -> Mapping[str, RateBuckets]:
         return {"token": self._tokens, "org": self._orgs}
 
-    def _check(self, buckets: Buckets, name: str, whose: str) -> None:
+    def _check(self, buckets: RateBuckets, name: str, whose: str) -> None:
         wait = buckets.take(name, self._desk.clock.uptime())
         if wait:
             raise _too_often(wait, whose)
 
-    async def _wait(self, buckets: Buckets, name: str, whose: str) -> None:
+    async def _wait(self, buckets: RateBuckets, name: str, whose: str) -> None:
         wait = buckets.take(name, self._desk.clock.uptime())
         if wait:
             await asyncio.sleep(min(wait, buckets.delay).total_seconds())
@@ -93,11 +93,11 @@ class Gate:
 
     async def _find(self, authorization: str, address: str) -> Principal:
         text = _text_in(authorization)
-        org = org_in_token(text)
+        org = read_token_org(text)
         principal = await self._look_up(org, hash_token(text), address) if org else None
         if principal is None:
             self.admit_stranger(address)
-            raise Refusal(
+            raise ApiError(
                 401,
                 "unauthorised",
                 "the request has no token that is good here: none, unknown, revoked or past its time",
@@ -129,9 +129,9 @@ def _text_in(authorization: str) -> str:
     return text.strip() if scheme.lower() == "bearer" else ""
 
 
-def _too_often(wait: timedelta, whose: str) -> Refusal:
+def _too_often(wait: timedelta, whose: str) -> ApiError:
     seconds = max(1, -(-wait // timedelta(seconds=1)))
-    return Refusal(
+    return ApiError(
         429,
         "rate",
         f"too many requests of {whose}",

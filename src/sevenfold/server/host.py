@@ -14,14 +14,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import DatabaseFailed
-from sevenfold.core.listening import listen, spell_url
-from sevenfold.server.desk import Desk
-from sevenfold.server.front import Front
-from sevenfold.server.meters import Meters
+from sevenfold.core.listening import listen, listener_url
+from sevenfold.server.desk import AppState
+from sevenfold.server.front import TeamApi
+from sevenfold.server.meters import ServerMetrics
 from sevenfold.server.patience import make_protocol
 from sevenfold.server.people import list_orgs
-from sevenfold.server.refusals import Refusal
-from sevenfold.server.repos import collect, list_repos
+from sevenfold.server.refusals import ApiError
+from sevenfold.server.repos import collect_garbage, list_repos
 from sevenfold.server.shared_rates import SHARE_EVERY, SharedRates, forget_taken
 
 if TYPE_CHECKING:
@@ -32,22 +32,22 @@ DRAIN_SECONDS = 20
 """Longer than the slowest request, shorter than the half minute after which supervisors kill."""
 COLLECT_EVERY = timedelta(hours=1)
 BACKLOG = 4096
-SWITCH = timedelta(microseconds=500)
+SWITCH_INTERVAL = timedelta(microseconds=500)
 """How long the database's threads may keep the interpreter from the loop. Python's own five milliseconds are
 as much as a whole request, and the loop would wait so long after each of its calls to the system."""
 
 
-class Host:
-    def __init__(self, desk: Desk, meters: Meters, *, address: str, port: int) -> None:
+class TeamServer:
+    def __init__(self, desk: AppState, meters: ServerMetrics, *, address: str, port: int) -> None:
         self._desk, self._meters = desk, meters
-        self._front = Front(desk, meters)
+        self._front = TeamApi(desk, meters)
         self._server = self._make_server()
         self._listener = listen(address, port, backlog=BACKLOG)
-        self.url = spell_url(address, self._listener)
+        self.url = listener_url(address, self._listener)
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT, or `stop` from another thread. What was begun is finished first."""
-        sys.setswitchinterval(SWITCH.total_seconds())
+        sys.setswitchinterval(SWITCH_INTERVAL.total_seconds())
         _allow_connections()
         with _signals_only_heard():
             asyncio.run(self._serve())
@@ -73,7 +73,7 @@ class Host:
             try:
                 await rates.share()
                 is_shared = True
-            except (DatabaseFailed, Refusal) as error:
+            except (DatabaseFailed, ApiError) as error:
                 if is_shared:  # once, and not every second
                     self._meters.tell("rates not shared", error=str(error)[:500])
                 is_shared = False
@@ -84,7 +84,7 @@ class Host:
         while True:
             try:
                 await self._collect()
-            except (DatabaseFailed, Refusal) as error:
+            except (DatabaseFailed, ApiError) as error:
                 self._meters.tell("collection failed", error=str(error)[:500])
             await asyncio.sleep(COLLECT_EVERY.total_seconds())
 
@@ -95,7 +95,9 @@ class Host:
             for repo in await desk.read(org.id, lambda tx, org=org: list_repos(tx, org.id)):
                 gone = await desk.write(
                     org.id,
-                    lambda tx, org=org, repo=repo: collect(tx, org.id, repo.id, desk.now_ms, desk.limits),
+                    lambda tx, org=org, repo=repo: collect_garbage(
+                        tx, org.id, repo.id, desk.now_ms, desk.limits
+                    ),
                 )
                 if gone.tombstones or gone.bodies or gone.answers:
                     self._meters.tell(

@@ -6,12 +6,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sevenfold.sync.protocol import MAX_BODY_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, MAX_TOTAL_BYTES
+from sevenfold.sync.protocol import MAX_REQUEST_BYTES, MAX_TEAM_ENTRIES, MAX_TEAM_FILE_BYTES, MAX_TOTAL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    entries: int = MAX_ENTRIES
+class ServerLimits:
+    entries: int = MAX_TEAM_ENTRIES
     """Living memories of a repository: a prompt shows an index of 200."""
     total_bytes: int = MAX_TOTAL_BYTES
     """Of all living memories of a repository."""
@@ -19,13 +19,13 @@ class Limits:
     """Of a repository with its history: a hundred times all that may live at once."""
     waiting_bytes: int = 2 * MAX_TOTAL_BYTES
     """Of bodies that no commit has named yet: two whole pushes."""
-    body_bytes: int = MAX_BODY_BYTES
-    file_bytes: int = MAX_FILE_BYTES
+    body_bytes: int = MAX_REQUEST_BYTES
+    file_bytes: int = MAX_TEAM_FILE_BYTES
     repos: int = 1_000
     """Of one organisation."""
     org_bytes: int = 20_000_000_000
     """Of all repositories of one organisation with their history: one must not fill the disk of all."""
-    names: int = 20 * MAX_ENTRIES
+    names: int = 20 * MAX_TEAM_ENTRIES
     """Living and deleted names of a repository. Every listing has all of them."""
     token_rate: int = 20
     """Requests a second of one token: a client asks a few times a minute."""
@@ -60,18 +60,18 @@ class Limits:
         return 6 * self.file_bytes + 100_000
 
 
-SMALL_BYTES = 32_000
+MAX_SMALL_BODY_BYTES = 32_000
 """Of a request that holds no texts: the longest has a name, a remote and a reason."""
 
-BYTES_A_PERMIT = 10_000
+REQUEST_BYTES_A_PERMIT = 10_000
 """Of texts that came in. A request's cost is looking through them, some milliseconds for so many."""
-TOLD_BYTES_A_PERMIT = 50_000
+RESPONSE_BYTES_A_PERMIT = 50_000
 
 MOST_BUCKETS = 50_000
 """Of those not used for longest, the rest is forgotten: they are full again anyway."""
 
 
-class Buckets:
+class RateBuckets:
     """A bucket of permits for each name; it fills at a rate and holds some seconds' worth.
 
     Permits may be taken ahead of time, by who waits for them: so a line forms, and nobody has to ask again.

@@ -9,12 +9,12 @@ from typing import TypeAlias
 
 WriteLine: TypeAlias = Callable[[str], None]
 
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+HISTOGRAM_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Where the bars of a histogram end: from one read of SQLite to what a client waits for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class RequestLogEntry:
     """One request, for the log. Names of memories are not in it: they may tell something."""
 
     at: str
@@ -32,7 +32,7 @@ class Served:
     request: str
 
 
-class Meters:
+class ServerMetrics:
     def __init__(self, write_line: WriteLine | None) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -46,14 +46,14 @@ class Meters:
             "sevenfold_request_seconds",
             "Time to answer",
             ["operation"],
-            buckets=SECONDS,
+            buckets=HISTOGRAM_SECONDS,
             registry=self._registry,
         )
         self._waiting = Gauge(
             "sevenfold_transactions_waiting", "Transactions under way or in line", registry=self._registry
         )
 
-    def count(self, served: Served) -> None:
+    def count(self, served: RequestLogEntry) -> None:
         import msgspec
 
         self._requests.labels(served.operation, str(served.status)).inc()

@@ -24,10 +24,10 @@ def open_database(url: str, *, is_there: bool = False) -> Database:
 
         return PostgresDatabase(url)
     raise InputError(
-        f"{show_url(url)!r} names no database; expected sqlite:///FILE or postgresql://HOST/NAME"
+        f"{redact_url(url)!r} names no database; expected sqlite:///FILE or postgresql://HOST/NAME"
     )
 
 
-def show_url(url: str) -> str:
+def redact_url(url: str) -> str:
     """Without what may be a password."""
     return f"{url.partition('://')[0]}://…" if "@" in url or "password" in url else url

@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 from sevenfold.server import messages as wire
 from sevenfold.server.rights import Verb
 
-API = "/api/v1"
-MEMORY = f"{API}/memory"
+_API = "/api/v1"
+_MEMORY = f"{_API}/memory"
 
 Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 
@@ -54,7 +54,7 @@ OPERATIONS = (
     Operation(
         "read_memory",
         "GET",
-        MEMORY,
+        _MEMORY,
         "All of a repository's shared memory, or the checksums alone. The ETag is its sequence number.",
         wire.MemoryTold,
         "memory.read",
@@ -66,7 +66,7 @@ OPERATIONS = (
     Operation(
         "put_memory",
         "PUT",
-        MEMORY,
+        _MEMORY,
         "Put texts over what is there, for simple clients. Nothing is deleted; If-Match may guard it.",
         wire.AppliedTold,
         "memory.write",
@@ -78,7 +78,7 @@ OPERATIONS = (
     Operation(
         "send_bodies",
         "POST",
-        f"{MEMORY}/bodies",
+        f"{_MEMORY}/bodies",
         "Send texts ahead of the commit that will name them. Nobody sees them before.",
         wire.ChecksumsTold,
         "memory.write",
@@ -89,7 +89,7 @@ OPERATIONS = (
     Operation(
         "read_body",
         "GET",
-        MEMORY + "/bodies/{checksum}",
+        _MEMORY + "/bodies/{checksum}",
         "One text that a commit has named, now or in the past.",
         wire.BodyTold,
         "memory.read",
@@ -99,7 +99,7 @@ OPERATIONS = (
     Operation(
         "commit",
         "POST",
-        f"{MEMORY}/commit",
+        f"{_MEMORY}/commit",
         "Change keys together or not at all. Sent again with the same id, it has the same answer.",
         wire.AppliedTold,
         "memory.write",
@@ -107,14 +107,14 @@ OPERATIONS = (
         refuses=(404, 409, 422),
         query=_REPO,
     ),
-    Operation("whoami", "GET", f"{API}/whoami", "Whom the token speaks for.", wire.WhoTold, "whoami"),
+    Operation("whoami", "GET", f"{_API}/whoami", "Whom the token speaks for.", wire.WhoTold, "whoami"),
     Operation(
-        "list_repos", "GET", f"{API}/repos", "The organisation's repositories.", wire.ReposTold, "repo.list"
+        "list_repos", "GET", f"{_API}/repos", "The organisation's repositories.", wire.ReposTold, "repo.list"
     ),
     Operation(
         "claim_repo",
         "POST",
-        f"{API}/repos",
+        f"{_API}/repos",
         "Claim a repository on an admin's word.",
         wire.RepoTold,
         "repo.claim",
@@ -125,7 +125,7 @@ OPERATIONS = (
     Operation(
         "prove_repo",
         "POST",
-        f"{API}/repos/proof",
+        f"{_API}/repos/proof",
         "Claim a repository by showing the forge's credential of somebody who may push to it.",
         wire.RepoTold,
         "repo.prove",
@@ -136,7 +136,7 @@ OPERATIONS = (
     Operation(
         "list_members",
         "GET",
-        f"{API}/members",
+        f"{_API}/members",
         "The organisation's members.",
         wire.MembersTold,
         "member.list",
@@ -144,7 +144,7 @@ OPERATIONS = (
     Operation(
         "add_member",
         "POST",
-        f"{API}/members",
+        f"{_API}/members",
         "Add a member.",
         wire.MemberTold,
         "member.change",
@@ -155,7 +155,7 @@ OPERATIONS = (
     Operation(
         "change_member",
         "PATCH",
-        API + "/members/{member}",
+        _API + "/members/{member}",
         "Give a member another role.",
         wire.MemberTold,
         "member.change",
@@ -165,7 +165,7 @@ OPERATIONS = (
     Operation(
         "remove_member",
         "DELETE",
-        API + "/members/{member}",
+        _API + "/members/{member}",
         "Remove a member. The tokens end at once; what was written stays.",
         wire.DoneTold,
         "member.change",
@@ -174,7 +174,7 @@ OPERATIONS = (
     Operation(
         "list_tokens",
         "GET",
-        f"{API}/tokens",
+        f"{_API}/tokens",
         "The organisation's tokens, without their texts.",
         wire.TokensTold,
         "token.list",
@@ -182,7 +182,7 @@ OPERATIONS = (
     Operation(
         "add_token",
         "POST",
-        f"{API}/tokens",
+        f"{_API}/tokens",
         "Make a token for a member. Its text is told once.",
         wire.NewTokenTold,
         "token.change",
@@ -193,7 +193,7 @@ OPERATIONS = (
     Operation(
         "revoke_token",
         "DELETE",
-        API + "/tokens/{id}",
+        _API + "/tokens/{id}",
         "End a token.",
         wire.DoneTold,
         "token.change",
@@ -202,7 +202,7 @@ OPERATIONS = (
     Operation(
         "start_device",
         "POST",
-        f"{API}/device",
+        f"{_API}/device",
         "Begin to sign a device in: it shows `user_code` to a person, and asks with `device_code`.",
         wire.DeviceTold,
         takes=wire.DeviceSent,
@@ -212,7 +212,7 @@ OPERATIONS = (
     Operation(
         "poll_device",
         "POST",
-        f"{API}/device/token",
+        f"{_API}/device/token",
         "Ask whether the device was approved; its token is told once. 400 `pending` until then.",
         wire.SignedInTold,
         takes=wire.PollSent,
@@ -221,7 +221,7 @@ OPERATIONS = (
     Operation(
         "approve_device",
         "POST",
-        f"{API}/device/approve",
+        f"{_API}/device/approve",
         "Approve a device for a member.",
         wire.MemberTold,
         "device.approve",
@@ -231,7 +231,7 @@ OPERATIONS = (
     Operation(
         "allow_finding",
         "POST",
-        f"{API}/allowances",
+        f"{_API}/allowances",
         "Say that a finding, by its fingerprint, is no secret or may be shared.",
         wire.DoneTold,
         "secret.allow",
@@ -242,7 +242,7 @@ OPERATIONS = (
     Operation(
         "read_audit",
         "GET",
-        f"{API}/audit",
+        f"{_API}/audit",
         "Who did what, the newest first.",
         wire.AuditTold,
         "audit.read",

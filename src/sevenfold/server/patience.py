@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.refusals import ApiError
 
 HEAD_TIME = timedelta(seconds=20)
 """For the head of a request, from its first byte, or from the connection if there is none yet."""
@@ -75,7 +75,7 @@ def make_protocol() -> type[asyncio.Protocol]:
 
 
 def _spell_refusal(message: str) -> bytes:
-    refusal = Refusal(400, "bad request", message, "send HTTP/1.1, with a head of 64 KB at most")
+    refusal = ApiError(400, "bad request", message, "send HTTP/1.1, with a head of 64 KB at most")
     body = json.dumps(refusal.body())
     return (
         f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"

@@ -10,24 +10,24 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import cast
 
-from sevenfold.server.audit import record
-from sevenfold.server.database import OrgId, Row, Tx, number_of, text_of
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.audit import record_audit
+from sevenfold.server.database import OrgId, SqlRow, Tx, sql_number, sql_text
+from sevenfold.server.refusals import ApiError
 from sevenfold.server.rights import (
-    ROLES,
-    SCOPES,
+    MEMBER_ROLES,
+    TOKEN_SCOPES,
     MemberId,
+    MemberRole,
     Principal,
-    RightsMoved,
-    Role,
-    Scope,
+    RightsChanged,
     TokenId,
+    TokenScope,
 )
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,79}", re.ASCII)
+NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,79}", re.ASCII)
 """Of organisations and members: what a log line or a terminal can show as it is."""
 
-TOKEN = re.compile(r"sfm_([a-z0-9]{1,40})_([A-Za-z0-9_-]{43})", re.ASCII)
+TOKEN_PATTERN = re.compile(r"sfm_([a-z0-9]{1,40})_([A-Za-z0-9_-]{43})", re.ASCII)
 """The organisation is in it, so that it can be looked for with the rules for rows already in force."""
 
 
@@ -38,17 +38,17 @@ class Org:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class OrgMember:
     id: MemberId
     name: str
-    role: Role
+    role: MemberRole
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class ApiToken:
     id: TokenId
     member: MemberId
-    scopes: tuple[Scope, ...]
+    scopes: tuple[TokenScope, ...]
     created_ms: int
     expires_ms: int | None
     is_revoked: bool
@@ -73,7 +73,7 @@ def add_org(tx: Tx, id_: OrgId, name: str, now_ms: int) -> Org:
 
 def list_orgs(tx: Tx) -> list[Org]:
     return [
-        Org(OrgId(text_of(row[0])), text_of(row[1]))
+        Org(OrgId(sql_text(row[0])), sql_text(row[1]))
         for row in tx.rows("SELECT id, name FROM org ORDER BY name")
     ]
 
@@ -82,17 +82,17 @@ def find_org(tx: Tx, name: str) -> Org:
     """By its name or its id."""
     found = tx.rows("SELECT id, name FROM org WHERE name = ? OR id = ?", name, name)
     if not found:
-        raise Refusal(
+        raise ApiError(
             404, "not found", f"there is no organisation {name[:80]!r}", "list them: serve org list"
         )
-    return Org(OrgId(text_of(found[0][0])), text_of(found[0][1]))
+    return Org(OrgId(sql_text(found[0][0])), sql_text(found[0][1]))
 
 
-def add_member(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: int) -> Member:
+def add_member(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: int) -> OrgMember:
     org = _org_of(who)
     _check_name(name, "member")
     chosen = _check_role(who, role)
-    id_ = MemberId(new_id())
+    id_ = MemberId(new_row_id())
     if tx.rows("SELECT 1 FROM member WHERE org = ? AND name = ? AND removed IS NULL", org, name):
         raise _exists(f"a member called {name}")
     added = tx.rows(
@@ -101,16 +101,16 @@ def add_member(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: int
     )
     if not added:  # by somebody else, since we looked
         raise _exists(f"a member called {name}")
-    record(tx, who, "member.add", now_ms, detail=f"{name} as {chosen}")
-    return Member(id_, name, chosen)
+    record_audit(tx, who, "member.add", now_ms, detail=f"{name} as {chosen}")
+    return OrgMember(id_, name, chosen)
 
 
-def list_members(tx: Tx, org: OrgId) -> list[Member]:
+def list_members(tx: Tx, org: OrgId) -> list[OrgMember]:
     rows = tx.rows("SELECT id, name, role FROM member WHERE org = ? AND removed IS NULL ORDER BY name", org)
     return [_member(row) for row in rows]
 
 
-def find_member(tx: Tx, org: OrgId, name: str) -> Member:
+def find_member(tx: Tx, org: OrgId, name: str) -> OrgMember:
     """By name or by id."""
     found = tx.rows(
         "SELECT id, name, role FROM member WHERE org = ? AND (name = ? OR id = ?) AND removed IS NULL"
@@ -118,27 +118,29 @@ def find_member(tx: Tx, org: OrgId, name: str) -> Member:
         *(org, name, name, name),
     )
     if not found:
-        raise Refusal(404, "not found", f"there is no member {name[:80]!r}", "list them: GET /api/v1/members")
+        raise ApiError(
+            404, "not found", f"there is no member {name[:80]!r}", "list them: GET /api/v1/members"
+        )
     return _member(found[0])
 
 
-def change_role(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: int) -> Member:
+def change_role(tx: Tx, who: Principal | OrgId, name: str, role: str, now_ms: int) -> OrgMember:
     org = _org_of(who)
     member = find_member(tx, org, name)
     chosen = _check_role(who, role)
-    check_above(who, member)
+    check_outranks(who, member)
     if chosen != "owner":
         _check_owner_left(tx, org, member)
     tx.rows("UPDATE member SET role = ? WHERE org = ? AND id = ?", chosen, org, member.id)
-    record(tx, who, "member.change", now_ms, detail=f"{member.name} from {member.role} to {chosen}")
-    return Member(member.id, member.name, chosen)
+    record_audit(tx, who, "member.change", now_ms, detail=f"{member.name} from {member.role} to {chosen}")
+    return OrgMember(member.id, member.name, chosen)
 
 
-def remove_member(tx: Tx, who: Principal | OrgId, name: str, now_ms: int) -> Member:
+def remove_member(tx: Tx, who: Principal | OrgId, name: str, now_ms: int) -> OrgMember:
     """The member's tokens end at once. What was written stays, with the name of who wrote it."""
     org = _org_of(who)
     member = find_member(tx, org, name)
-    check_above(who, member)
+    check_outranks(who, member)
     _check_owner_left(tx, org, member)
     tx.rows("UPDATE member SET removed = ? WHERE org = ? AND id = ?", now_ms, org, member.id)
     tx.rows(
@@ -147,7 +149,7 @@ def remove_member(tx: Tx, who: Principal | OrgId, name: str, now_ms: int) -> Mem
         org,
         member.id,
     )
-    record(tx, who, "member.remove", now_ms, detail=member.name)
+    record_audit(tx, who, "member.remove", now_ms, detail=member.name)
     return member
 
 
@@ -163,31 +165,31 @@ def add_token(
     """A token of a member; `lasts` None: until it is revoked."""
     org = _org_of(who)
     member = find_member(tx, org, name)
-    check_above(who, member)
+    check_outranks(who, member)
     chosen = check_scopes(scopes)
-    id_ = TokenId(new_id())
+    id_ = TokenId(new_row_id())
     text = f"sfm_{org}_{secrets.token_urlsafe(32)}"
     expires = None if lasts is None else now_ms + lasts // timedelta(milliseconds=1)
     tx.rows(
         "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
         *(org, id_, member.id, hash_token(text), " ".join(chosen), now_ms, expires),
     )
-    record(tx, who, "token.add", now_ms, detail=f"{id_} for {member.name}: {' '.join(chosen)}")
+    record_audit(tx, who, "token.add", now_ms, detail=f"{id_} for {member.name}: {' '.join(chosen)}")
     return NewToken(id_, text)
 
 
-def list_tokens(tx: Tx, org: OrgId) -> list[Token]:
+def list_tokens(tx: Tx, org: OrgId) -> list[ApiToken]:
     rows = tx.rows(
         "SELECT id, member, scopes, created, expires, revoked FROM token WHERE org = ? ORDER BY created, id",
         org,
     )
     return [
-        Token(
-            TokenId(text_of(id_)),
-            MemberId(text_of(member)),
-            _scopes(text_of(scopes)),
-            number_of(created),
-            None if expires is None else number_of(expires),
+        ApiToken(
+            TokenId(sql_text(id_)),
+            MemberId(sql_text(member)),
+            _scopes(sql_text(scopes)),
+            sql_number(created),
+            None if expires is None else sql_number(expires),
             revoked is not None,
         )
         for id_, member, scopes, created, expires, revoked in rows
@@ -198,16 +200,16 @@ def revoke_token(tx: Tx, who: Principal | OrgId, id_: str, now_ms: int) -> None:
     org = _org_of(who)
     found = tx.rows("SELECT member FROM token WHERE org = ? AND id = ?", org, id_)
     if not found:
-        raise Refusal(404, "not found", f"there is no token {id_[:80]!r}", "list them: GET /api/v1/tokens")
+        raise ApiError(404, "not found", f"there is no token {id_[:80]!r}", "list them: GET /api/v1/tokens")
     owner = tx.rows("SELECT id, name, role FROM member WHERE org = ? AND id = ?", org, found[0][0])
-    check_above(who, _member(owner[0]))
+    check_outranks(who, _member(owner[0]))
     tx.rows("UPDATE token SET revoked = ? WHERE org = ? AND id = ? AND revoked IS NULL", now_ms, org, id_)
-    record(tx, who, "token.revoke", now_ms, detail=id_)
+    record_audit(tx, who, "token.revoke", now_ms, detail=id_)
 
 
-def org_in_token(text: str) -> OrgId | None:
+def read_token_org(text: str) -> OrgId | None:
     """Which organisation a token claims to be of; that it is one is another question."""
-    found = TOKEN.fullmatch(text)
+    found = TOKEN_PATTERN.fullmatch(text)
     return OrgId(found[1]) if found else None
 
 
@@ -223,22 +225,22 @@ def find_principal(tx: Tx, org: OrgId, hash_: str, now_ms: int) -> Principal | N
     if not found:
         return None
     org_name, member, member_name, role, token, scopes, expires = found[0]
-    if expires is not None and number_of(expires) <= now_ms:
+    if expires is not None and sql_number(expires) <= now_ms:
         return None
     return Principal(
         org,
-        text_of(org_name),
-        MemberId(text_of(member)),
-        text_of(member_name),
-        cast("Role", text_of(role)),
-        TokenId(text_of(token)),
-        frozenset(_scopes(text_of(scopes))),
-        None if expires is None else number_of(expires),
+        sql_text(org_name),
+        MemberId(sql_text(member)),
+        sql_text(member_name),
+        cast("MemberRole", sql_text(role)),
+        TokenId(sql_text(token)),
+        frozenset(_scopes(sql_text(scopes))),
+        None if expires is None else sql_number(expires),
     )
 
 
-def check_standing(tx: Tx, who: Principal, now_ms: int) -> None:
-    """`RightsMoved` unless the token still is what it was when it was looked up, in whichever process."""
+def check_principal(tx: Tx, who: Principal, now_ms: int) -> None:
+    """`RightsChanged` unless the token still is what it was when it was looked up, in whichever process."""
     found = tx.rows(
         "SELECT member.role, token.scopes FROM token"
         " JOIN member ON member.org = token.org AND member.id = token.member"
@@ -250,9 +252,9 @@ def check_standing(tx: Tx, who: Principal, now_ms: int) -> None:
         is_over
         or not found
         or found[0][0] != who.role
-        or frozenset(_scopes(text_of(found[0][1]))) != who.scopes
+        or frozenset(_scopes(sql_text(found[0][1]))) != who.scopes
     ):
-        raise RightsMoved
+        raise RightsChanged
 
 
 def hash_token(text: str) -> str:
@@ -260,38 +262,38 @@ def hash_token(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def new_id() -> str:
+def new_row_id() -> str:
     return secrets.token_hex(8)
 
 
-def check_scopes(scopes: Iterable[str]) -> tuple[Scope, ...]:
+def check_scopes(scopes: Iterable[str]) -> tuple[TokenScope, ...]:
     wanted = set(scopes)
-    unknown = sorted(wanted - set(SCOPES))
+    unknown = sorted(wanted - set(TOKEN_SCOPES))
     if unknown or not wanted:
-        raise Refusal(
+        raise ApiError(
             422,
             "bad request",
             f"{unknown[0][:80]!r} is no scope" if unknown else "a token needs a scope",
-            f"name some of {', '.join(SCOPES)}",
+            f"name some of {', '.join(TOKEN_SCOPES)}",
         )
-    return tuple(scope for scope in SCOPES if scope in wanted)
+    return tuple(scope for scope in TOKEN_SCOPES if scope in wanted)
 
 
 def _org_of(who: Principal | OrgId) -> OrgId:
     return who.org if isinstance(who, Principal) else who
 
 
-def _scopes(text: str) -> tuple[Scope, ...]:
-    return cast("tuple[Scope, ...]", tuple(text.split()))
+def _scopes(text: str) -> tuple[TokenScope, ...]:
+    return cast("tuple[TokenScope, ...]", tuple(text.split()))
 
 
-def _member(row: Row) -> Member:
-    return Member(MemberId(text_of(row[0])), text_of(row[1]), cast("Role", text_of(row[2])))
+def _member(row: SqlRow) -> OrgMember:
+    return OrgMember(MemberId(sql_text(row[0])), sql_text(row[1]), cast("MemberRole", sql_text(row[2])))
 
 
 def _check_name(name: str, what: str) -> None:
-    if not NAME.fullmatch(name):
-        raise Refusal(
+    if not NAME_PATTERN.fullmatch(name):
+        raise ApiError(
             422,
             "bad request",
             f"{name[:80]!r} cannot be the name of a{'n' if what[0] == 'o' else ''} {what}",
@@ -299,25 +301,27 @@ def _check_name(name: str, what: str) -> None:
         )
 
 
-def _check_role(who: Principal | OrgId, role: str) -> Role:
-    if role not in ROLES:
-        raise Refusal(422, "bad request", f"{role[:80]!r} is no role", f"name one of {', '.join(ROLES)}")
+def _check_role(who: Principal | OrgId, role: str) -> MemberRole:
+    if role not in MEMBER_ROLES:
+        raise ApiError(
+            422, "bad request", f"{role[:80]!r} is no role", f"name one of {', '.join(MEMBER_ROLES)}"
+        )
     if role == "owner" and isinstance(who, Principal) and who.role != "owner":
         raise _owners_alone("makes an owner")
     return role
 
 
-def check_above(who: Principal | OrgId, member: Member) -> None:
+def check_outranks(who: Principal | OrgId, member: OrgMember) -> None:
     """An admin who could have a token of an owner would be one."""
     if member.role == "owner" and isinstance(who, Principal) and who.role != "owner":
         raise _owners_alone("touches an owner, or an owner's tokens")
 
 
-def _owners_alone(what: str) -> Refusal:
-    return Refusal(403, "forbidden", f"only an owner {what}", "ask an owner")
+def _owners_alone(what: str) -> ApiError:
+    return ApiError(403, "forbidden", f"only an owner {what}", "ask an owner")
 
 
-def _check_owner_left(tx: Tx, org: OrgId, member: Member) -> None:
+def _check_owner_left(tx: Tx, org: OrgId, member: OrgMember) -> None:
     if member.role != "owner":
         return
     # Locked, so that two owners who remove each other do not both succeed.
@@ -325,10 +329,10 @@ def _check_owner_left(tx: Tx, org: OrgId, member: Member) -> None:
         f"SELECT id FROM member WHERE org = ? AND role = 'owner' AND removed IS NULL{tx.locking}", org
     )
     if len(owners) == 1:
-        raise Refusal(
+        raise ApiError(
             422, "bad request", f"{member.name} is the only owner", "make somebody else an owner first"
         )
 
 
-def _exists(what: str) -> Refusal:
-    return Refusal(409, "exists", f"there is {what} already", "choose another name, or use that one")
+def _exists(what: str) -> ApiError:
+    return ApiError(409, "exists", f"there is {what} already", "choose another name, or use that one")

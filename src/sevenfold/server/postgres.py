@@ -12,25 +12,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, LiteralString, TypeVar, cast
 
 from sevenfold.core.errors import DatabaseFailed, InputError
-from sevenfold.server.database import OrgId, Row, Tx, Value
+from sevenfold.server.database import OrgId, SqlRow, SqlValue, Tx
 from sevenfold.server.schema import migrate
 
 if TYPE_CHECKING:
     import psycopg
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 CONNECTIONS = 24
 """Three times what one organisation may use at once: one that many write to keeps nobody else out."""
 LEAST_VERSION = 150_000
 STATEMENT_MS = 30_000
 """Longer than any statement of ours takes: one that waits for somebody's lock gives its connection back."""
-LINK = {"connect_timeout": "10", "tcp_user_timeout": "20000", "application_name": "sevenfold"}
+CONNECT_OPTIONS = {"connect_timeout": "10", "tcp_user_timeout": "20000", "application_name": "sevenfold"}
 """Unless the URL says otherwise. A host that is gone is noticed in 20 s; the system would take 15 minutes."""
 ROLE = "sevenfold_app"
 MIGRATION_LOCK = 7_070_001
 """A number of our own, so that two servers that start together do not both make the tables."""
-EXTRA = "PostgreSQL needs psycopg: install sevenfold[server,postgres]"
+_EXTRA = "PostgreSQL needs psycopg: install sevenfold[server,postgres]"
 
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _ORG = re.compile(r"[a-z0-9]{1,40}", re.ASCII)
@@ -40,7 +40,7 @@ class PostgresDatabase:
     def __init__(self, url: str, *, connections: int = CONNECTIONS) -> None:
         self._url = url
         self._local = threading.local()
-        self._open = list["psycopg.Connection[Row]"]()
+        self._open = list["psycopg.Connection[SqlRow]"]()
         connection = _connect(url)
         try:
             _prepare(connection)
@@ -48,10 +48,10 @@ class PostgresDatabase:
             connection.close()
         self._threads = ThreadPoolExecutor(connections, thread_name_prefix="postgresql")
 
-    def read(self, org: OrgId | None, work: Callable[[Tx], T], /, *, quick: bool = False) -> Future[T]:  # noqa: ARG002
+    def read(self, org: OrgId | None, work: Callable[[Tx], _T], /, *, quick: bool = False) -> Future[_T]:  # noqa: ARG002
         return self._threads.submit(self._run, _READ, org, work)
 
-    def write(self, org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:
+    def write(self, org: OrgId | None, work: Callable[[Tx], _T], /) -> Future[_T]:
         return self._threads.submit(self._run, "BEGIN", org, work)
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class PostgresDatabase:
         for connection in self._open:
             connection.close()
 
-    def _run(self, begin: str, org: OrgId | None, work: Callable[[Tx], T]) -> T:
+    def _run(self, begin: str, org: OrgId | None, work: Callable[[Tx], _T]) -> _T:
         import psycopg
 
         try:
@@ -79,7 +79,7 @@ class PostgresDatabase:
             raise _failed(error) from error
         return result
 
-    def _begun(self, begin: str, org: OrgId | None) -> psycopg.Connection[Row]:
+    def _begun(self, begin: str, org: OrgId | None) -> psycopg.Connection[SqlRow]:
         """A connection of this thread's with a transaction begun. One that broke while idle is replaced."""
         import psycopg
 
@@ -102,7 +102,7 @@ class PostgresDatabase:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    connection: psycopg.Connection[Row]
+    connection: psycopg.Connection[SqlRow]
     is_above: bool
 
     def begin(self, begin: str, org: OrgId | None) -> None:
@@ -116,14 +116,14 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _PostgresTx:
-    connection: psycopg.Connection[Row]
+    connection: psycopg.Connection[SqlRow]
     locking: str = " FOR UPDATE"
 
-    def rows(self, sql: str, *values: Value) -> Sequence[Row]:
+    def rows(self, sql: str, *values: SqlValue) -> Sequence[SqlRow]:
         cursor = self.connection.execute(_spelled(sql), values or None)
         return cursor.fetchall() if cursor.description else ()
 
-    def run_each(self, sql: str, values: Sequence[Row]) -> None:
+    def run_each(self, sql: str, values: Sequence[SqlRow]) -> None:
         if len(values) == 1:  # as most commits are; setting up a batch costs more than it saves
             self.rows(sql, *values[0])
         elif values:
@@ -136,22 +136,22 @@ def _spelled(sql: str) -> LiteralString:
     return cast("LiteralString", sql.replace("?", "%s"))
 
 
-def _connect(url: str) -> psycopg.Connection[Row]:
+def _connect(url: str) -> psycopg.Connection[SqlRow]:
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
     except ImportError as error:
-        raise DatabaseFailed(f"{EXTRA} ({error})") from error
+        raise DatabaseFailed(f"{_EXTRA} ({error})") from error
     try:
-        said = make_conninfo("", **{**LINK, **conninfo_to_dict(url)})
+        said = make_conninfo("", **{**CONNECT_OPTIONS, **conninfo_to_dict(url)})
         connection = psycopg.connect(said, autocommit=True)
     except psycopg.Error as error:
         # What it says may hold the address and the user, never the password.
         raise DatabaseFailed(f"cannot reach PostgreSQL: {error}; check --db and that it runs") from error
-    return cast("psycopg.Connection[Row]", connection)
+    return cast("psycopg.Connection[SqlRow]", connection)
 
 
-def _prepare(connection: psycopg.Connection[Row]) -> None:
+def _prepare(connection: psycopg.Connection[SqlRow]) -> None:
     """The tables, and a role that is held to the rules for rows where the one that signs in is not."""
     import psycopg
 
@@ -169,7 +169,7 @@ def _prepare(connection: psycopg.Connection[Row]) -> None:
         raise _failed(error) from error
 
 
-def _make_role(connection: psycopg.Connection[Row], tx: Tx) -> None:
+def _make_role(connection: psycopg.Connection[SqlRow], tx: Tx) -> None:
     from psycopg.errors import DuplicateObject, UniqueViolation
 
     if not tx.rows("SELECT 1 FROM pg_roles WHERE rolname = ?", ROLE):
@@ -180,7 +180,7 @@ def _make_role(connection: psycopg.Connection[Row], tx: Tx) -> None:
     tx.rows(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {ROLE}")
 
 
-def _is_above_rules(connection: psycopg.Connection[Row]) -> bool:
+def _is_above_rules(connection: psycopg.Connection[SqlRow]) -> bool:
     """Row-level security, forced or not, does not hold for superusers and those told to bypass it."""
     found = connection.execute(
         "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal[
+ApiErrorKind: TypeAlias = Literal[
     "bad request",
     "commit reused",
     "conflict",
@@ -30,21 +30,21 @@ Kind: TypeAlias = Literal[
     "unsupported",
 ]
 
-Extra: TypeAlias = "int | list[str] | Mapping[str, object]"
+ErrorExtra: TypeAlias = "int | list[str] | Mapping[str, object]"
 
 
 @dataclass(eq=False)  # not frozen: Python itself writes the traceback into it
-class Refusal(Exception):
+class ApiError(Exception):
     """Raised where it is found, answered in one place. It never holds a body, a token or a secret."""
 
     status: int
-    kind: Kind
+    kind: ApiErrorKind
     message: str
     advice: str
     retry: bool = False
     """Whether the same request may succeed later."""
     retry_after_seconds: int | None = None
-    extras: Mapping[str, Extra] = field(default_factory=dict[str, Extra])
+    extras: Mapping[str, ErrorExtra] = field(default_factory=dict[str, ErrorExtra])
 
     def body(self) -> dict[str, object]:
         error = {"kind": self.kind, "message": self.message, "try": self.advice, "retry": self.retry}
@@ -59,8 +59,8 @@ class Refusal(Exception):
         return headers
 
 
-def not_found(what: str) -> Refusal:
+def make_not_found(what: str) -> ApiError:
     """The same words for what is not there and for what is somebody else's."""
-    return Refusal(
+    return ApiError(
         404, "not found", f"there is no {what}", "list what your organisation has: GET /api/v1/repos"
     )

@@ -9,17 +9,17 @@ import re
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sevenfold.server.audit import record
-from sevenfold.server.database import OrgId, Row, Tx, number_of, text_of
-from sevenfold.server.limits import Limits
-from sevenfold.server.people import new_id
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.audit import record_audit
+from sevenfold.server.database import OrgId, SqlRow, Tx, sql_number, sql_text
+from sevenfold.server.limits import ServerLimits
+from sevenfold.server.people import new_row_id
+from sevenfold.server.refusals import ApiError
 from sevenfold.server.rights import Principal
-from sevenfold.server.scanning import check_words
+from sevenfold.server.scanning import check_text_secrets
 from sevenfold.sync.protocol import RepoId
 
 REPO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,3}", re.ASCII)
-REMOTE = re.compile(r"[!-~]{0,500}", re.ASCII)
+REPO_REMOTE = re.compile(r"[!-~]{0,500}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,45 +35,48 @@ class Repo:
 
 
 def claim_repo(
-    tx: Tx, who: Principal | OrgId, name: str, remote: str, proof: str, now_ms: int, limits: Limits
+    tx: Tx, who: Principal | OrgId, name: str, remote: str, proof: str, now_ms: int, limits: ServerLimits
 ) -> Repo:
     org = who.org if isinstance(who, Principal) else who
-    if not REPO_NAME.fullmatch(name) or not REMOTE.fullmatch(remote):
+    if not REPO_NAME.fullmatch(name) or not REPO_REMOTE.fullmatch(remote):
         wrong = name if not REPO_NAME.fullmatch(name) else remote
-        raise Refusal(
+        raise ApiError(
             422,
             "bad request",
             f"{wrong[:80]!r} cannot be a repository's name or remote",
             "name it like owner/name, of letters, digits and . _ -; a remote has no spaces",
         )
-    check_words(f"{name}\n{remote}", "its name or remote")
+    check_text_secrets(f"{name}\n{remote}", "its name or remote")
     if "#" in proof:  # the forge's number, which stays when it is renamed there
         _check_unproved(tx, org, proof)
-    count = number_of(tx.rows("SELECT count(*) FROM repo WHERE org = ?", org)[0][0])
+    count = sql_number(tx.rows("SELECT count(*) FROM repo WHERE org = ?", org)[0][0])
     if count >= limits.repos:
-        raise Refusal(
+        raise ApiError(
             422,
             "quota",
             f"the organisation has {count:,} repositories, its limit",
             "ask the operator for more",
         )
-    id_ = RepoId(new_id())
+    id_ = RepoId(new_row_id())
     added = tx.rows(
         "INSERT INTO repo VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0)"
         " ON CONFLICT (org, name) DO NOTHING RETURNING id",
         *(org, id_, name, remote, proof, now_ms),
     )
     if not added:
-        raise Refusal(409, "exists", f"there is a repository called {name} already", "use that one")
-    record(tx, who, "repo.claim", now_ms, repo=id_, detail=f"{name}, by {proof}")
+        raise ApiError(409, "exists", f"there is a repository called {name} already", "use that one")
+    record_audit(tx, who, "repo.claim", now_ms, repo=id_, detail=f"{name}, by {proof}")
     return Repo(id_, name, remote, proof, 0, 0, 0)
 
 
 def _check_unproved(tx: Tx, org: OrgId, proof: str) -> None:
     found = tx.rows("SELECT name FROM repo WHERE org = ? AND proof = ?", org, proof)
     if found:
-        raise Refusal(
-            409, "exists", f"it is claimed already, as {text_of(found[0][0])}", "use that one: it is the same"
+        raise ApiError(
+            409,
+            "exists",
+            f"it is claimed already, as {sql_text(found[0][0])}",
+            "use that one: it is the same",
         )
 
 
@@ -85,13 +88,13 @@ def list_repos(tx: Tx, org: OrgId) -> list[Repo]:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedRows:
     tombstones: int
     bodies: int
     answers: int
 
 
-def collect(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: Limits) -> Collected:
+def collect_garbage(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: ServerLimits) -> CollectedRows:
     """Forget tombstones, bodies and answers that are past their time. History and audit stay."""
 
     def before(span: timedelta) -> int:
@@ -104,7 +107,7 @@ def collect(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: Limits) -> Co
         *(org, repo, before(timedelta(days=limits.tombstone_days))),
     )
     if gone:
-        floor = max(number_of(row[0]) for row in gone)
+        floor = max(sql_number(row[0]) for row in gone)
         tx.rows("UPDATE repo SET floor = ? WHERE org = ? AND id = ? AND floor < ?", floor, org, repo, floor)
     bodies = tx.rows(
         "DELETE FROM blob WHERE org = ? AND repo = ? AND is_kept = 0 AND created < ? RETURNING checksum",
@@ -114,15 +117,15 @@ def collect(tx: Tx, org: OrgId, repo: RepoId, now_ms: int, limits: Limits) -> Co
         "DELETE FROM applied WHERE org = ? AND repo = ? AND at < ? RETURNING id",
         *(org, repo, before(timedelta(days=limits.replay_days))),
     )
-    return Collected(len(gone), len(bodies), len(answers))
+    return CollectedRows(len(gone), len(bodies), len(answers))
 
 
-def _repo(row: Row) -> Repo:
+def _repo(row: SqlRow) -> Repo:
     id_, name, remote, proof, seq, entries, size = row
     return Repo(
-        RepoId(text_of(id_)),
-        text_of(name),
-        text_of(remote),
-        text_of(proof),
-        *(number_of(value) for value in (seq, entries, size)),
+        RepoId(sql_text(id_)),
+        sql_text(name),
+        sql_text(remote),
+        sql_text(proof),
+        *(sql_number(value) for value in (seq, entries, size)),
     )

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Literal, NewType, TypeAlias, get_args
 
 from sevenfold.server.database import OrgId
-from sevenfold.server.refusals import Refusal
+from sevenfold.server.refusals import ApiError
 
 MemberId = NewType("MemberId", str)
 TokenId = NewType("TokenId", str)
 
-Role: TypeAlias = Literal["owner", "admin", "writer", "reader"]
-Scope: TypeAlias = Literal["memory:read", "memory:write", "admin"]
+MemberRole: TypeAlias = Literal["owner", "admin", "writer", "reader"]
+TokenScope: TypeAlias = Literal["memory:read", "memory:write", "admin"]
 Verb: TypeAlias = Literal[
     "whoami",
     "memory.read",
@@ -30,35 +30,35 @@ Verb: TypeAlias = Literal[
     "audit.read",
 ]
 
-ROLES: tuple[Role, ...] = get_args(Role)
-SCOPES: tuple[Scope, ...] = get_args(Scope)
+MEMBER_ROLES: tuple[MemberRole, ...] = get_args(MemberRole)
+TOKEN_SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    scope: Scope | None
+class AccessRule:
+    scope: TokenScope | None
     """None: whatever the token is good for."""
-    roles: frozenset[Role]
+    roles: frozenset[MemberRole]
 
 
-_ALL = frozenset(ROLES)
-_WRITING: frozenset[Role] = frozenset({"owner", "admin", "writer"})
-_RUNNING: frozenset[Role] = frozenset({"owner", "admin"})
+_ALL = frozenset(MEMBER_ROLES)
+_WRITING: frozenset[MemberRole] = frozenset({"owner", "admin", "writer"})
+_RUNNING: frozenset[MemberRole] = frozenset({"owner", "admin"})
 
-RULES: Mapping[Verb, Rule] = {
-    "whoami": Rule(None, _ALL),
-    "memory.read": Rule("memory:read", _ALL),
-    "memory.write": Rule("memory:write", _WRITING),
-    "repo.list": Rule("memory:read", _ALL),
-    "repo.claim": Rule("admin", _RUNNING),
-    "repo.prove": Rule("memory:write", _WRITING),
-    "member.list": Rule("admin", _RUNNING),
-    "member.change": Rule("admin", _RUNNING),
-    "token.list": Rule("admin", _RUNNING),
-    "token.change": Rule("admin", _RUNNING),
-    "device.approve": Rule("admin", _RUNNING),
-    "secret.allow": Rule("admin", _RUNNING),
-    "audit.read": Rule("admin", _RUNNING),
+ACCESS_RULES: Mapping[Verb, AccessRule] = {
+    "whoami": AccessRule(None, _ALL),
+    "memory.read": AccessRule("memory:read", _ALL),
+    "memory.write": AccessRule("memory:write", _WRITING),
+    "repo.list": AccessRule("memory:read", _ALL),
+    "repo.claim": AccessRule("admin", _RUNNING),
+    "repo.prove": AccessRule("memory:write", _WRITING),
+    "member.list": AccessRule("admin", _RUNNING),
+    "member.change": AccessRule("admin", _RUNNING),
+    "token.list": AccessRule("admin", _RUNNING),
+    "token.change": AccessRule("admin", _RUNNING),
+    "device.approve": AccessRule("admin", _RUNNING),
+    "secret.allow": AccessRule("admin", _RUNNING),
+    "audit.read": AccessRule("admin", _RUNNING),
 }
 
 
@@ -70,18 +70,18 @@ class Principal:
     org_name: str
     member: MemberId
     member_name: str
-    role: Role
+    role: MemberRole
     token: TokenId
-    scopes: frozenset[Scope]
+    scopes: frozenset[TokenScope]
     expires_ms: int | None
 
 
-class RightsMoved(Exception):
+class RightsChanged(Exception):
     """A principal is not what it was when its token was looked up: ask again who it is."""
 
 
-def is_allowed(role: Role, scopes: frozenset[Scope], verb: Verb) -> bool:
-    rule = RULES[verb]
+def is_allowed(role: MemberRole, scopes: frozenset[TokenScope], verb: Verb) -> bool:
+    rule = ACCESS_RULES[verb]
     return role in rule.roles and (rule.scope is None or rule.scope in scopes)
 
 
@@ -89,15 +89,15 @@ def check_right(principal: Principal, verb: Verb) -> None:
     """`Refusal` 403 where the token's scopes or the member's role do not reach."""
     if is_allowed(principal.role, principal.scopes, verb):
         return
-    rule = RULES[verb]
+    rule = ACCESS_RULES[verb]
     if principal.role not in rule.roles:
-        raise Refusal(
+        raise ApiError(
             403,
             "forbidden",
             f"{verb} is not for the role {principal.role}",
             f"ask an owner for the role {' or '.join(sorted(rule.roles))}",
         )
-    raise Refusal(
+    raise ApiError(
         403,
         "forbidden",
         f"{verb} needs a token with the scope {rule.scope}",

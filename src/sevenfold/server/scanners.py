@@ -18,8 +18,8 @@ from weakref import WeakValueDictionary
 
 from sevenfold.core.secrets import Allowance
 from sevenfold.server.database import OrgId
-from sevenfold.server.refusals import Refusal
-from sevenfold.server.scanning import Blocked, find_blocked
+from sevenfold.server.refusals import ApiError
+from sevenfold.server.scanning import BlockedFindings, find_blocked
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
@@ -32,7 +32,7 @@ NICENESS = 5
 """Answering those who wait comes before looking through what was just sent."""
 
 
-class Scanners:
+class SecretScanners:
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._free = Semaphore(AT_ONCE)
@@ -40,7 +40,7 @@ class Scanners:
 
     async def find(
         self, org: OrgId, texts: Mapping[str, str], key: bytes, allowances: Sequence[Allowance]
-    ) -> Mapping[str, Blocked]:
+    ) -> Mapping[str, BlockedFindings]:
         """What seems to hold a secret, by the name of its text."""
         if sum(map(len, texts.values())) <= SMALL_CHARS:
             return find_blocked(texts, key, allowances)
@@ -58,7 +58,7 @@ class Scanners:
 
     async def _find_elsewhere(
         self, texts: Mapping[str, str], key: bytes, allowances: Sequence[Allowance]
-    ) -> Mapping[str, Blocked]:
+    ) -> Mapping[str, BlockedFindings]:
         pool = self._pool = self._pool or _make_pool()
         loop = asyncio.get_running_loop()
         try:
@@ -66,7 +66,7 @@ class Scanners:
         except BrokenExecutor as error:
             if self._pool is pool:
                 self._pool = None
-            raise Refusal(
+            raise ApiError(
                 503,
                 "not ready",
                 "the search for secrets ended before it was done; nothing was stored",

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import DatabaseFailed
-from sevenfold.server.database import Tx, number_of
+from sevenfold.server.database import Tx, sql_number
 
-Dialect: TypeAlias = Literal["sqlite", "postgresql"]
+SqlDialect: TypeAlias = Literal["sqlite", "postgresql"]
 
 TENANT_TABLES = (
     *("member", "token", "repo", "blob", "entry", "entry_history", "applied", "audit", "allowance"),
 )
 """Those that belong to an organisation, in an order in which they can be filled."""
 
-LASTING = ("entry_history", "audit")
+APPEND_ONLY_TABLES = ("entry_history", "audit")
 """Rows are added to these, and never changed or removed."""
 
 
@@ -106,9 +106,9 @@ MIGRATIONS = (
             *(line for table in TENANT_TABLES for line in _guarded(table)),
             """CREATE FUNCTION sevenfold_refuse() RETURNS trigger LANGUAGE plpgsql AS
             'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'""",
-            *(_kept_in_postgresql(table) for table in LASTING),
+            *(_kept_in_postgresql(table) for table in APPEND_ONLY_TABLES),
         ),
-        sqlite=tuple(line for table in LASTING for line in _kept_in_sqlite(table)),
+        sqlite=tuple(line for table in APPEND_ONLY_TABLES for line in _kept_in_sqlite(table)),
     ),
     Migration(
         2,
@@ -122,18 +122,18 @@ MIGRATIONS = (
 )
 
 
-_IS_THERE: Mapping[Dialect, str] = {
+_IS_THERE: Mapping[SqlDialect, str] = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE name = 'migration'",
     "postgresql": "SELECT 1 FROM pg_tables WHERE schemaname = 'public' AND tablename = 'migration'",
 }
 
 
-def migrate(tx: Tx, dialect: Dialect) -> None:
+def migrate(tx: Tx, dialect: SqlDialect) -> None:
     """Bring the tables to this version; the caller holds off everybody else. With nothing to do, it asks
     for no right to make tables."""
     if not tx.rows(_IS_THERE[dialect]):
         tx.rows("CREATE TABLE migration (number BIGINT PRIMARY KEY, date TEXT NOT NULL)")
-    done = {number_of(row[0]) for row in tx.rows("SELECT number FROM migration")}
+    done = {sql_number(row[0]) for row in tx.rows("SELECT number FROM migration")}
     newer = done - {one.number for one in MIGRATIONS}
     if newer:
         raise DatabaseFailed(

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sevenfold.server.database import Tx, number_of, text_of
-from sevenfold.server.desk import Desk
-from sevenfold.server.gate import Gate
+from sevenfold.server.database import Tx, sql_number, sql_text
+from sevenfold.server.desk import AppState
+from sevenfold.server.gate import AccessControl
 
 SHARE_EVERY = timedelta(seconds=1)
-KEPT = timedelta(days=1)
+TAKEN_RETENTION = timedelta(days=1)
 """Much longer than any bucket takes to fill."""
-MOST_ROWS = 500
+_MOST_ROWS = 500
 """Of one statement."""
 
 
@@ -36,7 +36,7 @@ class _Followed:
 
 
 class SharedRates:
-    def __init__(self, desk: Desk, gate: Gate) -> None:
+    def __init__(self, desk: AppState, gate: AccessControl) -> None:
         self._desk, self._gate = desk, gate
         self._followed: dict[str, _Followed] = {}
 
@@ -66,14 +66,14 @@ def add_taken(tx: Tx, taken: Mapping[str, int], now_ms: int) -> dict[str, int]:
             " DO UPDATE SET taken = permit.taken + excluded.taken, at = excluded.at RETURNING name, taken",
             *(value for name in some for value in (name, taken[name], now_ms)),
         )
-        totals |= {text_of(name): number_of(total) for name, total in rows}
+        totals |= {sql_text(name): sql_number(total) for name, total in rows}
     return totals
 
 
 def forget_taken(tx: Tx, now_ms: int) -> None:
     """Of buckets that nobody has used for long: they are full again."""
-    tx.rows("DELETE FROM permit WHERE at < ?", now_ms - KEPT // timedelta(milliseconds=1))
+    tx.rows("DELETE FROM permit WHERE at < ?", now_ms - TAKEN_RETENTION // timedelta(milliseconds=1))
 
 
 def _chunks(names: list[str]) -> list[list[str]]:
-    return [names[start : start + MOST_ROWS] for start in range(0, len(names), MOST_ROWS)]
+    return [names[start : start + _MOST_ROWS] for start in range(0, len(names), _MOST_ROWS)]

@@ -12,30 +12,32 @@ from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar, cast
 
 from sevenfold.core.errors import DatabaseFailed
-from sevenfold.server.database import OrgId, Row, Tx, Value
+from sevenfold.server.database import OrgId, SqlRow, SqlValue, Tx
 from sevenfold.server.schema import migrate
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 WAL_SINCE = (3, 51, 3)
 """Before, a reset of the write-ahead log can damage the file; the rollback journal is slower and sound."""
-MOST_AT_ONCE = 64
+_MOST_AT_ONCE = 64
 """Writes that share one fsync. More would make the first of them wait for nothing."""
-READERS = 4
+_READERS = 4
 BUSY_MS = 10_000
 """How long to wait for another process, such as an admin command beside the server."""
-EXTRA = "the server needs apsw, msgspec, prometheus-client, starlette and uvicorn: install sevenfold[server]"
+SERVER_EXTRA_HINT = (
+    "the server needs apsw, msgspec, prometheus-client, starlette and uvicorn: install sevenfold[server]"
+)
 
 
 class Cursor(Protocol):
-    def fetchall(self) -> Sequence[Row]: ...
+    def fetchall(self) -> Sequence[SqlRow]: ...
 
 
 class Connection(Protocol):
     """What is used of apsw, whose own types name some that this Python does not have."""
 
-    def execute(self, statements: str, bindings: Sequence[Value] = ..., /) -> Cursor: ...
-    def executemany(self, statements: str, bindings: Sequence[Sequence[Value]], /) -> Cursor: ...
+    def execute(self, statements: str, bindings: Sequence[SqlValue] = ..., /) -> Cursor: ...
+    def executemany(self, statements: str, bindings: Sequence[Sequence[SqlValue]], /) -> Cursor: ...
     def set_busy_timeout(self, milliseconds: int, /) -> None: ...
     def close(self) -> None: ...
 
@@ -47,7 +49,7 @@ class SqliteDatabase:
         self._place = place
         self._local = threading.local()
         self._jobs = SimpleQueue["_Job | None"]()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="sqlite-read")
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="sqlite-read")
         connection = _connect(place)
         _migrate(connection)
         self._writer = threading.Thread(
@@ -55,21 +57,21 @@ class SqliteDatabase:
         )
         self._writer.start()
 
-    def read(self, _org: OrgId | None, work: Callable[[Tx], T], /, *, quick: bool = False) -> Future[T]:
+    def read(self, _org: OrgId | None, work: Callable[[Tx], _T], /, *, quick: bool = False) -> Future[_T]:
         if self._place == ":memory:":  # there is one connection that sees it
             return self.write(None, work)
         if not quick:
             return self._readers.submit(self._read, work)
         # A thread's turn costs ten times as much as such a read, which in WAL mode waits for nobody.
-        future = Future[T]()
+        future = Future[_T]()
         try:
             future.set_result(self._read(work))
         except Exception as error:
             future.set_exception(error)
         return future
 
-    def write(self, _org: OrgId | None, work: Callable[[Tx], T], /) -> Future[T]:
-        future = Future[T]()
+    def write(self, _org: OrgId | None, work: Callable[[Tx], _T], /) -> Future[_T]:
+        future = Future[_T]()
         self._jobs.put(_Work(work, future))
         return future
 
@@ -79,7 +81,7 @@ class SqliteDatabase:
         self._jobs.put(None)
         self._writer.join()
 
-    def _read(self, work: Callable[[Tx], T]) -> T:
+    def _read(self, work: Callable[[Tx], _T]) -> _T:
         connection = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = _connect(self._place)
@@ -105,7 +107,7 @@ class SqliteDatabase:
         job = self._jobs.get()
         while job is not None:
             jobs.append(job)
-            if len(jobs) == MOST_AT_ONCE:
+            if len(jobs) == _MOST_AT_ONCE:
                 break
             try:
                 job = self._jobs.get_nowait()
@@ -122,14 +124,14 @@ class _Job(Protocol):
 
 
 @dataclass(slots=True)
-class _Work(Generic[T]):
+class _Work(Generic[_T]):
     """One of the writes that share a transaction: what it raises undoes it alone."""
 
-    work: Callable[[Tx], T]
-    future: Future[T]
+    work: Callable[[Tx], _T]
+    future: Future[_T]
     is_wanted: bool | None = None
     """None until its turn comes; from then on it cannot be cancelled."""
-    results: list[T] = field(default_factory=list[T])
+    results: list[_T] = field(default_factory=list[_T])
     error: BaseException | None = None
 
     def run(self, tx: Tx) -> None:
@@ -177,10 +179,10 @@ class _SqliteTx:
     locking: str = ""
     """There is one writer at a time."""
 
-    def rows(self, sql: str, *values: Value) -> Sequence[Row]:
+    def rows(self, sql: str, *values: SqlValue) -> Sequence[SqlRow]:
         return self.connection.execute(sql, values).fetchall()
 
-    def run_each(self, sql: str, values: Sequence[Row]) -> None:
+    def run_each(self, sql: str, values: Sequence[SqlRow]) -> None:
         self.connection.executemany(sql, [tuple(row) for row in values])
 
 
@@ -188,7 +190,7 @@ def _connect(place: str) -> Connection:
     try:
         import apsw
     except ImportError as error:
-        raise DatabaseFailed(f"{EXTRA} ({error})") from error
+        raise DatabaseFailed(f"{SERVER_EXTRA_HINT} ({error})") from error
     try:
         if place != ":memory:":
             _make_private(Path(place))

@@ -8,113 +8,126 @@ from datetime import timedelta
 from itertools import groupby
 from operator import is_
 
-from sevenfold.core.cache_model import Bill, Prompt, Scope
+from sevenfold.core.cache_model import CacheScope, PromptBill, RenderedPrompt
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.core.prompt_blocks import EFFORT, Placed
+from sevenfold.core.prompt_blocks import EFFORT_KIND, PromptBlock
 from sevenfold.core.wire import read_message
 from sevenfold.simulator import brain as brains
-from sevenfold.simulator.billing import Spent
+from sevenfold.simulator.billing import RunUsage
 from sevenfold.simulator.brain import Reply
 from sevenfold.simulator.cache_edits import is_deleted
-from sevenfold.simulator.call import Call
-from sevenfold.simulator.compaction import signed_block, threshold_block
-from sevenfold.simulator.counting import count_all
-from sevenfold.simulator.edit_requests import Compacting
-from sevenfold.simulator.knowledge import Known
-from sevenfold.simulator.output import Output, Room, billed, fit, with_ids
-from sevenfold.simulator.preparing import Prepared, render
-from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.call import MessagesRequest
+from sevenfold.simulator.compaction import make_signed_block, make_threshold_block
+from sevenfold.simulator.counting import count_block_tokens
+from sevenfold.simulator.edit_requests import CompactEdit
+from sevenfold.simulator.knowledge import CachedMessage
+from sevenfold.simulator.output import (
+    LimitedReply,
+    OutputRoom,
+    compute_billed_tokens,
+    fit_reply,
+    with_tool_ids,
+)
+from sevenfold.simulator.preparing import PreparedPrompt, render_request_prompt
+from sevenfold.simulator.refusals import make_invalid_request
 from sevenfold.simulator.thinking import sign_reply
-from sevenfold.simulator.validate_params import wants_nothing
-from sevenfold.simulator.validate_tools import tool_names
-from sevenfold.simulator.view import with_wire, word
-from sevenfold.simulator.world import World
+from sevenfold.simulator.validate_params import is_cache_warmup
+from sevenfold.simulator.validate_tools import list_tool_names
+from sevenfold.simulator.view import as_word, with_wire_fields
+from sevenfold.simulator.world import SimulatorState
 
 SUMMARY_REQUEST = "Summarise the conversation so far, so that it can be continued from the summary alone."
 """What is billed as the summary's instruction where a client sends none of its own."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class GeneratedReply:
     content: tuple[JsonObject, ...]
     stop_reason: str
     stop_sequence: str | None
-    runs: tuple[Spent, ...]
-    seen: Prompt
+    runs: tuple[RunUsage, ...]
+    seen: RenderedPrompt
     """The prompt that was answered last."""
     overrides: Mapping[str, int]
 
 
-class Answering:
+class ReplyGenerator:
     """One request being answered; `delay` is real time that passes before its answer begins."""
 
     def __init__(
-        self, call: Call, prepared: Prepared, world: World, suffix: str, delay: timedelta = timedelta()
+        self,
+        call: MessagesRequest,
+        prepared: PreparedPrompt,
+        world: SimulatorState,
+        suffix: str,
+        delay: timedelta = timedelta(),
     ) -> None:
         self._call, self._prepared, self._world, self._suffix = call, prepared, world, suffix
         self._delay = delay
 
-    async def answer(self) -> Answered:
+    async def answer(self) -> GeneratedReply:
         """Ask the brain as often as the request needs."""
         call, prepared = self._call, self._prepared
         window = call.model.window_tokens
         if prepared.tokens > window:
-            raise invalid(f"prompt is too long: {prepared.tokens} tokens > {window} maximum")
+            raise make_invalid_request(f"prompt is too long: {prepared.tokens} tokens > {window} maximum")
         if call.body.get("compaction") is not None:
             return await self._compact_on_demand()
-        if wants_nothing(call):
-            spent = Spent("message", await self._begin(self._look_up(prepared.seen)), 0)
-            return Answered((), "max_tokens", None, (spent,), prepared.seen, {})
+        if is_cache_warmup(call):
+            spent = RunUsage("message", await self._begin(self._look_up(prepared.seen)), 0)
+            return GeneratedReply((), "max_tokens", None, (spent,), prepared.seen, {})
         compacting = prepared.compacting
         if compacting is not None and prepared.tokens >= compacting.trigger_tokens:
             return await self._compact_first(compacting)
         return await self._converse(prepared.seen)
 
     async def _converse(
-        self, seen: Prompt, opening: tuple[JsonObject, ...] = (), before: tuple[Spent, ...] = ()
-    ) -> Answered:
+        self, seen: RenderedPrompt, opening: tuple[JsonObject, ...] = (), before: tuple[RunUsage, ...] = ()
+    ) -> GeneratedReply:
         """The reply itself. `opening` stands before its own content, `before` was spent already."""
         call, prepared = self._call, self._prepared
         bill = self._look_up(seen)
         reply = await self._ask(seen)
-        room = Room(_max_tokens(call), call.model.window_tokens - seen.tokens)
+        room = OutputRoom(_max_tokens(call), call.model.window_tokens - seen.tokens)
         keeps_tools = self._world.choices.cut_tools == "empty"
-        output = fit(reply, room, _stops(call), prepared.count, keeps_tools=keeps_tools)
+        output = fit_reply(reply, room, _stops(call), prepared.count, keeps_tools=keeps_tools)
         await self._begin(bill)
         said = self._sign(output, opening)
         thoughts = [block for block in said if block.get("type") in {"thinking", "redacted_thinking"}]
-        tokens = billed(output, room, self._count(said), self._count(thoughts))
-        spent = Spent("message", bill, tokens.output, tokens.thinking)
+        tokens = compute_billed_tokens(output, room, self._count(said), self._count(thoughts))
+        spent = RunUsage("message", bill, tokens.output, tokens.thinking)
         content = (*opening, *said)
-        return Answered(
+        return GeneratedReply(
             content, output.stop_reason, output.stop_sequence, (*before, spent), seen, reply.usage
         )
 
-    async def _compact_first(self, compacting: Compacting) -> Answered:
+    async def _compact_first(self, compacting: CompactEdit) -> GeneratedReply:
         """The prompt has reached the threshold: it is summarised, and the answer goes on from the summary."""
         prepared = self._prepared
         summary = await self._summarise(compacting.instructions)
         reply, spent = summary.reply, summary.spent
-        block = threshold_block(reply.text or None)
+        block = make_threshold_block(reply.text or None)
         if compacting.pauses:
-            return Answered((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
+            return GeneratedReply((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
         if not reply.text:
             return await self._converse(prepared.seen, (block,), (spent,))
         message = JsonObject({"role": "assistant", "content": (block,)})
         body = JsonObject({**prepared.body, "messages": (message,)})
-        return await self._converse(render(body, prepared.count, self._world), (block,), (spent,))
+        return await self._converse(
+            render_request_prompt(body, prepared.count, self._world), (block,), (spent,)
+        )
 
-    async def _compact_on_demand(self) -> Answered:
+    async def _compact_on_demand(self) -> GeneratedReply:
         call, prepared = self._call, self._prepared
         told = call.part("compaction").get("instructions")
         summary = await self._summarise(told if isinstance(told, str) and told.strip() else None)
         reply, spent = summary.reply, summary.spent
         if not reply.text:
             reason = reply.stop_reason or "end_turn"
-            return Answered((), reason, None, (spent,), prepared.seen, reply.usage)
-        block = signed_block(call, prepared.binding, reply.text)
-        return Answered((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
+            return GeneratedReply((), reason, None, (spent,), prepared.seen, reply.usage)
+        block = make_signed_block(call, prepared.binding, reply.text)
+        return GeneratedReply((block,), "compaction", None, (spent,), prepared.seen, reply.usage)
 
     async def _summarise(self, instructions: str | None) -> _Summary:
         seen, model = self._prepared.seen, self._call.model
@@ -124,32 +137,34 @@ class Answering:
         asked = self._world.tokenizer(model, "messages", request)
         await self._begin(bill)
         said = JsonObject({"type": "text", "text": reply.text})
-        spent = Spent("compaction", replace(bill, fresh=bill.fresh + asked), self._count([said]))
+        spent = RunUsage("compaction", replace(bill, fresh=bill.fresh + asked), self._count([said]))
         return _Summary(reply, spent)
 
-    async def _ask(self, seen: Prompt, instructions: str | None = None, *, is_summary: bool = False) -> Reply:
+    async def _ask(
+        self, seen: RenderedPrompt, instructions: str | None = None, *, is_summary: bool = False
+    ) -> Reply:
         call, world = self._call, self._world
-        system = [word(block.wire.get("text")) for block in seen.blocks if block.level == "system"]
+        system = [as_word(block.wire.get("text")) for block in seen.blocks if block.level == "system"]
         prompt = brains.Prompt(
             world.next_question(),
             call.model_name,
             "\n\n".join(text for text in system if text),
-            tool_names(call.body),
+            list_tool_names(call.body),
             self._messages(seen),
             _max_tokens(call),
-            thinks=thinks(call),
+            thinks=is_thinking_on(call),
             purpose="summary" if is_summary else "reply",
             instructions=instructions,
         )
         return await world.brain.reply(prompt)
 
-    def _messages(self, seen: Prompt) -> tuple[Message, ...]:
+    def _messages(self, seen: RenderedPrompt) -> tuple[Message, ...]:
         """What the model sees, as values; a result deleted from the cached prefix is a placeholder to it."""
         deleted, text = self._prepared.deleted, self._world.choices.cleared_text
-        blocks = [block for block in seen.blocks if block.turn >= 0 and block.kind != EFFORT]
+        blocks = [block for block in seen.blocks if block.turn >= 0 and block.kind != EFFORT_KIND]
         if deleted:
             blocks = [
-                with_wire(block, content=text) if is_deleted(block.wire, deleted) else block
+                with_wire_fields(block, content=text) if is_deleted(block.wire, deleted) else block
                 for block in blocks
             ]
         listing = self._call.listing
@@ -161,18 +176,20 @@ class Answering:
             for turn, group in groupby(blocks, key=_turn)
         )
 
-    def _sign(self, output: Output, opening: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
+    def _sign(self, output: LimitedReply, opening: tuple[JsonObject, ...]) -> tuple[JsonObject, ...]:
         call, binding = self._call, self._prepared.binding
         for wire in opening:
-            binding.advance(Placed("", "messages", "assistant", word(wire.get("type")), wire, 0))
-        blocks = with_ids(output.blocks, self._suffix)
-        return sign_reply(binding, call.model, blocks, shows=shows_thinking(call, self._world), turn=0)
+            binding.advance(PromptBlock("", "messages", "assistant", as_word(wire.get("type")), wire, 0))
+        blocks = with_tool_ids(output.blocks, self._suffix)
+        return sign_reply(binding, call.model, blocks, shows=is_thinking_shown(call, self._world), turn=0)
 
-    def _look_up(self, seen: Prompt) -> Bill:
+    def _look_up(self, seen: RenderedPrompt) -> PromptBill:
         call = self._call
-        return self._world.cache.look_up(Scope(call.envelope.workspace), call.model, seen.parts, call.started)
+        return self._world.cache.look_up(
+            CacheScope(call.envelope.workspace), call.model, seen.parts, call.started
+        )
 
-    async def _begin(self, bill: Bill) -> Bill:
+    async def _begin(self, bill: PromptBill) -> PromptBill:
         """The answer begins: whoever comes from here on can read what this request wrote."""
         world = self._world
         # Once, however many runs the answer takes.
@@ -185,22 +202,22 @@ class Answering:
         return bill
 
     def _count(self, blocks: list[JsonObject] | tuple[JsonObject, ...]) -> int:
-        return count_all(self._world.tokenizer, self._call.model, blocks)
+        return count_block_tokens(self._world.tokenizer, self._call.model, blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
     reply: Reply
-    spent: Spent
+    spent: RunUsage
 
 
-def thinks(call: Call) -> bool:
+def is_thinking_on(call: MessagesRequest) -> bool:
     """Whether the model thinks on this request."""
     kind = call.part("thinking").get("type")
     return call.gates.thinks_unasked if kind is None else kind in {"adaptive", "enabled"}
 
 
-def shows_thinking(call: Call, world: World) -> bool:
+def is_thinking_shown(call: MessagesRequest, world: SimulatorState) -> bool:
     """Whether the text of the thinking is returned, or its signature alone."""
     told = call.part("thinking").get("display")
     if told is not None:
@@ -209,21 +226,21 @@ def shows_thinking(call: Call, world: World) -> bool:
     return call.gates.shows_thinking if chosen is None else chosen
 
 
-def _max_tokens(call: Call) -> int:
+def _max_tokens(call: MessagesRequest) -> int:
     asked = call.body.get("max_tokens")
     return asked if isinstance(asked, int) else call.model.max_output_tokens
 
 
-def _stops(call: Call) -> tuple[str, ...]:
+def _stops(call: MessagesRequest) -> tuple[str, ...]:
     stops = call.body.get("stop_sequences")
-    return tuple(word(stop) for stop in stops) if isinstance(stops, tuple) else ()
+    return tuple(as_word(stop) for stop in stops) if isinstance(stops, tuple) else ()
 
 
-def _turn(block: Placed) -> int:
+def _turn(block: PromptBlock) -> int:
     return block.turn
 
 
-def _value(blocks: tuple[Placed, ...], known: Known | None) -> Message:
+def _value(blocks: tuple[PromptBlock, ...], known: CachedMessage | None) -> Message:
     """What is left of a message, as a value: kept for the next request where it is the whole message."""
     is_whole = known is not None and all(map(is_, blocks, known.spoken)) and len(blocks) == len(known.spoken)
     if is_whole and known is not None and known.value is not None:

@@ -13,37 +13,37 @@ from typing import TYPE_CHECKING
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject, read_object, write_json
-from sevenfold.simulator.call import Endpoint, read_envelope
-from sevenfold.simulator.catalogue import find_model, list_models
-from sevenfold.simulator.clock import LATEST
-from sevenfold.simulator.exchange import Exchange, Served
-from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, read_fault
-from sevenfold.simulator.openai_front import JSON, OpenAIFront, json_response
-from sevenfold.simulator.refusals import Problem, Refusal
-from sevenfold.simulator.stream import stream_events, to_sse
-from sevenfold.simulator.world import World
+from sevenfold.simulator.call import MessagesEndpoint, parse_envelope
+from sevenfold.simulator.catalogue import render_found_model, render_model_page
+from sevenfold.simulator.clock import LATEST_TIME
+from sevenfold.simulator.exchange import MessagesExchange, MessagesResponse
+from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault, parse_simulated_fault
+from sevenfold.simulator.openai_front import JSON_MEDIA_TYPE, OpenAIRoutes, json_response
+from sevenfold.simulator.refusals import ErrorResponse, RequestRefused
+from sevenfold.simulator.stream import iter_stream_events, render_sse
+from sevenfold.simulator.world import SimulatorState
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
 
-FindWorld = Callable[[], World]
+FindState = Callable[[], SimulatorState]
 """The world that is served now: a reset puts another in its place."""
 
-SSE = "text/event-stream; charset=utf-8"
+_SSE = "text/event-stream; charset=utf-8"
 
 
 class ConnectionDropped(Exception):
     """Raised in mid-answer so that the server closes the connection, as a `DropFault` asks."""
 
 
-def make_app(find_world: FindWorld) -> Starlette:
+def make_simulator_app(find_world: FindState) -> Starlette:
     """The application; it holds no state but the world it is pointed at."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    front, openai = Front(find_world), OpenAIFront(find_world)
+    front, openai = MessagesRoutes(find_world), OpenAIRoutes(find_world)
     return Starlette(
         routes=[
             *openai.routes(),
@@ -59,8 +59,8 @@ def make_app(find_world: FindWorld) -> Starlette:
     )
 
 
-class Front:
-    def __init__(self, find_world: FindWorld) -> None:
+class MessagesRoutes:
+    def __init__(self, find_world: FindState) -> None:
         self._find_world = find_world
 
     async def create(self, request: Request) -> Response:
@@ -71,11 +71,11 @@ class Front:
 
     async def models(self, request: Request) -> Response:
         world = self._find_world()
-        return self._checked(request, lambda: list_models(world.catalog, dict(request.query_params)))
+        return self._checked(request, lambda: render_model_page(world.catalog, dict(request.query_params)))
 
     async def model(self, request: Request) -> Response:
         world = self._find_world()
-        return self._checked(request, lambda: find_model(world.catalog, request.path_params["name"]))
+        return self._checked(request, lambda: render_found_model(world.catalog, request.path_params["name"]))
 
     async def ledger(self, request: Request) -> Response:
         """Every request so far; `?since=N` leaves out the first N."""
@@ -92,7 +92,7 @@ class Front:
             seconds = wire.get("advance_seconds")
             if isinstance(seconds, bool) or not isinstance(seconds, (int, float, Decimal)):
                 raise InputError(f"advance_seconds must be a number, not {seconds!r}")
-            most = (LATEST - clock.now()) // timedelta(seconds=1)
+            most = (LATEST_TIME - clock.now()) // timedelta(seconds=1)
             if not 0 <= seconds <= most:
                 raise InputError(f"advance_seconds must be from 0 to {most}, not {seconds}")
             clock.advance(timedelta(seconds=float(seconds)))
@@ -109,7 +109,7 @@ class Front:
             times = wire.get("times", 1)
             if isinstance(times, bool) or not isinstance(times, int):
                 raise InputError(f"times must be a whole number, not {times!r}")
-            plan.add(read_fault(wire), times)
+            plan.add(parse_simulated_fault(wire), times)
 
         return await self._controlled(request, add, lambda: {"waiting": tuple(str(fault) for fault in plan)})
 
@@ -117,12 +117,12 @@ class Front:
         """A path or a method that is not there, in the API's own words."""
         status = getattr(error, "status_code", 404)
         told = "Not Found" if status == 404 else "Method Not Allowed"
-        return self._refused(Problem(status, told))
+        return self._refused(ErrorResponse(status, told))
 
-    async def _serve(self, request: Request, endpoint: Endpoint) -> Response:
+    async def _serve(self, request: Request, endpoint: MessagesEndpoint) -> Response:
         world = self._find_world()
         data = await _read_body(request, world.choices.request_limit_bytes)
-        served = await Exchange(world).serve(endpoint, _headers(request), data)
+        served = await MessagesExchange(world).serve(endpoint, _headers(request), data)
         world.arrivals.looked_up()
         if served.streams:
             return _stream(served, pings=world.choices.pings)
@@ -133,12 +133,12 @@ class Front:
     def _checked(self, request: Request, answer: Callable[[], JsonObject]) -> Response:
         world = self._find_world()
         try:
-            read_envelope(_headers(request), world.choices)
+            parse_envelope(_headers(request), world.choices)
             return json_response(answer(), headers={"request-id": f"req_{world.next_request()}"})
-        except Refusal as refusal:
+        except RequestRefused as refusal:
             return self._refused(refusal.problem)
 
-    def _refused(self, problem: Problem) -> Response:
+    def _refused(self, problem: ErrorResponse) -> Response:
         request_id = f"req_{self._find_world().next_request()}"
         headers = {"request-id": request_id, **problem.headers()}
         return json_response(problem.body(request_id), problem.status, headers)
@@ -150,7 +150,7 @@ class Front:
             if request.method == "POST":
                 act(read_object(await request.body()))
         except InputError as error:
-            return self._refused(Problem(400, str(error)))
+            return self._refused(ErrorResponse(400, str(error)))
         return json_response(JsonObject(state()))
 
 
@@ -168,13 +168,13 @@ async def _read_body(request: Request, limit_bytes: int) -> bytes:
     return bytes(data)
 
 
-def _stream(served: Served, *, pings: bool) -> Response:
+def _stream(served: MessagesResponse, *, pings: bool) -> Response:
     from starlette.responses import StreamingResponse
 
-    return StreamingResponse(_events(served, pings=pings), 200, dict(served.headers), SSE)
+    return StreamingResponse(_events(served, pings=pings), 200, dict(served.headers), _SSE)
 
 
-def _half(served: Served) -> Response:
+def _half(served: MessagesResponse) -> Response:
     """An answer that breaks off in the middle of its body."""
     from starlette.responses import StreamingResponse
 
@@ -185,18 +185,20 @@ def _half(served: Served) -> Response:
         raise ConnectionDropped
 
     headers = {**served.headers, "content-length": str(len(data))}
-    return StreamingResponse(broken(), served.status, headers, JSON)
+    return StreamingResponse(broken(), served.status, headers, JSON_MEDIA_TYPE)
 
 
-async def _events(served: Served, *, pings: bool) -> AsyncIterator[bytes]:
+async def _events(served: MessagesResponse, *, pings: bool) -> AsyncIterator[bytes]:
     """The stream, with what its fault does to it."""
     fault = served.fault
-    for at, event in enumerate(stream_events(served.body, pings=pings)):
+    for at, event in enumerate(iter_stream_events(served.body, pings=pings)):
         if at == served.breaks_after:
             if isinstance(fault, StreamFault):
-                yield to_sse(Problem(fault.status, fault.message).body(served.headers["request-id"]))
+                yield render_sse(
+                    ErrorResponse(fault.status, fault.message).body(served.headers["request-id"])
+                )
                 return
             raise ConnectionDropped
         if isinstance(fault, SlowFault):
             await asyncio.sleep(fault.each.total_seconds())
-        yield to_sse(event)
+        yield render_sse(event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BINDING = "thinking-binding-controls-2026-08-01"
+THINKING_BINDING = "thinking-binding-controls-2026-08-01"
 CLEAR_AT = "mid-conversation-system-clear-at-2026-08-21"
 COMPACT_ON_DEMAND = "compact-2026-09-04"
 COMPACT_THRESHOLD = "compact-2026-01-12"
@@ -14,10 +14,10 @@ THINKING_UPDATES = "thinking-display-updates-2026-08-18"
 THREADS = "message-threads-2026-08-12"
 TOOL_CHANGES = "mid-conversation-tool-changes-2026-07-01"
 
-KNOWN = frozenset(
+KNOWN_BETAS = frozenset(
     {
         *(
-            BINDING,
+            THINKING_BINDING,
             CLEAR_AT,
             COMPACT_ON_DEMAND,
             COMPACT_THRESHOLD,

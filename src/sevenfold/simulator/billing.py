@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from sevenfold.core.cache_model import Bill
+from sevenfold.core.cache_model import PromptBill
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.simulator.call import Call
+from sevenfold.simulator.call import MessagesRequest
 
-OVERRIDES: Mapping[str, str] = {
+USAGE_OVERRIDES: Mapping[str, str] = {
     "input_tokens": "fresh",
     "cache_read_input_tokens": "read",
     "ephemeral_5m_input_tokens": "written_5m",
@@ -22,11 +22,11 @@ OVERRIDES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class RunUsage:
     """One model run: what its prompt was billed as, and what it said."""
 
     kind: str
-    bill: Bill
+    bill: PromptBill
     output: int
     thinking: int = 0
 
@@ -44,7 +44,9 @@ class Spent:
         )
 
 
-def usage_of(call: Call, runs: Iterable[Spent], overrides: Mapping[str, int]) -> Usage:
+def compute_request_usage(
+    call: MessagesRequest, runs: Iterable[RunUsage], overrides: Mapping[str, int]
+) -> Usage:
     """The whole request. Compactions are listed and left out of the totals; a lone run is not listed."""
     spent = [run.iteration for run in runs]
     spoken = [run for run in spent if run.kind == "message"]
@@ -62,7 +64,7 @@ def usage_of(call: Call, runs: Iterable[Spent], overrides: Mapping[str, int]) ->
         speed=speed if isinstance(speed, str) else None,
         geo=geo if isinstance(geo, str) else None,
     )
-    changed = {OVERRIDES[name]: value for name, value in overrides.items() if name in OVERRIDES}
+    changed = {USAGE_OVERRIDES[name]: value for name, value in overrides.items() if name in USAGE_OVERRIDES}
     if not changed:
         return total
     told = replace(total, **changed)
@@ -70,7 +72,7 @@ def usage_of(call: Call, runs: Iterable[Spent], overrides: Mapping[str, int]) ->
     return replace(told, thinking=min(told.thinking, told.output))
 
 
-def usage_wire(usage: Usage) -> JsonObject:
+def render_usage(usage: Usage) -> JsonObject:
     wire: dict[str, Json] = dict(_counts(usage))
     wire["output_tokens_details"] = JsonObject({"thinking_tokens": usage.thinking})
     wire["service_tier"] = usage.service_tier

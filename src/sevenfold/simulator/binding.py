@@ -9,16 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from sevenfold.core.canonical import START, Digest, block_bytes, canonical, chain, unmarked
+from sevenfold.core.canonical import (
+    EMPTY_DIGEST,
+    Digest,
+    block_bytes,
+    canonical_bytes,
+    chain_digest,
+    strip_cache_control,
+)
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.prompt_blocks import Placed
-from sevenfold.simulator.knowledge import Knowledge
-from sevenfold.simulator.seals import NO_PREDECESSOR, CompactionSeal, read_compaction_seal, signature_digest
-from sevenfold.simulator.view import is_thinking, word
+from sevenfold.core.prompt_blocks import PromptBlock
+from sevenfold.simulator.knowledge import MessageCache
+from sevenfold.simulator.seals import NO_PREDECESSOR, CompactionSeal, hash_signature, parse_compaction_seal
+from sevenfold.simulator.view import as_word, is_thinking_block
 
 
 @dataclass(frozen=True, slots=True)
-class ChainEnd:
+class ChainState:
     """How far the chain has got."""
 
     frame: Digest
@@ -28,25 +35,25 @@ class ChainEnd:
     last_role: str = ""
 
 
-class Binding:
+class BindingChain:
     """Follows one conversation block by block. Nothing is hashed before somebody asks: most requests hold no
     thinking, and get none back."""
 
     __slots__ = ("_body", "_deferred", "_end", "_knowledge", "_passed", "_pending")
 
-    def __init__(self, body: JsonObject, knowledge: Knowledge) -> None:
+    def __init__(self, body: JsonObject, knowledge: MessageCache) -> None:
         self._body, self._knowledge = body, knowledge
-        self._passed: list[Placed] = []
+        self._passed: list[PromptBlock] = []
         self._deferred: Mapping[str, JsonObject] = {}
-        self._end: ChainEnd | None = None
+        self._end: ChainState | None = None
         self._pending: CompactionSeal | None = None
 
-    def advance(self, *blocks: Placed) -> None:
+    def advance(self, *blocks: PromptBlock) -> None:
         """Go past some blocks."""
         self._passed.extend(blocks)
 
     @property
-    def end(self) -> ChainEnd:
+    def end(self) -> ChainState:
         """The chain over all blocks passed so far."""
         end = self._end or self._start()
         for block in self._passed:
@@ -55,68 +62,70 @@ class Binding:
         self._end = end
         return end
 
-    def _start(self) -> ChainEnd:
+    def _start(self) -> ChainState:
         tools = _tools(self._body)
         self._deferred = {name: tool for name, tool in tools.items() if tool.get("defer_loading") is True}
         ready = {name: tool for name, tool in tools.items() if name not in self._deferred}
-        frame = chain(START, canonical({"system": _system(self._body.get("system")), "tools": ready}))
-        return ChainEnd(frame, frame)
+        frame = chain_digest(
+            EMPTY_DIGEST, canonical_bytes({"system": _system(self._body.get("system")), "tools": ready})
+        )
+        return ChainState(frame, frame)
 
-    def _after(self, end: ChainEnd, block: Placed) -> ChainEnd:
+    def _after(self, end: ChainState, block: PromptBlock) -> ChainState:
         seal, self._pending = self._pending, None
         if seal is not None and block.role not in {seal.last_role, "system"}:
             end = replace(end, prefix=seal.prefix, last_role=seal.last_role)
-        if is_thinking(block):
-            seen = signature_digest(signature_of(block.wire))
-            return ChainEnd(end.frame, end.prefix, seen, block.role)
+        if is_thinking_block(block):
+            seen = hash_signature(get_signature(block.wire))
+            return ChainState(end.frame, end.prefix, seen, block.role)
         if block.kind == "compaction":
             return self._restarted(end, block)
-        return ChainEnd(end.frame, self._linked(end.prefix, block), end.predecessor, block.role)
+        return ChainState(end.frame, self._linked(end.prefix, block), end.predecessor, block.role)
 
-    def _linked(self, prefix: Digest, block: Placed) -> Digest:
+    def _linked(self, prefix: Digest, block: PromptBlock) -> Digest:
         # What a tool introduces stands elsewhere in the body, so its block alone does not tell.
         introduces = "tool" in block.wire
         known = None if introduces else self._knowledge.link(prefix, block)
         if known is not None:
             return known
         data = block_bytes(block.role, _normal(block.wire))
-        after = chain(prefix, data + self._introduced(block.wire))
+        after = chain_digest(prefix, data + self._introduced(block.wire))
         if not introduces:
             self._knowledge.add_link(prefix, block, after)
         return after
 
-    def _restarted(self, end: ChainEnd, block: Placed) -> ChainEnd:
+    def _restarted(self, end: ChainState, block: PromptBlock) -> ChainState:
         """Nothing before a summary counts, except that a signed one can vouch for the turns kept after it."""
         if block.wire.get("content") is None:
             return end
-        seal = read_compaction_seal(word(block.wire.get("signature")))
+        seal = parse_compaction_seal(as_word(block.wire.get("signature")))
         self._pending = seal if seal is not None and seal.carries and seal.frame == end.frame else None
-        return ChainEnd(end.frame, chain(end.frame, block_bytes(block.role, _normal(block.wire))))
+        return ChainState(end.frame, chain_digest(end.frame, block_bytes(block.role, _normal(block.wire))))
 
     def _introduced(self, wire: JsonObject) -> bytes:
         """The definition of a tool that was declared for later and is referred to here."""
         tool = wire.get("tool")
         name = tool.get("name") if isinstance(tool, JsonObject) else None
         late = self._deferred.get(name) if isinstance(name, str) else None
-        return b"" if late is None else b"\n" + canonical(late)
+        return b"" if late is None else b"\n" + canonical_bytes(late)
 
 
-def signature_of(wire: JsonObject) -> str:
+def get_signature(wire: JsonObject) -> str:
     """What seals a thinking block: its signature, or the whole of a redacted one."""
-    return word(wire.get("signature" if wire.get("type") == "thinking" else "data"))
+    return as_word(wire.get("signature" if wire.get("type") == "thinking" else "data"))
 
 
 def _system(system: Json) -> Json:
     if isinstance(system, str):
         return (system.strip(),) if system.strip() else ()
     blocks = system if isinstance(system, tuple) else ()
-    return tuple(word(block.get("text")).strip() for block in blocks if isinstance(block, JsonObject))
+    return tuple(as_word(block.get("text")).strip() for block in blocks if isinstance(block, JsonObject))
 
 
 def _tools(body: JsonObject) -> Mapping[str, JsonObject]:
     tools = body.get("tools")
-    rows = [unmarked(tool) for tool in tools] if isinstance(tools, tuple) else []
-    return {word(row.get("name") or row.get("type")): row for row in rows if isinstance(row, JsonObject)}
+    rows = [strip_cache_control(tool) for tool in tools] if isinstance(tools, tuple) else []
+    return {as_word(row.get("name") or row.get("type")): row for row in rows if isinstance(row, JsonObject)}
 
 
 def _normal(block: JsonObject) -> JsonObject:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from sevenfold.core.json import NESTING, Json, JsonObject, nesting, read_json
+from sevenfold.core.json import MAX_NESTING, Json, JsonObject, nesting_depth, read_json
 
-KEPT_BYTES = 64 * 2**20
+MAX_KEPT_BODY_BYTES = 64 * 2**20
 """Twice the largest request. Beyond it everything is forgotten, and met again as if it were new."""
-FOLLOWERS = 4
+MAX_FOLLOWERS = 4
 """Ways in which a message was gone on from: that many conversations may branch from one point."""
-WINDOW_BYTES = 8 * 2**10
+SCAN_WINDOW_BYTES = 8 * 2**10
 """What is looked at first for the end of a value; most are shorter."""
 
 _BLANK = b" \t\n\r"
@@ -35,7 +35,7 @@ class _Value:
     """What came next, the latest first."""
 
 
-class Bodies:
+class BodyReader:
     """Reads request bodies. Not for sharing between threads: whoever serves requests has one loop."""
 
     __slots__ = ("_heads", "_messages", "_size", "generation")
@@ -52,7 +52,7 @@ class Bodies:
 
     def read(self, data: bytes) -> Json:
         """The body as `read_json` gives it; messages that came before are the same objects as then."""
-        if self._size > KEPT_BYTES:
+        if self._size > MAX_KEPT_BODY_BYTES:
             self._start()
             self.generation += 1
         try:
@@ -79,7 +79,7 @@ class Bodies:
     def _read(self, raw: bytes) -> _Value:
         self._size += len(raw)
         value = read_json(raw)
-        if nesting(value) > NESTING - _FRAME:
+        if nesting_depth(value) > MAX_NESTING - _FRAME:
             raise _Unread
         return _Value(raw, value)
 
@@ -93,7 +93,7 @@ class _Reading:
 
     __slots__ = ("_at", "_bodies", "_data")
 
-    def __init__(self, bodies: Bodies, data: bytes) -> None:
+    def __init__(self, bodies: BodyReader, data: bytes) -> None:
         self._bodies, self._data, self._at = bodies, data, 0
 
     def read(self) -> JsonObject:
@@ -152,12 +152,12 @@ class _Reading:
         value = self._bodies.message(raw) if is_message else self._bodies.value(raw)
         if first in (b"{", b"[", b'"'):
             followers.insert(0, value)
-            del followers[FOLLOWERS:]
+            del followers[MAX_FOLLOWERS:]
         return value
 
     def _measure(self, start: int) -> bytes:
         """The bytes of the value that begins here."""
-        width = WINDOW_BYTES
+        width = SCAN_WINDOW_BYTES
         while True:
             window = self._data[start : start + width]
             is_all = start + width >= len(self._data)

@@ -92,13 +92,13 @@ class Brain(Protocol):
         ...
 
 
-Answering: TypeAlias = Callable[[Prompt], "Reply | str | Awaitable[Reply | str]"]
+BrainFunction: TypeAlias = Callable[[Prompt], "Reply | str | Awaitable[Reply | str]"]
 """A brain in one function; text alone is a reply of one text block."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionBrain:
-    function: Answering
+    function: BrainFunction
 
     async def reply(self, prompt: Prompt) -> Reply:
         said = self.function(prompt)

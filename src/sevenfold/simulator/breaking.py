@@ -8,39 +8,41 @@ from dataclasses import replace
 from itertools import islice
 
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.prompt_blocks import THINKING
+from sevenfold.core.prompt_blocks import THINKING_TYPES
 from sevenfold.core.usage import Iteration, Usage
-from sevenfold.simulator.faults import DropFault, Fault, StreamFault
-from sevenfold.simulator.stream import stream_events
-from sevenfold.simulator.view import word
+from sevenfold.simulator.faults import DropFault, SimulatedFault, StreamFault
+from sevenfold.simulator.stream import iter_stream_events
+from sevenfold.simulator.view import as_word
 
 
-def breaking_point(message: JsonObject, fault: Fault | None, *, pings: bool) -> int | None:
+def find_break_event(message: JsonObject, fault: SimulatedFault | None, *, pings: bool) -> int | None:
     """How many events go out before the fault; None when there is none.
 
     A fault planned for later than the stream ends takes its last event: one that is planned is always met.
     """
     if not isinstance(fault, (StreamFault, DropFault)):
         return None
-    last = sum(1 for _ in stream_events(message, pings=pings)) - 1
+    last = sum(1 for _ in iter_stream_events(message, pings=pings)) - 1
     return min(fault.after_events, last)
 
 
-def bill_sent(
+def compute_sent_usage(
     message: JsonObject, usage: Usage, events: int, count: Callable[[JsonObject], int], *, pings: bool
 ) -> Usage:
     """The usage of an answer of which so many events were sent: a block by the share of its deltas."""
-    sent = tuple(islice(stream_events(message, pings=pings), events))
+    sent = tuple(islice(iter_stream_events(message, pings=pings), events))
     if not sent:
         return _limited(usage, 0, 0)
     content = message.get("content")
     blocks = (
         [block for block in content if isinstance(block, JsonObject)] if isinstance(content, tuple) else []
     )
-    wholes, parts = _deltas(tuple(stream_events(message, pings=pings))), _deltas(sent)
+    wholes, parts = _deltas(tuple(iter_stream_events(message, pings=pings))), _deltas(sent)
     shares = [_share(count(block), parts[at], wholes[at]) for at, block in enumerate(blocks)]
     thought = sum(
-        share for share, block in zip(shares, blocks, strict=True) if word(block.get("type")) in THINKING
+        share
+        for share, block in zip(shares, blocks, strict=True)
+        if as_word(block.get("type")) in THINKING_TYPES
     )
     # `message_start` has told of a first token already.
     return _limited(usage, max(1, sum(shares)), thought)

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from sevenfold.core.cache_choices import Level
-from sevenfold.core.cache_model import CountPart, Prompt
-from sevenfold.core.events import CutRegistered, Emit, ResultsCleared, ignore
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.cache_choices import PromptLevel
+from sevenfold.core.cache_model import PartCounter, RenderedPrompt
+from sevenfold.core.events import CutRegistered, Emit, ResultsCleared, ignore_event
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 from sevenfold.core.messages import Message, ToolResult, ToolUse, ToolUseId
-from sevenfold.core.requests import ModelRequest, Reply
-from sevenfold.layers.clearable import is_clearable
+from sevenfold.core.requests import ModelRequest, ModelResponse
+from sevenfold.core.tool_kinds import is_clearable
 from sevenfold.providers.provider import OnDelta, Provider, ProviderWrapper
 from sevenfold.simulator.shape import as_texts, optional_object
-from sevenfold.simulator.view import word
+from sevenfold.simulator.view import as_word
 
 FIELD = "cache_edits"
 BETA = "sevenfold-cache-edits"
@@ -30,7 +30,7 @@ _IDS = "delete_tool_results"
 
 def check_cache_edits(body: JsonObject) -> None:
     """Refuse a field that does not have the right shape."""
-    edits = optional_object("", body, FIELD) or EMPTY
+    edits = optional_object("", body, FIELD) or EMPTY_OBJECT
     if edits.get(_IDS) is not None:
         as_texts(f"{FIELD}.{_IDS}", edits[_IDS])
 
@@ -38,25 +38,25 @@ def check_cache_edits(body: JsonObject) -> None:
 def read_deleted(edits: JsonObject) -> frozenset[ToolUseId]:
     """The results that a request deletes."""
     ids = edits.get(_IDS)
-    return frozenset(ToolUseId(word(item)) for item in ids) if isinstance(ids, tuple) else frozenset()
+    return frozenset(ToolUseId(as_word(item)) for item in ids) if isinstance(ids, tuple) else frozenset()
 
 
 def is_deleted(block: JsonObject, deleted: AbstractSet[ToolUseId]) -> bool:
-    return block.get("type") == "tool_result" and ToolUseId(word(block.get("tool_use_id"))) in deleted
+    return block.get("type") == "tool_result" and ToolUseId(as_word(block.get("tool_use_id"))) in deleted
 
 
-def without_deleted(count: CountPart, deleted: AbstractSet[ToolUseId]) -> CountPart:
+def without_deleted(count: PartCounter, deleted: AbstractSet[ToolUseId]) -> PartCounter:
     """A deleted result keeps its place in the hash, so that the prefix is still found, and weighs nothing."""
     if not deleted:
         return count
 
-    def count_rest(level: Level, block: JsonObject) -> int:
+    def count_rest(level: PromptLevel, block: JsonObject) -> int:
         return 0 if is_deleted(block, deleted) else count(level, block)
 
     return count_rest
 
 
-def describe_deletion(seen: Prompt, count: CountPart) -> JsonObject:
+def describe_deletion(seen: RenderedPrompt, count: PartCounter) -> JsonObject:
     """What the answer's `applied_edits` says of it."""
     gone = [
         count("messages", block.wire)
@@ -74,14 +74,19 @@ class CacheEditingProvider(ProviderWrapper):
     """
 
     def __init__(
-        self, provider: Provider, *, cached_results: int = 40, recent_results: int = 10, emit: Emit = ignore
+        self,
+        provider: Provider,
+        *,
+        cached_results: int = 40,
+        recent_results: int = 10,
+        emit: Emit = ignore_event,
     ) -> None:
         super().__init__(provider)
         self._emit = emit
         self._cached_results, self._recent_results = cached_results, recent_results
         self._deleted: tuple[ToolUseId, ...] = ()
 
-    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> Reply:
+    async def send(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelResponse:
         if request.who == "main":
             self._choose(request)
         return await super().send(self._with_edits(request), on_delta)

@@ -15,19 +15,19 @@ from sevenfold.core.json import Json, JsonObject, read_object
 from sevenfold.core.models import Model
 from sevenfold.simulator import betas, cache_edits
 from sevenfold.simulator.choices import Choices
-from sevenfold.simulator.gates import Gates, gates_of
-from sevenfold.simulator.knowledge import Knowledge, Listing
-from sevenfold.simulator.refusals import Problem, Refusal, invalid
-from sevenfold.simulator.shape import as_object, as_text, require
+from sevenfold.simulator.gates import ModelFeatures, find_model_features
+from sevenfold.simulator.knowledge import BlockListing, MessageCache
+from sevenfold.simulator.refusals import ErrorResponse, RequestRefused, make_invalid_request
+from sevenfold.simulator.shape import as_object, as_text, require_field
 
-Endpoint: TypeAlias = Literal["messages", "count_tokens"]
+MessagesEndpoint: TypeAlias = Literal["messages", "count_tokens"]
 
 OLDER, NEWER = "2023-06-01", "2026-10-21"
-VERSIONS = (OLDER, NEWER)
+API_VERSIONS = (OLDER, NEWER)
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class RequestEnvelope:
     """Everything but the body, already found to be in order."""
 
     version: str
@@ -39,18 +39,18 @@ class Envelope:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    endpoint: Endpoint
-    envelope: Envelope
+class MessagesRequest:
+    endpoint: MessagesEndpoint
+    envelope: RequestEnvelope
     body: JsonObject
     model: Model
     started: datetime
-    listing: Listing = field(repr=False, compare=False)
+    listing: BlockListing = field(repr=False, compare=False)
     """The body's blocks."""
 
     @property
-    def gates(self) -> Gates:
-        return gates_of(self.model)
+    def gates(self) -> ModelFeatures:
+        return find_model_features(self.model)
 
     @property
     def model_name(self) -> str:
@@ -71,43 +71,50 @@ class Call:
         return self.envelope.has(beta)
 
 
-class Reader(Protocol):
+class RequestContext(Protocol):
     """What of the world a body is read with."""
 
     catalog: Catalog
-    knowledge: Knowledge
+    knowledge: MessageCache
 
 
-def read_envelope(headers: Mapping[str, str], choices: Choices) -> Envelope:
+def parse_envelope(headers: Mapping[str, str], choices: Choices) -> RequestEnvelope:
     """Check who asks and how; `headers` has lower-case names."""
     key = _read_key(headers)
     version = headers.get("anthropic-version")
     if version is None:
-        raise invalid("anthropic-version: header is required")
-    if version not in VERSIONS:
-        raise invalid(f"anthropic-version: {version!r} is not a valid version; use {NEWER!r} or {OLDER!r}")
+        raise make_invalid_request("anthropic-version: header is required")
+    if version not in API_VERSIONS:
+        raise make_invalid_request(
+            f"anthropic-version: {version!r} is not a valid version; use {NEWER!r} or {OLDER!r}"
+        )
     # A workspace is the unit that shares a cache: a key has its own unless the request names one.
     workspace = headers.get("anthropic-workspace-id") or f"wrkspc_{digest(key.encode())[:24]}"
-    return Envelope(version, _read_betas(headers.get("anthropic-beta", ""), choices), workspace)
+    return RequestEnvelope(version, _read_betas(headers.get("anthropic-beta", ""), choices), workspace)
 
 
-def read_call(
-    endpoint: Endpoint, envelope: Envelope, data: bytes, world: Reader, started: datetime, emit: Emit
-) -> Call:
+def parse_messages_request(
+    endpoint: MessagesEndpoint,
+    envelope: RequestEnvelope,
+    data: bytes,
+    world: RequestContext,
+    started: datetime,
+    emit: Emit,
+) -> MessagesRequest:
     """Decode the body and find the model; what else the body holds is checked by `validate`."""
     try:
         value: Json = world.knowledge.read(data)
     except WireError as error:
-        raise invalid(f"The request body is not valid JSON: {error}") from error
+        raise make_invalid_request(f"The request body is not valid JSON: {error}") from error
     body = as_object("body", value)
-    name = as_text("model", require("", body, "model"))
+    name = as_text("model", require_field("", body, "model"))
     model = world.catalog.find(name, emit)
     if not model.is_known:
-        raise Refusal(Problem(404, f"model: {name}"))
-    return Call(endpoint, envelope, body, model, started, Listing(body, world.knowledge))
+        raise RequestRefused(ErrorResponse(404, f"model: {name}"))
+    return MessagesRequest(endpoint, envelope, body, model, started, BlockListing(body, world.knowledge))
 
 
-def named_model(data: bytes) -> str:
+def find_model_name(data: bytes) -> str:
     """The model that a body names, whatever else is wrong with it; empty where that cannot be told."""
     try:
         name = read_object(data).get("model")
@@ -121,15 +128,15 @@ def _read_key(headers: Mapping[str, str]) -> str:
     key = headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else "")
     if not key:
         message = "x-api-key header is required: send it, or an Authorization: Bearer header, with any value"
-        raise Refusal(Problem(401, message))
+        raise RequestRefused(ErrorResponse(401, message))
     return key
 
 
 def _read_betas(header: str, choices: Choices) -> frozenset[str]:
     sent = frozenset(name.strip() for name in header.split(",") if name.strip())
-    known = betas.KNOWN | choices.extra_betas
+    known = betas.KNOWN_BETAS | choices.extra_betas
     if choices.cache_edits:
         known |= {cache_edits.BETA}
     for name in sorted(sent - known):
-        raise invalid(f"Unexpected value(s) `{name}` for the `anthropic-beta` header.")
+        raise make_invalid_request(f"Unexpected value(s) `{name}` for the `anthropic-beta` header.")
     return sent

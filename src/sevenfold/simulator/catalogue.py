@@ -5,8 +5,8 @@ from __future__ import annotations
 from sevenfold.core.catalog import Catalog
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.models import Model
-from sevenfold.simulator.gates import EFFORTS, gates_of
-from sevenfold.simulator.refusals import Problem, Refusal
+from sevenfold.simulator.gates import EFFORT_LEVELS, find_model_features
+from sevenfold.simulator.refusals import ErrorResponse, RequestRefused
 
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 """Release dates are not in our table; the API itself gives an epoch value where it does not know."""
@@ -14,7 +14,7 @@ UNKNOWN_DATE = "1970-01-01T00:00:00Z"
 FEWEST, MOST = 1, 1000
 
 
-def list_models(catalog: Catalog, query: dict[str, str]) -> JsonObject:
+def render_model_page(catalog: Catalog, query: dict[str, str]) -> JsonObject:
     """One page of all models."""
     limit = _limit(query.get("limit", "20"))
     models = list(catalog.models)
@@ -35,11 +35,11 @@ def list_models(catalog: Catalog, query: dict[str, str]) -> JsonObject:
     )
 
 
-def find_model(catalog: Catalog, name: str) -> JsonObject:
+def render_found_model(catalog: Catalog, name: str) -> JsonObject:
     """One model, by any spelling that a request could use."""
     model = catalog.find(name)
     if not model.is_known:
-        raise Refusal(Problem(404, f"model: {name}"))
+        raise RequestRefused(ErrorResponse(404, f"model: {name}"))
     return describe_model(model)
 
 
@@ -61,14 +61,14 @@ def describe_model(model: Model) -> JsonObject:
 
 
 def _capabilities(model: Model) -> JsonObject:
-    gates = gates_of(model)
+    gates = find_model_features(model)
     modes = {mode: _supported(mode in gates.thinking) for mode in ("adaptive", "enabled")}
     edits = {
         "clear_thinking_20251015": _supported(True),
         "clear_tool_uses_20250919": _supported(True),
         "compact_20260112": _supported(gates.compacts),
     }
-    efforts: dict[str, Json] = {effort: _supported(True) for effort in EFFORTS}
+    efforts: dict[str, Json] = {effort: _supported(True) for effort in EFFORT_LEVELS}
     plain = ("batch", "citations", "image_input", "pdf_input", "structured_outputs")
     return JsonObject(
         {
@@ -94,5 +94,5 @@ def _supported(value: bool) -> JsonObject:
 
 def _limit(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not FEWEST <= int(text) <= MOST:
-        raise Refusal(Problem(400, f"limit: Input should be an integer from {FEWEST} to {MOST}"))
+        raise RequestRefused(ErrorResponse(400, f"limit: Input should be an integer from {FEWEST} to {MOST}"))
     return int(text)

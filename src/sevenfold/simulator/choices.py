@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Literal, TypeAlias
 
-from sevenfold.core.cache_choices import CHOICES, CacheChoices
-from sevenfold.simulator.limits import WIDE, RateLimits
+from sevenfold.core.cache_choices import DEFAULT_CACHE_CHOICES, CacheChoices
+from sevenfold.simulator.limits import DEFAULT_RATE_LIMITS, RateLimits
 
 PREFIX_CHECK_SINCE = date(2026, 8, 31)
 """Accounts made from this day on have their thinking checked on every model that signs it."""
 
-Foreign: TypeAlias = Literal["refuse", "keep"]
-CutTools: TypeAlias = Literal["drop", "empty"]
-Unsimulated: TypeAlias = Literal["refuse", "ignore"]
+ForeignSignatures: TypeAlias = Literal["refuse", "keep"]
+CutToolInput: TypeAlias = Literal["drop", "empty"]
+UnsimulatedMode: TypeAlias = Literal["refuse", "ignore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Choices:
     """Whether results that an earlier request cleared stay cleared, and only new ones count for
     `clear_at_least`. Off: each request is looked at afresh, since no state is documented."""
 
-    foreign_signatures: Foreign = "refuse"
+    foreign_signatures: ForeignSignatures = "refuse"
     """A signature that was not made here is a forgery. `keep` takes it, for histories recorded elsewhere."""
 
     shows_thinking: bool | None = None
@@ -55,10 +55,10 @@ class Choices:
     """Real time before an answer begins that writes to the cache. Without any, it begins when every request
     that came with it has been looked up; with some, clients that are further apart all miss as well."""
 
-    cut_tools: CutTools = "drop"
+    cut_tools: CutToolInput = "drop"
     """A tool request that `max_tokens` cuts off: left out, or returned with an empty input."""
 
-    unsimulated: Unsimulated = "refuse"
+    unsimulated: UnsimulatedMode = "refuse"
     """Fields that ask for what is not simulated, such as `mcp_servers`: a 400, or ignored."""
 
     fast_unpriced: bool = False
@@ -76,8 +76,8 @@ class Choices:
     extra_betas: frozenset[str] = field(default_factory=frozenset[str])
     """Beta names to know beside those of the SDK and of Claude Code."""
 
-    limits: RateLimits = WIDE
-    cache: CacheChoices = CHOICES
+    limits: RateLimits = DEFAULT_RATE_LIMITS
+    cache: CacheChoices = DEFAULT_CACHE_CHOICES
 
     request_limit_bytes: int = 32 * 2**20
     """As documented, for messages and for counting."""
@@ -90,4 +90,4 @@ class Choices:
         return self.account_created >= PREFIX_CHECK_SINCE
 
 
-DEFAULT = Choices()
+DEFAULT_CHOICES = Choices()

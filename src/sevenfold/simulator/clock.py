@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from sevenfold.core.clock import Clock, ManualClock
 from sevenfold.core.errors import InputError
 
-LATEST = datetime(9000, 1, 1, tzinfo=UTC)
+LATEST_TIME = datetime(9000, 1, 1, tzinfo=UTC)
 """Dates end in 9999, and a cache entry's own times lie after those of the request that made it."""
 
 
@@ -29,7 +29,7 @@ class VirtualClock:
         """Skip some time; the new time is returned. Caches would misbehave if it could be put back."""
         if elapsed < timedelta():
             raise InputError(f"the clock cannot be put back by {-elapsed}; advance it by zero or more")
-        left = LATEST - self.now()
+        left = LATEST_TIME - self.now()
         if elapsed > left:
             seconds, most = (int(each.total_seconds()) for each in (elapsed, left))
             raise InputError(f"the clock cannot be advanced by {seconds} seconds; at most {most} are left")

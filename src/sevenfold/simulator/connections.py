@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from sevenfold.simulator.arrivals import Arrivals
+from sevenfold.simulator.arrivals import ArrivalBarrier
 
 
-def watched_protocol(arrivals: Arrivals) -> type[asyncio.Protocol]:
+def make_counting_protocol(arrivals: ArrivalBarrier) -> type[asyncio.Protocol]:
     """A protocol whose connections are told to `arrivals`. Uvicorn takes a class, so one is made for each."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
 

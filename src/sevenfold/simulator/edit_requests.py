@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.simulator import betas
-from sevenfold.simulator.call import Call
-from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.call import MessagesRequest
+from sevenfold.simulator.refusals import make_invalid_request
 from sevenfold.simulator.shape import (
     as_count,
+    as_objects,
     as_one_of,
     as_switch,
     as_text,
     as_texts,
-    objects,
     optional_object,
-    require,
+    require_field,
 )
 
-CLEAR_TOOLS = "clear_tool_uses_20250919"
-CLEAR_THINKING = "clear_thinking_20251015"
-COMPACT = "compact_20260112"
-BETA_OF: Mapping[str, str] = {
-    CLEAR_TOOLS: betas.CONTEXT_EDITS,
-    CLEAR_THINKING: betas.CONTEXT_EDITS,
-    COMPACT: betas.COMPACT_THRESHOLD,
+CLEAR_TOOLS_EDIT = "clear_tool_uses_20250919"
+CLEAR_THINKING_EDIT = "clear_thinking_20251015"
+COMPACT_EDIT = "compact_20260112"
+EDIT_BETAS: Mapping[str, str] = {
+    CLEAR_TOOLS_EDIT: betas.CONTEXT_EDITS,
+    CLEAR_THINKING_EDIT: betas.CONTEXT_EDITS,
+    COMPACT_EDIT: betas.COMPACT_THRESHOLD,
 }
 
-LEAST_COMPACT_TOKENS = 50_000
+MIN_COMPACT_TOKENS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class EditAmount:
     """`{"type": …, "value": …}`."""
 
     kind: str
@@ -42,7 +42,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class ToolClearing:
-    trigger: Amount = Amount("input_tokens", 100_000)
+    trigger: EditAmount = EditAmount("input_tokens", 100_000)
     keep: int = 3
     at_least_tokens: int = 0
     spared: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class ThinkingClearing:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacting:
+class CompactEdit:
     trigger_tokens: int = 150_000
     pauses: bool = False
     instructions: str | None = None
@@ -69,41 +69,41 @@ class Compacting:
 
 
 @dataclass(frozen=True, slots=True)
-class Edits:
+class ContextEdits:
     """What a request asks for."""
 
     tools: ToolClearing | None = None
     thinking: ThinkingClearing | None = None
-    compacting: Compacting | None = None
+    compacting: CompactEdit | None = None
 
 
-def read_edits(call: Call) -> Edits:
+def parse_context_edits(call: MessagesRequest) -> ContextEdits:
     """The edits of a request; refuses what the API would."""
-    management = optional_object("", call.body, "context_management") or EMPTY
+    management = optional_object("", call.body, "context_management") or EMPTY_OBJECT
     rows = management.get("edits")
-    edits = () if rows is None else objects("context_management.edits", rows)
-    found = Edits()
+    edits = () if rows is None else as_objects("context_management.edits", rows)
+    found = ContextEdits()
     seen: list[str] = []
     for index, edit in enumerate(edits):
         path = f"context_management.edits.{index}"
-        kind = as_one_of(f"{path}.type", require(path, edit, "type"), tuple(BETA_OF))
+        kind = as_one_of(f"{path}.type", require_field(path, edit, "type"), tuple(EDIT_BETAS))
         _check_place(call, path, kind, seen)
         seen.append(kind)
-        found = Edits(
-            _read_tools(f"{path}.{kind}", edit) if kind == CLEAR_TOOLS else found.tools,
-            _read_thinking(call, f"{path}.{kind}", edit) if kind == CLEAR_THINKING else found.thinking,
-            _read_compacting(call, f"{path}.{kind}", edit) if kind == COMPACT else found.compacting,
+        found = ContextEdits(
+            _read_tools(f"{path}.{kind}", edit) if kind == CLEAR_TOOLS_EDIT else found.tools,
+            _read_thinking(call, f"{path}.{kind}", edit) if kind == CLEAR_THINKING_EDIT else found.thinking,
+            _read_compacting(call, f"{path}.{kind}", edit) if kind == COMPACT_EDIT else found.compacting,
         )
     return found
 
 
-def _check_place(call: Call, path: str, kind: str, seen: list[str]) -> None:
-    if not call.has(BETA_OF[kind]):
-        raise invalid(f"{path}: `{kind}` needs the `anthropic-beta: {BETA_OF[kind]}` header")
+def _check_place(call: MessagesRequest, path: str, kind: str, seen: list[str]) -> None:
+    if not call.has(EDIT_BETAS[kind]):
+        raise make_invalid_request(f"{path}: `{kind}` needs the `anthropic-beta: {EDIT_BETAS[kind]}` header")
     if kind in seen:
-        raise invalid(f"{path}: `{kind}` is listed twice")
-    if kind == CLEAR_THINKING and seen:
-        raise invalid(f"{path}: `{CLEAR_THINKING}` must be listed first")
+        raise make_invalid_request(f"{path}: `{kind}` is listed twice")
+    if kind == CLEAR_THINKING_EDIT and seen:
+        raise make_invalid_request(f"{path}: `{CLEAR_THINKING_EDIT}` must be listed first")
 
 
 def _read_tools(path: str, edit: JsonObject) -> ToolClearing:
@@ -127,37 +127,39 @@ def _read_inputs(path: str, value: Json) -> frozenset[str] | bool:
     return frozenset(as_texts(path, value)) if isinstance(value, tuple) else as_switch(path, value)
 
 
-def _read_amount(path: str, edit: JsonObject, key: str, kinds: tuple[str, ...]) -> Amount | None:
+def _read_amount(path: str, edit: JsonObject, key: str, kinds: tuple[str, ...]) -> EditAmount | None:
     amount = optional_object(path, edit, key)
     if amount is None:
         return None
-    kind = as_one_of(f"{path}.{key}.type", require(f"{path}.{key}", amount, "type"), kinds)
-    return Amount(kind, as_count(f"{path}.{key}.value", require(f"{path}.{key}", amount, "value")))
+    kind = as_one_of(f"{path}.{key}.type", require_field(f"{path}.{key}", amount, "type"), kinds)
+    return EditAmount(kind, as_count(f"{path}.{key}.value", require_field(f"{path}.{key}", amount, "value")))
 
 
-def _read_thinking(call: Call, path: str, edit: JsonObject) -> ThinkingClearing:
+def _read_thinking(call: MessagesRequest, path: str, edit: JsonObject) -> ThinkingClearing:
     keep = edit.get("keep")
     if keep is None:
         return ThinkingClearing(1 if call.model.drops_thinking else None)
     if not isinstance(keep, JsonObject):
         as_one_of(f"{path}.keep", keep, ("all",))
         return ThinkingClearing()
-    kind = as_one_of(f"{path}.keep.type", require(f"{path}.keep", keep, "type"), ("thinking_turns", "all"))
+    kind = as_one_of(
+        f"{path}.keep.type", require_field(f"{path}.keep", keep, "type"), ("thinking_turns", "all")
+    )
     if kind == "all":
         return ThinkingClearing()
-    value = require(f"{path}.keep", keep, "value")
+    value = require_field(f"{path}.keep", keep, "value")
     return ThinkingClearing(as_count(f"{path}.keep.value", value, at_least=1))
 
 
-def _read_compacting(call: Call, path: str, edit: JsonObject) -> Compacting:
+def _read_compacting(call: MessagesRequest, path: str, edit: JsonObject) -> CompactEdit:
     if not call.gates.compacts:
-        raise invalid(f"{path}: compaction is not supported on {call.model_name}")
-    usual = Compacting()
+        raise make_invalid_request(f"{path}: compaction is not supported on {call.model_name}")
+    usual = CompactEdit()
     trigger = _read_amount(path, edit, "trigger", ("input_tokens",))
     if trigger is not None:
-        as_count(f"{path}.trigger.value", trigger.value, LEAST_COMPACT_TOKENS)
+        as_count(f"{path}.trigger.value", trigger.value, MIN_COMPACT_TOKENS)
     pauses, told = edit.get("pause_after_compaction"), edit.get("instructions")
-    return Compacting(
+    return CompactEdit(
         trigger.value if trigger else usual.trigger_tokens,
         pauses=pauses is not None and as_switch(f"{path}.pause_after_compaction", pauses),
         instructions=None if told is None else as_text(f"{path}.instructions", told),

@@ -9,44 +9,50 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from sevenfold.core.cache_model import Difference, Prompt, first_difference
+from sevenfold.core.cache_model import PromptDifference, RenderedPrompt, find_first_difference
 from sevenfold.core.errors import WireError
 from sevenfold.core.events import Event
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.prices import cost, cost_without_caching
+from sevenfold.core.prices import compute_cost, compute_uncached_cost
 from sevenfold.core.usage import Usage
-from sevenfold.simulator.answering import Answered, Answering
-from sevenfold.simulator.billing import usage_of, usage_wire
-from sevenfold.simulator.breaking import bill_sent, breaking_point
-from sevenfold.simulator.call import Call, Endpoint, named_model, read_call, read_envelope
-from sevenfold.simulator.faults import Fault, StatusFault, StreamFault, first_delay
+from sevenfold.simulator.answering import GeneratedReply, ReplyGenerator
+from sevenfold.simulator.billing import compute_request_usage, render_usage
+from sevenfold.simulator.breaking import compute_sent_usage, find_break_event
+from sevenfold.simulator.call import (
+    MessagesEndpoint,
+    MessagesRequest,
+    find_model_name,
+    parse_envelope,
+    parse_messages_request,
+)
+from sevenfold.simulator.faults import SimulatedFault, StatusFault, StreamFault, find_first_delay
 from sevenfold.simulator.ledger import Entry
-from sevenfold.simulator.preparing import Prepared, prepare
-from sevenfold.simulator.records import NO_TRACE, Record, Trace
-from sevenfold.simulator.refusals import Problem, Refusal
-from sevenfold.simulator.thinking import reports_transformations
-from sevenfold.simulator.validate import validate
-from sevenfold.simulator.world import World
+from sevenfold.simulator.preparing import PreparedPrompt, prepare_prompt
+from sevenfold.simulator.records import NO_TRACE, RequestRecord, RequestTrace
+from sevenfold.simulator.refusals import ErrorResponse, RequestRefused
+from sevenfold.simulator.thinking import needs_transformations
+from sevenfold.simulator.validate import validate_request
+from sevenfold.simulator.world import SimulatorState
 
-ORGANIZATION = "org_sevenfold_simulator"
+ORGANIZATION_ID = "org_sevenfold_simulator"
 """One simulator is one organisation; its keys are workspaces."""
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class MessagesResponse:
     """What the front has to send."""
 
     status: int
     body: JsonObject
     headers: Mapping[str, str]
     streams: bool = False
-    fault: Fault | None = None
+    fault: SimulatedFault | None = None
     """One that happens while it is sent."""
     breaks_after: int | None = None
     """The events of a stream that are sent before its fault; None: all of them."""
 
 
-class _FaultMet(Refusal):
+class _FaultMet(RequestRefused):
     """The request is refused because a fault says so."""
 
 
@@ -54,26 +60,28 @@ class _FaultMet(Refusal):
 class _Visit:
     """A request on its way through, as far as it is known."""
 
-    endpoint: Endpoint
+    endpoint: MessagesEndpoint
     suffix: str
     body: bytes
     entry: Entry
-    fault: Fault | None
+    fault: SimulatedFault | None
     """The one it meets, until it turns out that it cannot."""
     meter_key: str = ""
-    trace: Trace = NO_TRACE
-    previous: Record | None = None
+    trace: RequestTrace = NO_TRACE
+    previous: RequestRecord | None = None
     """The last request of the same conversation."""
     events: list[Event] = field(default_factory=list[Event])
 
 
-class Exchange:
+class MessagesExchange:
     """Serves requests of one world, one after another or interleaved on one loop."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatorState) -> None:
         self.world = world
 
-    async def serve(self, endpoint: Endpoint, headers: Mapping[str, str], data: bytes) -> Served:
+    async def serve(
+        self, endpoint: MessagesEndpoint, headers: Mapping[str, str], data: bytes
+    ) -> MessagesResponse:
         """Answer a request; whatever goes wrong is an answer too."""
         world = self.world
         suffix = world.next_request()
@@ -82,23 +90,23 @@ class Exchange:
             return await self._serve(visit, headers, data)
         except _FaultMet as met:
             return self._refused(visit, met.problem, meets=True)
-        except Refusal as refusal:
+        except RequestRefused as refusal:
             return self._refused(visit, refusal.problem)
         except WireError as error:
-            return self._refused(visit, Problem(400, str(error)))
+            return self._refused(visit, ErrorResponse(400, str(error)))
         except Exception as error:
             # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
             world.failures.append(error)
             told = f"{type(error).__name__}: {error}"
-            return self._refused(visit, Problem(500, told, should_retry=False))
+            return self._refused(visit, ErrorResponse(500, told, should_retry=False))
 
-    async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> Served:
+    async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> MessagesResponse:
         world = self.world
         now = world.clock.now()
         if len(data) > world.choices.request_limit_bytes:
             limit = world.choices.request_limit_bytes
-            raise Refusal(Problem(413, f"Request exceeds the maximum size of {limit} bytes"))
-        envelope = read_envelope(headers, world.choices)
+            raise RequestRefused(ErrorResponse(413, f"Request exceeds the maximum size of {limit} bytes"))
+        envelope = parse_envelope(headers, world.choices)
         visit.entry = replace(visit.entry, workspace=envelope.workspace)
         if isinstance(visit.fault, StatusFault):
             raise _FaultMet(visit.fault.problem)
@@ -107,42 +115,44 @@ class Exchange:
             envelope.workspace if visit.endpoint == "messages" else f"{envelope.workspace} counts"
         )
         world.meter.admit(visit.meter_key, now)
-        call = read_call(visit.endpoint, envelope, data, world, now, visit.events.append)
+        call = parse_messages_request(visit.endpoint, envelope, data, world, now, visit.events.append)
         visit.entry = replace(visit.entry, model=call.model_name)
-        validate(call, world.choices)
+        validate_request(call, world.choices)
         if isinstance(visit.fault, StreamFault) and not call.streams:
-            raise _FaultMet(Problem(visit.fault.status, visit.fault.message))
-        visit.trace = Trace.of(call)
+            raise _FaultMet(ErrorResponse(visit.fault.status, visit.fault.message))
+        visit.trace = RequestTrace.of(call)
         visit.previous = world.records.predecessor(visit.trace, call.model_name)
-        prepared = prepare(call, world, visit.previous)
+        prepared = prepare_prompt(call, world, visit.previous)
         if visit.endpoint == "count_tokens":
-            await world.arrivals.pause(first_delay(visit.fault))
+            await world.arrivals.pause(find_first_delay(visit.fault))
             return self._counted(visit, call, prepared)
-        delay = first_delay(visit.fault)
-        answered = await Answering(call, prepared, world, visit.suffix, delay).answer()
+        delay = find_first_delay(visit.fault)
+        answered = await ReplyGenerator(call, prepared, world, visit.suffix, delay).answer()
         return self._answered(visit, call, prepared, answered)
 
-    def _counted(self, visit: _Visit, call: Call, prepared: Prepared) -> Served:
+    def _counted(self, visit: _Visit, call: MessagesRequest, prepared: PreparedPrompt) -> MessagesResponse:
         body: dict[str, Json] = {"input_tokens": prepared.tokens}
         if call.body.get("context_management") is not None:
             original = JsonObject({"original_input_tokens": prepared.sent.tokens})
             body["context_management"] = original
         self._note(visit, visit.entry)
-        return Served(200, JsonObject(body), self._headers(visit), fault=visit.fault)
+        return MessagesResponse(200, JsonObject(body), self._headers(visit), fault=visit.fault)
 
-    def _answered(self, visit: _Visit, call: Call, prepared: Prepared, answered: Answered) -> Served:
+    def _answered(
+        self, visit: _Visit, call: MessagesRequest, prepared: PreparedPrompt, answered: GeneratedReply
+    ) -> MessagesResponse:
         world = self.world
-        usage = usage_of(call, answered.runs, answered.overrides)
-        record = Record.of(call, world.ledger.next_number, visit.trace, prepared.sent, answered.seen)
+        usage = compute_request_usage(call, answered.runs, answered.overrides)
+        record = RequestRecord.of(call, world.ledger.next_number, visit.trace, prepared.sent, answered.seen)
         message_id = f"msg_{visit.suffix}"
         body = _message(message_id, call, prepared, answered, usage)
         if call.body.get("diagnostics") is not None:
             body = JsonObject({**body, "diagnostics": world.records.diagnose(call, record)})
         pings = world.choices.pings
-        breaks_after = breaking_point(body, visit.fault, pings=pings) if call.streams else None
+        breaks_after = find_break_event(body, visit.fault, pings=pings) if call.streams else None
         if breaks_after is not None and not world.choices.bills_unsent:
             count = partial(world.tokenizer, call.model, "messages")
-            usage = bill_sent(body, usage, breaks_after, count, pings=pings)
+            usage = compute_sent_usage(body, usage, breaks_after, count, pings=pings)
         previous = visit.previous
         world.records.add(message_id, record)
         world.meter.charge(visit.meter_key, usage, world.clock.now())
@@ -153,8 +163,8 @@ class Exchange:
                 message_id=message_id,
                 stop_reason=answered.stop_reason if breaks_after is None else None,
                 usage=usage,
-                cost=cost(usage, call.model, when=call.started, catalog=world.catalog),
-                cost_without_caching=cost_without_caching(
+                cost=compute_cost(usage, call.model, when=call.started, catalog=world.catalog),
+                cost_without_caching=compute_uncached_cost(
                     usage, call.model, when=call.started, catalog=world.catalog
                 ),
                 previous=previous.number if previous else None,
@@ -166,19 +176,19 @@ class Exchange:
                 ),
             ),
         )
-        return Served(200, body, self._headers(visit), call.streams, visit.fault, breaks_after)
+        return MessagesResponse(200, body, self._headers(visit), call.streams, visit.fault, breaks_after)
 
-    def _refused(self, visit: _Visit, problem: Problem, *, meets: bool = False) -> Served:
+    def _refused(self, visit: _Visit, problem: ErrorResponse, *, meets: bool = False) -> MessagesResponse:
         if visit.fault is not None and not meets:
             # There was no answer for it to happen to: the next request meets it.
             self.world.faults.put_back(visit.fault)
             visit.fault = None
-        model = visit.entry.model or named_model(visit.body)
+        model = visit.entry.model or find_model_name(visit.body)
         self._note(visit, replace(visit.entry, model=model, status=problem.status, error=problem.message))
         headers = {**self._headers(visit), **problem.headers()}
-        return Served(problem.status, problem.body(visit.entry.request_id), headers)
+        return MessagesResponse(problem.status, problem.body(visit.entry.request_id), headers)
 
-    def _first_entry(self, endpoint: Endpoint, suffix: str) -> Entry:
+    def _first_entry(self, endpoint: MessagesEndpoint, suffix: str) -> Entry:
         return Entry(0, self.world.clock.now(), endpoint, f"req_{suffix}", "", "")
 
     def _note(self, visit: _Visit, entry: Entry) -> None:
@@ -188,14 +198,16 @@ class Exchange:
 
     def _headers(self, visit: _Visit) -> dict[str, str]:
         entry = visit.entry
-        headers = {"request-id": entry.request_id, "anthropic-organization-id": ORGANIZATION}
+        headers = {"request-id": entry.request_id, "anthropic-organization-id": ORGANIZATION_ID}
         if entry.workspace:
             headers["anthropic-workspace-id"] = entry.workspace
             headers |= self.world.meter.headers(visit.meter_key or entry.workspace, self.world.clock.now())
         return headers
 
 
-def _message(message_id: str, call: Call, prepared: Prepared, answered: Answered, usage: Usage) -> JsonObject:
+def _message(
+    message_id: str, call: MessagesRequest, prepared: PreparedPrompt, answered: GeneratedReply, usage: Usage
+) -> JsonObject:
     fields: dict[str, Json] = {
         "id": message_id,
         "type": "message",
@@ -205,11 +217,11 @@ def _message(message_id: str, call: Call, prepared: Prepared, answered: Answered
         "stop_reason": answered.stop_reason,
         "stop_sequence": answered.stop_sequence,
         "stop_details": _stop_details(answered.stop_reason),
-        "usage": usage_wire(usage),
+        "usage": render_usage(usage),
     }
     if call.body.get("context_management") is not None or prepared.deleted:
         fields["context_management"] = JsonObject({"applied_edits": prepared.applied})
-    if reports_transformations(call):
+    if needs_transformations(call):
         fields["input_transformations"] = tuple(item.wire for item in prepared.transformations)
     return JsonObject(fields)
 
@@ -220,16 +232,18 @@ def _stop_details(stop_reason: str) -> Json:
     return JsonObject({"type": "refusal", "category": None, "explanation": None})
 
 
-def _difference(previous: Record, record: Record, answered: Answered) -> Difference | None:
+def _difference(
+    previous: RequestRecord, record: RequestRecord, answered: GeneratedReply
+) -> PromptDifference | None:
     """Where a prompt leaves its predecessor's. Missed is never more than it then had to pay for."""
-    found = first_difference(previous.seen, record.seen)
+    found = find_first_difference(previous.seen, record.seen)
     if found is None:
         return None
     bill = answered.runs[-1].bill
     return replace(found, missed_tokens=min(found.missed_tokens, bill.total - bill.read))
 
 
-def _expired(answered: Answered) -> str | None:
+def _expired(answered: GeneratedReply) -> str | None:
     last = answered.runs[-1].bill.expired
-    parts: Prompt = answered.seen
+    parts: RenderedPrompt = answered.seen
     return None if last is None else parts.parts[last].path

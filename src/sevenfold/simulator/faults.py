@@ -9,10 +9,10 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.json import EMPTY, Json, JsonObject
-from sevenfold.simulator.refusals import KINDS, Problem
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
+from sevenfold.simulator.refusals import ERROR_TYPES, ErrorResponse
 
-MESSAGE = "Simulated fault"
+FAULT_MESSAGE = "Simulated fault"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,16 @@ class StatusFault:
     """The request is refused before anything is done for it."""
 
     status: int
-    message: str = MESSAGE
+    message: str = FAULT_MESSAGE
     code: str | None = None
     retry_after: timedelta | None = None
     should_retry: bool | None = None
 
     @property
-    def problem(self) -> Problem:
-        return Problem(self.status, self.message, self.code, EMPTY, self.retry_after, self.should_retry)
+    def problem(self) -> ErrorResponse:
+        return ErrorResponse(
+            self.status, self.message, self.code, EMPTY_OBJECT, self.retry_after, self.should_retry
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,10 @@ class SlowFault:
     each: timedelta = timedelta()
 
 
-Fault: TypeAlias = StatusFault | StreamFault | DropFault | SlowFault
+SimulatedFault: TypeAlias = StatusFault | StreamFault | DropFault | SlowFault
 
 
-def first_delay(fault: Fault | None) -> timedelta:
+def find_first_delay(fault: SimulatedFault | None) -> timedelta:
     """Real time before the answer begins: until then nobody can read what its request writes to the cache."""
     return fault.first if isinstance(fault, SlowFault) else timedelta()
 
@@ -72,18 +74,18 @@ class FaultPlan:
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: deque[Fault] = deque()
+        self._waiting: deque[SimulatedFault] = deque()
 
-    def add(self, fault: Fault, times: int = 1) -> None:
+    def add(self, fault: SimulatedFault, times: int = 1) -> None:
         if times < 1:
             raise InputError(f"a fault that happens {times} times is none; give 1 or more")
         self._waiting.extend([fault] * times)
 
-    def take(self) -> Fault | None:
+    def take(self) -> SimulatedFault | None:
         """The fault that the next request meets."""
         return self._waiting.popleft() if self._waiting else None
 
-    def put_back(self, fault: Fault) -> None:
+    def put_back(self, fault: SimulatedFault) -> None:
         """The request that took it could not meet it: the next one will."""
         self._waiting.appendleft(fault)
 
@@ -93,21 +95,23 @@ class FaultPlan:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def __iter__(self) -> Iterator[Fault]:
+    def __iter__(self) -> Iterator[SimulatedFault]:
         return iter(tuple(self._waiting))
 
 
-def read_fault(wire: JsonObject) -> Fault:
+def parse_simulated_fault(wire: JsonObject) -> SimulatedFault:
     """A fault from the JSON of the control endpoint: its `fault` names the kind, a status alone is enough."""
     kind = wire.get("fault", "status")
     match kind:
         case "status":
             status = _count(wire, "status", 500)
-            if status not in KINDS:
-                raise InputError(f"the API never answers with status {status}; use one of {sorted(KINDS)}")
+            if status not in ERROR_TYPES:
+                raise InputError(
+                    f"the API never answers with status {status}; use one of {sorted(ERROR_TYPES)}"
+                )
             return StatusFault(
                 status,
-                _text(wire, "message") or MESSAGE,
+                _text(wire, "message") or FAULT_MESSAGE,
                 _text(wire, "code"),
                 _seconds(wire, "retry_after"),
                 _switch(wire, "should_retry"),

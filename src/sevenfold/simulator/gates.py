@@ -9,14 +9,14 @@ from typing import Literal, TypeAlias
 
 from sevenfold.core.models import Model
 
-Effort: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
-EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
+EffortLevel: TypeAlias = Literal["low", "medium", "high", "xhigh", "max"]
+EFFORT_LEVELS: tuple[EffortLevel, ...] = ("low", "medium", "high", "xhigh", "max")
 
 _NAME = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>[0-9]{1,2})(?:-(?P<minor>[0-9]{1,2}))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class ModelFeatures:
     """The defaults are those of a model that nobody knows: it may do everything."""
 
     thinking: frozenset[str] = frozenset({"adaptive", "enabled", "disabled"})
@@ -33,16 +33,16 @@ class Gates:
 
 
 @lru_cache(maxsize=256)
-def gates_of(model: Model) -> Gates:
+def find_model_features(model: Model) -> ModelFeatures:
     named = _NAME.fullmatch(model.name)
     if named is None:
-        return Gates()
+        return ModelFeatures()
     family = named["family"]
     version = (int(named["major"]), int(named["minor"] or 0))
     legends = family in {"fable", "mythos"}
     always_thinks = legends or (family, version) == ("opus", (5, 5))
     refuses_force = {"opus": (5, 5), "sonnet": (5, 5), "haiku": (99, 0)}.get(family, (5, 1))
-    return Gates(
+    return ModelFeatures(
         thinking=_thinking(family, version, always_thinks=always_thinks),
         thinks_unasked=always_thinks or (family, version) == ("sonnet", (5, 5)),
         shows_thinking=version < (4, 7),

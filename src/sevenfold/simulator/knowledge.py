@@ -14,23 +14,29 @@ from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.core.prompt_blocks import EFFORT, Placed, frame_blocks, list_blocks, message_blocks
-from sevenfold.simulator.bodies import Bodies
+from sevenfold.core.prompt_blocks import (
+    EFFORT_KIND,
+    PromptBlock,
+    list_blocks,
+    list_message_blocks,
+    list_tools_and_system,
+)
+from sevenfold.simulator.bodies import BodyReader
 
-MOST = 100_000
+MAX_CACHED_MESSAGES = 100_000
 """Messages to know; beyond that all are forgotten. A long conversation has thousands."""
-MOST_FRAMES = 256
+MAX_CACHED_FRAMES = 256
 """Tools and system prompts to know: an agent has a few, each of them large."""
 
 
 @dataclass(slots=True)
-class Known:
+class CachedMessage:
     """One message at its place in a request."""
 
     message: JsonObject
     """Held, so that its id stays its own."""
-    blocks: tuple[Placed, ...]
-    spoken: tuple[Placed, ...]
+    blocks: tuple[PromptBlock, ...]
+    spoken: tuple[PromptBlock, ...]
     """Without a change of effort, which is no block of the API's."""
     keys: tuple[int, ...] | None = None
     """What its blocks are known again by (see `records`)."""
@@ -38,12 +44,12 @@ class Known:
     """As a brain gets it."""
     in_order: set[Hashable] = field(default_factory=set[Hashable])
     """The circumstances under which its shape was found to be in order."""
-    tools: Tools | None = None
+    tools: MessageTools | None = None
     """Which tools it asks for or answers (see `validate_messages`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class MessageTools:
     """What a message has to do with tools."""
 
     asked: tuple[str, ...]
@@ -57,11 +63,11 @@ class _Frame:
     tools: Json
     """Held, as is the system prompt, so that their ids stay their own."""
     system: Json
-    blocks: tuple[Placed, ...]
+    blocks: tuple[PromptBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """What a block made of a chain of hashes."""
 
     wire: JsonObject
@@ -69,45 +75,48 @@ class Link:
     digest: Digest
 
 
-class Knowledge:
+class MessageCache:
     """Belongs to the loop that serves."""
 
     __slots__ = ("_bodies", "_frames", "_generation", "_known", "_links")
 
     def __init__(self) -> None:
-        self._bodies = Bodies()
+        self._bodies = BodyReader()
         self._forget()
 
     def _forget(self) -> None:
         self._generation = self._bodies.generation
-        self._known: dict[tuple[int, int], Known] = {}
-        self._links: dict[tuple[Digest, str, int], Link] = {}
+        self._known: dict[tuple[int, int], CachedMessage] = {}
+        self._links: dict[tuple[Digest, str, int], ChainLink] = {}
         self._frames: dict[tuple[int, int], _Frame] = {}
 
     def read(self, data: bytes) -> Json:
         """A request's body."""
         value = self._bodies.read(data)
-        is_full = max(len(self._known), len(self._links)) > MOST or len(self._frames) > MOST_FRAMES
+        is_full = (
+            max(len(self._known), len(self._links)) > MAX_CACHED_MESSAGES
+            or len(self._frames) > MAX_CACHED_FRAMES
+        )
         if is_full or self._generation != self._bodies.generation:
             self._forget()
         return value
 
-    def frame(self, body: JsonObject) -> tuple[Placed, ...]:
+    def frame(self, body: JsonObject) -> tuple[PromptBlock, ...]:
         """The blocks of a request's tools and system prompt."""
         tools, system = body.get("tools"), body.get("system")
         known = self._frames.get((id(tools), id(system)))
         if known is None:
-            known = _Frame(tools, system, frame_blocks(body))
+            known = _Frame(tools, system, list_tools_and_system(body))
             self._frames[id(tools), id(system)] = known
         return known.blocks
 
-    def about(self, turn: int, message: JsonObject) -> Known:
+    def about(self, turn: int, message: JsonObject) -> CachedMessage:
         """What is known of the `turn`-th message of a request."""
         known = self._known.get((id(message), turn))
         if known is None:
-            blocks = tuple(message_blocks(turn, message))
-            spoken = tuple(block for block in blocks if block.kind != EFFORT)
-            known = Known(message, blocks, blocks if len(spoken) == len(blocks) else spoken)
+            blocks = tuple(list_message_blocks(turn, message))
+            spoken = tuple(block for block in blocks if block.kind != EFFORT_KIND)
+            known = CachedMessage(message, blocks, blocks if len(spoken) == len(blocks) else spoken)
             self._known[id(message), turn] = known
         return known
 
@@ -116,34 +125,34 @@ class Knowledge:
         known = self._known.get((id(message), turn))
         return known is not None and circumstances in known.in_order
 
-    def link(self, before: Digest, block: Placed) -> Digest | None:
+    def link(self, before: Digest, block: PromptBlock) -> Digest | None:
         """Where a chain of hashes got to with this block, the last time that it came here."""
         link = self._links.get((before, block.role, id(block.wire)))
         return None if link is None else link.digest
 
-    def add_link(self, before: Digest, block: Placed, after: Digest) -> None:
-        self._links[before, block.role, id(block.wire)] = Link(block.wire, after)
+    def add_link(self, before: Digest, block: PromptBlock, after: Digest) -> None:
+        self._links[before, block.role, id(block.wire)] = ChainLink(block.wire, after)
 
 
-class Listing:
+class BlockListing:
     """The blocks of one request, listed when somebody asks: by then its shape has been checked."""
 
     __slots__ = ("_blocks", "_body", "_messages", "_spoken", "knowledge")
 
-    def __init__(self, body: JsonObject, knowledge: Knowledge) -> None:
+    def __init__(self, body: JsonObject, knowledge: MessageCache) -> None:
         self._body, self.knowledge = body, knowledge
-        self._messages: tuple[Known, ...] | None = None
-        self._blocks: tuple[Placed, ...] | None = None
-        self._spoken: tuple[Placed, ...] | None = None
+        self._messages: tuple[CachedMessage, ...] | None = None
+        self._blocks: tuple[PromptBlock, ...] | None = None
+        self._spoken: tuple[PromptBlock, ...] | None = None
 
     @property
-    def messages(self) -> tuple[Known, ...]:
+    def messages(self) -> tuple[CachedMessage, ...]:
         if self._messages is None:
             self._messages = tuple(self._known())
         return self._messages
 
     @property
-    def blocks(self) -> tuple[Placed, ...]:
+    def blocks(self) -> tuple[PromptBlock, ...]:
         """Every block of the body, as `list_blocks` has them."""
         if self._blocks is None:
             inside = chain.from_iterable(known.blocks for known in self.messages)
@@ -151,13 +160,13 @@ class Listing:
         return self._blocks
 
     @property
-    def spoken(self) -> tuple[Placed, ...]:
+    def spoken(self) -> tuple[PromptBlock, ...]:
         """Every block of the messages, in order; text alone is one text block."""
         if self._spoken is None:
             self._spoken = tuple(chain.from_iterable(known.spoken for known in self.messages))
         return self._spoken
 
-    def _known(self) -> Iterator[Known]:
+    def _known(self) -> Iterator[CachedMessage]:
         messages = self._body.get("messages")
         if not isinstance(messages, tuple):
             # What is wrong with it is said by who lists any body.

@@ -9,14 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import BinaryIO
 
-from sevenfold.core.cache_model import Difference
-from sevenfold.core.events import Event, describe
+from sevenfold.core.cache_model import PromptDifference
+from sevenfold.core.events import Event, describe_event
 from sevenfold.core.json import Json, JsonObject, write_json
-from sevenfold.core.prices import Cost, add_costs
-from sevenfold.core.usage import NO_USAGE, Iteration, Usage, add_up
-from sevenfold.store.disk import mapped_errors
+from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.core.usage import NO_USAGE, Iteration, Usage, sum_usage
+from sevenfold.store.disk import map_os_errors
 
-NOTHING = Usage()
+_NOTHING = Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class Entry:
     status: int = 200
     message_id: str | None = None
     stop_reason: str | None = None
-    usage: Usage = NOTHING
+    usage: Usage = _NOTHING
     cost: Cost | None = None
     """None when nothing was billed, or the model's price is not known."""
     cost_without_caching: Cost | None = None
     previous: int | None = None
     """The entry of the last request of the same conversation."""
-    difference: Difference | None = None
+    difference: PromptDifference | None = None
     """Where this prompt leaves that one's; None when it only goes on from it."""
     expired: str | None = None
     """The last part at which an entry was found too old: what a shorter pause would have read."""
@@ -80,7 +80,7 @@ class Entry:
             "dropped_thinking": self.dropped_thinking or None,
             "error": self.error,
             "fault": self.fault,
-            "events": tuple(JsonObject(describe(event)) for event in self.events) or None,
+            "events": tuple(JsonObject(describe_event(event)) for event in self.events) or None,
         }
         return JsonObject({key: value for key, value in fields.items() if value is not None})
 
@@ -92,21 +92,21 @@ class LedgerFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with mapped_errors(f"open the ledger {path}"):
+        with map_os_errors(f"open the ledger {path}"):
             self._stream: BinaryIO = path.open("ab")
 
     def append(self, entry: Entry) -> None:
-        with mapped_errors(f"write to the ledger {self.path}"):
+        with map_os_errors(f"write to the ledger {self.path}"):
             self._stream.write(write_json(entry.to_json()) + b"\n")
             self._stream.flush()
 
     def close(self) -> None:
-        with mapped_errors(f"close the ledger {self.path}"):
+        with map_os_errors(f"close the ledger {self.path}"):
             self._stream.close()
 
 
 @dataclass(slots=True)
-class Ledger:
+class BillingLedger:
     file: LedgerFile | None = None
     entries: list[Entry] = field(default_factory=list[Entry])
     watch: Callable[[Entry], None] | None = None
@@ -130,12 +130,12 @@ class Ledger:
 
     def total_cost(self) -> Cost | None:
         """What everything cost; None when the price of one of them is not known."""
-        return add_costs(entry.cost for entry in self.billed)
+        return sum_costs(entry.cost for entry in self.billed)
 
     def to_json(self, since: int = 0) -> JsonObject:
         """All entries after a number, and the totals over all of them."""
-        usage = add_up(entry.usage for entry in self.billed)
-        plain = add_costs(entry.cost_without_caching for entry in self.billed)
+        usage = sum_usage(entry.usage for entry in self.billed)
+        plain = sum_costs(entry.cost_without_caching for entry in self.billed)
         totals: dict[str, Json] = {
             "requests": len(self.entries),
             "answered": len(self.billed),
@@ -179,7 +179,7 @@ def _plain(amount: Decimal) -> str:
     return f"{amount.normalize():f}" if amount else "0"
 
 
-def _difference(found: Difference | None) -> Json:
+def _difference(found: PromptDifference | None) -> Json:
     if found is None:
         return None
     return JsonObject({"cause": found.cause, "path": found.path, "missed_tokens": found.missed_tokens})

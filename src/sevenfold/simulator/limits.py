@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sevenfold.core.usage import Counts
-from sevenfold.simulator.refusals import Problem, Refusal
+from sevenfold.core.usage import TokenCounts
+from sevenfold.simulator.refusals import ErrorResponse, RequestRefused
 
-MINUTE = timedelta(minutes=1)
+RATE_WINDOW = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class RateLimits:
     output_tokens: int = 2_000_000
 
 
-WIDE = RateLimits()
+DEFAULT_RATE_LIMITS = RateLimits()
 
 
 @dataclass(slots=True)
@@ -55,10 +55,10 @@ class RateMeter:
         ]
         if over:
             message = f"This request would exceed your workspace's rate limit of {over[0]} per minute."
-            raise Refusal(Problem(429, message, retry_after=window.opened + MINUTE - now))
+            raise RequestRefused(ErrorResponse(429, message, retry_after=window.opened + RATE_WINDOW - now))
         window.requests += 1
 
-    def charge(self, workspace: str, counts: Counts, now: datetime) -> None:
+    def charge(self, workspace: str, counts: TokenCounts, now: datetime) -> None:
         window = self._window(workspace, now)
         window.input_tokens += counts.fresh + counts.written
         window.output_tokens += counts.output
@@ -66,7 +66,7 @@ class RateMeter:
     def headers(self, workspace: str, now: datetime) -> dict[str, str]:
         """What is left, as every answer says."""
         window, limits = self._window(workspace, now), self._limits
-        reset = (window.opened + MINUTE).strftime("%Y-%m-%dT%H:%M:%SZ")
+        reset = (window.opened + RATE_WINDOW).strftime("%Y-%m-%dT%H:%M:%SZ")
         rows = {
             "requests": (limits.requests, window.requests),
             "tokens": (
@@ -85,6 +85,6 @@ class RateMeter:
 
     def _window(self, workspace: str, now: datetime) -> _Window:
         window = self._windows.get(workspace)
-        if window is None or now >= window.opened + MINUTE:
+        if window is None or now >= window.opened + RATE_WINDOW:
             window = self._windows[workspace] = _Window(now)
         return window

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sevenfold.core.json import EMPTY, Json, JsonObject, write_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.usage import Usage
 from sevenfold.simulator.openai_conversation import (
-    Answer,
-    Conversation,
-    Pairing,
-    count_of,
-    read_call,
-    read_content,
+    OpenAIReply,
+    OpenAIRequest,
+    ToolCallPairing,
+    parse_content,
+    parse_tool_call,
+    read_count,
     require_list,
     require_object,
     require_text,
 )
-from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.refusals import make_invalid_request
 
-CHUNK_CHARS = 32
-FINISHES: Mapping[str, str] = {
+_CHUNK_CHARS = 32
+FINISH_BY_STOP: Mapping[str, str] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -29,15 +29,17 @@ FINISHES: Mapping[str, str] = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-ROLES = "'system', 'developer', 'user', 'assistant' and 'tool'"
-UNASKED = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-UNANSWERED = (
+_ROLES = "'system', 'developer', 'user', 'assistant' and 'tool'"
+UNASKED_RESULT_TEXT = (
+    "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+)
+UNANSWERED_CALL_TEXT = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     "'tool_call_id'. The following tool_call_ids did not have response messages: "
 )
 
 
-def read_chat(body: JsonObject) -> Conversation:
+def parse_chat_request(body: JsonObject) -> OpenAIRequest:
     """The conversation of a request; what is wrong with it is refused in the API's words."""
     stop = body.get("stop")
     stops = (stop,) if isinstance(stop, str) else require_list("stop", stop) if stop is not None else ()
@@ -49,12 +51,12 @@ def read_chat(body: JsonObject) -> Conversation:
     for at, item in enumerate(require_list("messages", body.get("messages"))):
         reader.add(f"messages[{at}]", require_object(f"messages[{at}]", item))
     reader.finish()
-    return Conversation(
+    return OpenAIRequest(
         require_text("model", body.get("model")),
         "\n\n".join(reader.system),
         tuple(_tool(f"tools[{at}]", require_object(f"tools[{at}]", tool)) for at, tool in enumerate(tools)),
         tuple(reader.messages),
-        count_of("max_completion_tokens", most),
+        read_count("max_completion_tokens", most),
         tuple(require_text("stop", item) for item in stops),
         body.get("stream") is True,
         isinstance(options, JsonObject) and options.get("include_usage") is True,
@@ -62,7 +64,7 @@ def read_chat(body: JsonObject) -> Conversation:
     )
 
 
-def write_chat(answer: Answer) -> JsonObject:
+def render_chat_completion(answer: OpenAIReply) -> JsonObject:
     """The whole completion."""
     text = "".join(block.text for block in answer.blocks if isinstance(block, Text))
     calls = tuple(_call(block) for block in answer.blocks if isinstance(block, ToolUse))
@@ -72,36 +74,36 @@ def write_chat(answer: Answer) -> JsonObject:
         message["reasoning_content"] = thought
     if calls:
         message["tool_calls"] = calls
-    finish = FINISHES.get(answer.stop_reason, answer.stop_reason)
+    finish = FINISH_BY_STOP.get(answer.stop_reason, answer.stop_reason)
     choice = {"index": 0, "message": JsonObject(message), "logprobs": None, "finish_reason": finish}
     return _completion(
-        answer, "chat.completion", choices=(JsonObject(choice),), usage=chat_usage(answer.usage)
+        answer, "chat.completion", choices=(JsonObject(choice),), usage=render_chat_usage(answer.usage)
     )
 
 
-def chat_chunks(answer: Answer, *, tells_usage: bool) -> Iterator[JsonObject]:
+def iter_chat_chunks(answer: OpenAIReply, *, tells_usage: bool) -> Iterator[JsonObject]:
     """The same answer as a stream."""
     yield _chunk(answer, JsonObject({"role": "assistant", "content": ""}))
     at = 0
     for block in answer.blocks:
         match block:
             case Text():
-                for text in pieces(block.text):
+                for text in split_chunks(block.text):
                     yield _chunk(answer, JsonObject({"content": text}))
             case Thinking():
-                for text in pieces(block.thinking):
+                for text in split_chunks(block.thinking):
                     yield _chunk(answer, JsonObject({"reasoning_content": text}))
             case ToolUse():
                 yield from _call_chunks(answer, block, at)
                 at += 1
             case _:
                 pass
-    yield _chunk(answer, EMPTY, FINISHES.get(answer.stop_reason, answer.stop_reason))
+    yield _chunk(answer, EMPTY_OBJECT, FINISH_BY_STOP.get(answer.stop_reason, answer.stop_reason))
     if tells_usage:
-        yield _completion(answer, "chat.completion.chunk", choices=(), usage=chat_usage(answer.usage))
+        yield _completion(answer, "chat.completion.chunk", choices=(), usage=render_chat_usage(answer.usage))
 
 
-def chat_usage(usage: Usage) -> JsonObject:
+def render_chat_usage(usage: Usage) -> JsonObject:
     """The whole, with its parts inside it: unlike Anthropic's, where they stand side by side."""
     return JsonObject(
         {
@@ -121,7 +123,7 @@ class _Reader:
         self.system: list[str] = []
         self.messages: list[Message] = []
         self._results: list[Block] = []
-        self._pairing = Pairing()
+        self._pairing = ToolCallPairing()
 
     def add(self, path: str, wire: JsonObject) -> None:
         role = require_text(f"{path}.role", wire.get("role"))
@@ -135,11 +137,13 @@ class _Reader:
             case "system" | "developer":
                 self.messages.append(Message("system", _text(path, wire)))
             case "user":
-                self.messages.append(Message("user", read_content(f"{path}.content", wire.get("content"))))
+                self.messages.append(Message("user", parse_content(f"{path}.content", wire.get("content"))))
             case "assistant":
                 self.messages.append(self._assistant(path, wire))
             case _:
-                raise invalid(f"Invalid value: '{role}' at '{path}.role'. Supported values are: {ROLES}.")
+                raise make_invalid_request(
+                    f"Invalid value: '{role}' at '{path}.role'. Supported values are: {_ROLES}."
+                )
 
     def finish(self) -> None:
         """Another role begins, or the conversation ends: nothing may be left unanswered."""
@@ -148,23 +152,23 @@ class _Reader:
             self._results = []
         left = self._pairing.close()
         if left is not None:
-            raise invalid(f"{UNANSWERED}{left}")
+            raise make_invalid_request(f"{UNANSWERED_CALL_TEXT}{left}")
 
     def _add_result(self, path: str, wire: JsonObject) -> None:
         call_id = ToolUseId(require_text(f"{path}.tool_call_id", wire.get("tool_call_id")))
-        result = ToolResult(call_id, read_content(f"{path}.content", wire.get("content")))
-        self._pairing.answer(result, f"Invalid parameter: {UNASKED}")
+        result = ToolResult(call_id, parse_content(f"{path}.content", wire.get("content")))
+        self._pairing.answer(result, f"Invalid parameter: {UNASKED_RESULT_TEXT}")
         self._results.append(result)
 
     def _assistant(self, path: str, wire: JsonObject) -> Message:
         thought, content = wire.get("reasoning_content"), wire.get("content")
         blocks: list[Block] = [Thinking(thought)] if isinstance(thought, str) and thought else []
         if content is not None and content != "":
-            blocks += read_content(f"{path}.content", content)
+            blocks += parse_content(f"{path}.content", content)
         calls = require_list(f"{path}.tool_calls", wire.get("tool_calls", ()))
         used = tuple(self._call(f"{path}.tool_calls[{at}]", call) for at, call in enumerate(calls))
         if not blocks and not used and content is None:
-            raise invalid(f"Invalid value for '{path}.content': expected a string, got null.")
+            raise make_invalid_request(f"Invalid value for '{path}.content': expected a string, got null.")
         self._pairing.ask(used)
         return Message("assistant", (*blocks, *used))
 
@@ -172,11 +176,11 @@ class _Reader:
     def _call(path: str, value: Json) -> ToolUse:
         call = require_object(path, value)
         function = require_object(f"{path}.function", call.get("function"))
-        return read_call(path, call.get("id"), function.get("name"), function.get("arguments"))
+        return parse_tool_call(path, call.get("id"), function.get("name"), function.get("arguments"))
 
 
 def _text(path: str, wire: JsonObject) -> str:
-    blocks = read_content(f"{path}.content", wire.get("content"))
+    blocks = parse_content(f"{path}.content", wire.get("content"))
     return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
@@ -191,27 +195,27 @@ def _call(block: ToolUse) -> JsonObject:
     return JsonObject({"id": block.id, "type": "function", "function": function})
 
 
-def _call_chunks(answer: Answer, block: ToolUse, at: int) -> Iterator[JsonObject]:
+def _call_chunks(answer: OpenAIReply, block: ToolUse, at: int) -> Iterator[JsonObject]:
     opening = {"index": at, "id": block.id, "type": "function"}
     function = JsonObject({"name": block.name, "arguments": ""})
     yield _chunk(answer, JsonObject({"tool_calls": (JsonObject({**opening, "function": function}),)}))
-    for text in pieces(write_json(block.input).decode()):
+    for text in split_chunks(write_json(block.input).decode()):
         piece = JsonObject({"index": at, "function": JsonObject({"arguments": text})})
         yield _chunk(answer, JsonObject({"tool_calls": (piece,)}))
 
 
-def pieces(text: str) -> Iterator[str]:
+def split_chunks(text: str) -> Iterator[str]:
     """A text as it is streamed."""
-    for at in range(0, len(text), CHUNK_CHARS):
-        yield text[at : at + CHUNK_CHARS]
+    for at in range(0, len(text), _CHUNK_CHARS):
+        yield text[at : at + _CHUNK_CHARS]
 
 
-def _chunk(answer: Answer, delta: JsonObject, finish: str | None = None) -> JsonObject:
+def _chunk(answer: OpenAIReply, delta: JsonObject, finish: str | None = None) -> JsonObject:
     choice = JsonObject({"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish})
     return _completion(answer, "chat.completion.chunk", choices=(choice,), usage=None)
 
 
-def _completion(answer: Answer, kind: str, **fields: Json) -> JsonObject:
+def _completion(answer: OpenAIReply, kind: str, **fields: Json) -> JsonObject:
     return JsonObject(
         {"id": answer.id, "object": kind, "created": answer.created, "model": answer.model, **fields}
     )

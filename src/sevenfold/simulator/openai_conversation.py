@@ -7,17 +7,17 @@ import binascii
 from dataclasses import dataclass
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_json
 from sevenfold.core.messages import Block, Document, Image, Message, Text, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.usage import Usage
-from sevenfold.simulator.refusals import Refusal, invalid
+from sevenfold.simulator.refusals import RequestRefused, make_invalid_request
 
-INVALID = "invalid_json"
+INVALID_ARGUMENTS_KEY = "invalid_json"
 """The key under which a brain finds arguments that are no JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class OpenAIRequest:
     """A request of either endpoint."""
 
     model: str
@@ -33,7 +33,7 @@ class Conversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OpenAIReply:
     """What is returned, before either shape is given to it."""
 
     id: str
@@ -46,42 +46,50 @@ class Answer:
 
 def require_object(path: str, value: Json) -> JsonObject:
     if not isinstance(value, JsonObject):
-        raise invalid(f"Invalid type for '{path}': expected an object, but got {_kind(value)} instead.")
+        raise make_invalid_request(
+            f"Invalid type for '{path}': expected an object, but got {_kind(value)} instead."
+        )
     return value
 
 
 def require_list(path: str, value: Json) -> tuple[Json, ...]:
     if not isinstance(value, tuple):
-        raise invalid(f"Invalid type for '{path}': expected an array, but got {_kind(value)} instead.")
+        raise make_invalid_request(
+            f"Invalid type for '{path}': expected an array, but got {_kind(value)} instead."
+        )
     return value
 
 
 def require_text(path: str, value: Json) -> str:
     if not isinstance(value, str):
-        raise invalid(f"Invalid type for '{path}': expected a string, but got {_kind(value)} instead.")
+        raise make_invalid_request(
+            f"Invalid type for '{path}': expected a string, but got {_kind(value)} instead."
+        )
     return value
 
 
-def count_of(path: str, value: Json) -> int | None:
+def read_count(path: str, value: Json) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise invalid(f"Invalid value for '{path}': expected an integer of at least 1, but got {value}.")
+        raise make_invalid_request(
+            f"Invalid value for '{path}': expected an integer of at least 1, but got {value}."
+        )
     return value
 
 
-def read_call(path: str, call_id: Json, name: Json, arguments: Json) -> ToolUse:
+def parse_tool_call(path: str, call_id: Json, name: Json, arguments: Json) -> ToolUse:
     """A tool request of the history. Arguments are text, which need not be JSON: models err."""
     text = require_text(f"{path}.arguments", arguments)
     try:
-        value = read_json(text) if text else EMPTY
+        value = read_json(text) if text else EMPTY_OBJECT
     except WireError:
         value = None
-    given = value if isinstance(value, JsonObject) else JsonObject({INVALID: text})
+    given = value if isinstance(value, JsonObject) else JsonObject({INVALID_ARGUMENTS_KEY: text})
     return ToolUse(ToolUseId(require_text(f"{path}.id", call_id)), require_text(f"{path}.name", name), given)
 
 
-def read_content(path: str, content: Json) -> tuple[Block, ...]:
+def parse_content(path: str, content: Json) -> tuple[Block, ...]:
     """Text, or a list of parts of either endpoint."""
     if isinstance(content, str):
         return (Text(content),)
@@ -107,7 +115,9 @@ def _part(path: str, part: JsonObject) -> Block:
             data = held.get("file_data") if isinstance(held, JsonObject) else None
             return Document(_source(require_text(f"{path}.file_data", data)))
         case _:
-            raise invalid(f"Invalid value: '{kind}'. '{path}.type' is no part that is known here.")
+            raise make_invalid_request(
+                f"Invalid value: '{kind}'. '{path}.type' is no part that is known here."
+            )
 
 
 def _source(url: str) -> JsonObject:
@@ -117,21 +127,21 @@ def _source(url: str) -> JsonObject:
     return JsonObject({"type": "base64", "media_type": head.removeprefix("data:"), "data": data})
 
 
-def seal(text: str) -> str:
+def seal_reasoning(text: str) -> str:
     """Reasoning as it travels: not secret here, and not to be read by accident."""
     return base64.b64encode(text.encode("utf-8", "backslashreplace")).decode()
 
 
-def unseal(path: str, sealed: Json) -> str:
+def unseal_reasoning(path: str, sealed: Json) -> str:
     try:
         return base64.b64decode(require_text(path, sealed), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise invalid(
+        raise make_invalid_request(
             f"The encrypted content at '{path}' could not be verified.", "invalid_encrypted_content"
         ) from error
 
 
-class Pairing:
+class ToolCallPairing:
     """Checks that every tool request is answered, and every answer asked for."""
 
     def __init__(self) -> None:
@@ -143,7 +153,7 @@ class Pairing:
 
     def answer(self, result: ToolResult, refusal: str) -> None:
         if result.tool_use_id not in self._open:
-            raise invalid(refusal)
+            raise make_invalid_request(refusal)
         del self._open[result.tool_use_id]
 
     def close(self) -> str | None:
@@ -151,8 +161,8 @@ class Pairing:
         return next(iter(self._open), None)
 
 
-def too_long(tokens: int, window: int) -> Refusal:
-    return invalid(
+def make_too_long_refusal(tokens: int, window: int) -> RequestRefused:
+    return make_invalid_request(
         f"This model's maximum context length is {window} tokens. However, your messages resulted in "
         f"{tokens} tokens. Please reduce the length of the messages.",
         "context_length_exceeded",

@@ -13,30 +13,38 @@ from sevenfold.core.events import Event
 from sevenfold.core.json import Json, JsonObject, read_object
 from sevenfold.core.messages import Block, ToolUse, ToolUseId
 from sevenfold.core.models import Model
-from sevenfold.core.prices import cost, cost_without_caching
+from sevenfold.core.prices import compute_cost, compute_uncached_cost
 from sevenfold.core.usage import Usage
 from sevenfold.simulator.brain import Prompt, Reply
-from sevenfold.simulator.call import named_model
-from sevenfold.simulator.counting import counter
-from sevenfold.simulator.faults import Fault, StatusFault, StreamFault, first_delay
+from sevenfold.simulator.call import find_model_name
+from sevenfold.simulator.counting import make_part_counter
+from sevenfold.simulator.faults import SimulatedFault, StatusFault, StreamFault, find_first_delay
 from sevenfold.simulator.ledger import Entry
-from sevenfold.simulator.openai_cache import Part
-from sevenfold.simulator.openai_chat import chat_chunks, read_chat, write_chat
-from sevenfold.simulator.openai_conversation import Answer, Conversation, too_long
-from sevenfold.simulator.openai_responses import read_responses, response_events, write_response
-from sevenfold.simulator.output import Output, Room, billed, fit
-from sevenfold.simulator.refusals import Problem, Refusal
-from sevenfold.simulator.thinking import to_wire
-from sevenfold.simulator.world import World
+from sevenfold.simulator.openai_cache import CachePart
+from sevenfold.simulator.openai_chat import iter_chat_chunks, parse_chat_request, render_chat_completion
+from sevenfold.simulator.openai_conversation import OpenAIReply, OpenAIRequest, make_too_long_refusal
+from sevenfold.simulator.openai_responses import (
+    iter_response_events,
+    parse_responses_request,
+    render_response,
+)
+from sevenfold.simulator.output import LimitedReply, OutputRoom, compute_billed_tokens, fit_reply
+from sevenfold.simulator.refusals import ErrorResponse, RequestRefused
+from sevenfold.simulator.thinking import render_block_wire
+from sevenfold.simulator.world import SimulatorState
 
-Endpoint: TypeAlias = Literal["chat", "responses"]
+OpenAIEndpoint: TypeAlias = Literal["chat", "responses"]
 
-KINDS: Mapping[int, str] = {401: "authentication_error", 429: "rate_limit_error", 404: "not_found_error"}
+OPENAI_ERROR_TYPES: Mapping[int, str] = {
+    401: "authentication_error",
+    429: "rate_limit_error",
+    404: "not_found_error",
+}
 """The type in the body of an error; of the client's others `invalid_request_error`, else `server_error`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class OpenAIResponse:
     """What the front has to send."""
 
     status: int
@@ -44,79 +52,83 @@ class Served:
     headers: Mapping[str, str]
     events: tuple[JsonObject, ...] | None = None
     """Of an answer that is streamed."""
-    fault: Fault | None = None
+    fault: SimulatedFault | None = None
 
 
 @dataclass(slots=True)
 class _Visit:
     """A request on its way through, as far as it is known."""
 
-    endpoint: Endpoint
+    endpoint: OpenAIEndpoint
     suffix: str
     body: bytes
     entry: Entry
-    fault: Fault | None
+    fault: SimulatedFault | None
     events: list[Event] = field(default_factory=list[Event])
 
 
 class OpenAIExchange:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: SimulatorState) -> None:
         self.world = world
 
-    async def serve(self, endpoint: Endpoint, headers: Mapping[str, str], data: bytes) -> Served:
+    async def serve(
+        self, endpoint: OpenAIEndpoint, headers: Mapping[str, str], data: bytes
+    ) -> OpenAIResponse:
         """Answer a request; whatever goes wrong is an answer too."""
         world, suffix = self.world, self.world.next_request()
         entry = Entry(0, world.clock.now(), endpoint, f"req_{suffix}", "", "")
         visit = _Visit(endpoint, suffix, data, entry, world.faults.take())
         try:
             return await self._serve(visit, headers, data)
-        except Refusal as refusal:
+        except RequestRefused as refusal:
             return self._refused(visit, refusal.problem)
         except WireError as error:
             return self._refused(
-                visit, Problem(400, f"We could not parse the JSON body of your request: {error}")
+                visit, ErrorResponse(400, f"We could not parse the JSON body of your request: {error}")
             )
         except Exception as error:
             # The brain's failure or ours: told to the client, and kept for whoever runs the simulator.
             world.failures.append(error)
-            return self._refused(visit, Problem(500, f"{type(error).__name__}: {error}", should_retry=False))
+            return self._refused(
+                visit, ErrorResponse(500, f"{type(error).__name__}: {error}", should_retry=False)
+            )
 
-    async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> Served:
+    async def _serve(self, visit: _Visit, headers: Mapping[str, str], data: bytes) -> OpenAIResponse:
         world, fault = self.world, visit.fault
-        workspace = read_key(headers)
+        workspace = parse_api_key(headers)
         visit.entry = replace(visit.entry, workspace=workspace)
         if isinstance(fault, StatusFault):
-            raise Refusal(fault.problem)
+            raise RequestRefused(fault.problem)
         world.meter.admit(workspace, world.clock.now())
         body = read_object(data)
-        talk = read_chat(body) if visit.endpoint == "chat" else read_responses(body)
+        talk = parse_chat_request(body) if visit.endpoint == "chat" else parse_responses_request(body)
         visit.entry = replace(visit.entry, model=talk.model)
         if isinstance(fault, StreamFault) and not talk.streams:
-            raise Refusal(Problem(fault.status, fault.message))
+            raise RequestRefused(ErrorResponse(fault.status, fault.message))
         answer = await self._answer(visit, talk, workspace)
         headers = {"x-request-id": visit.entry.request_id}
         if visit.endpoint == "chat":
-            events = tuple(chat_chunks(answer, tells_usage=talk.tells_usage)) if talk.streams else None
-            return Served(200, write_chat(answer), headers, events, fault)
-        events = tuple(response_events(answer)) if talk.streams else None
-        return Served(200, write_response(answer), headers, events, fault)
+            events = tuple(iter_chat_chunks(answer, tells_usage=talk.tells_usage)) if talk.streams else None
+            return OpenAIResponse(200, render_chat_completion(answer), headers, events, fault)
+        events = tuple(iter_response_events(answer)) if talk.streams else None
+        return OpenAIResponse(200, render_response(answer), headers, events, fault)
 
-    async def _answer(self, visit: _Visit, talk: Conversation, workspace: str) -> Answer:
+    async def _answer(self, visit: _Visit, talk: OpenAIRequest, workspace: str) -> OpenAIReply:
         world, started = self.world, self.world.clock.now()
         model = world.catalog.find(talk.model, visit.events.append)
         parts = self._parts(model, talk)
         prompt = sum(part.tokens for part in parts)
         if prompt > model.window_tokens:
-            raise too_long(prompt, model.window_tokens)
+            raise make_too_long_refusal(prompt, model.window_tokens)
         hit = world.prefixes.look_up(workspace, talk.model, parts, started)
         reply = await self._ask(model, talk)
-        room = Room(talk.max_tokens or model.max_output_tokens, model.window_tokens - prompt)
-        output = fit(reply, room, talk.stops, counter(world.tokenizer, model))
-        await world.arrivals.pause(first_delay(visit.fault))
+        room = OutputRoom(talk.max_tokens or model.max_output_tokens, model.window_tokens - prompt)
+        output = fit_reply(reply, room, talk.stops, make_part_counter(world.tokenizer, model))
+        await world.arrivals.pause(find_first_delay(visit.fault))
         world.prefixes.keep(workspace, talk.model, hit, world.clock.now())
         usage = self._usage(model, output, room, prompt, hit.cached_tokens)
         prefix = "chatcmpl-" if visit.endpoint == "chat" else "resp_"
-        answer = Answer(
+        answer = OpenAIReply(
             f"{prefix}{visit.suffix}",
             int(started.timestamp()),
             talk.model,
@@ -127,7 +139,7 @@ class OpenAIExchange:
         self._note(visit, model, answer)
         return answer
 
-    async def _ask(self, model: Model, talk: Conversation) -> Reply:
+    async def _ask(self, model: Model, talk: OpenAIRequest) -> Reply:
         world = self.world
         names = tuple(name for tool in talk.tools if isinstance(name := tool.get("name"), str))
         most = talk.max_tokens or model.max_output_tokens
@@ -136,27 +148,27 @@ class OpenAIExchange:
         )
         return await world.brain.reply(prompt)
 
-    def _parts(self, model: Model, talk: Conversation) -> tuple[Part, ...]:
-        count = counter(self.world.tokenizer, model)
-        parts = [Part(tool, count("tools", tool)) for tool in talk.tools]
+    def _parts(self, model: Model, talk: OpenAIRequest) -> tuple[CachePart, ...]:
+        count = make_part_counter(self.world.tokenizer, model)
+        parts = [CachePart(tool, count("tools", tool)) for tool in talk.tools]
         if talk.system:
             wire = JsonObject({"type": "text", "text": talk.system})
-            parts.append(Part(wire, count("system", wire)))
+            parts.append(CachePart(wire, count("system", wire)))
         for message in talk.messages:
             for block in message.blocks:
-                wire = to_wire(block)
+                wire = render_block_wire(block)
                 placed = JsonObject({"role": message.role, "block": wire})
-                parts.append(Part(placed, count("messages", wire)))
+                parts.append(CachePart(placed, count("messages", wire)))
         return tuple(parts)
 
-    def _usage(self, model: Model, output: Output, room: Room, prompt: int, cached: int) -> Usage:
+    def _usage(self, model: Model, output: LimitedReply, room: OutputRoom, prompt: int, cached: int) -> Usage:
         count = partial(self.world.tokenizer, model, "messages")
-        wires = [to_wire(block) for block in output.blocks]
+        wires = [render_block_wire(block) for block in output.blocks]
         thought = sum(count(wire) for wire in wires if wire.get("type") == "thinking")
-        tokens = billed(output, room, sum(count(wire) for wire in wires), thought)
+        tokens = compute_billed_tokens(output, room, sum(count(wire) for wire in wires), thought)
         return Usage(prompt - cached, cached, output=tokens.output, thinking=tokens.thinking)
 
-    def _note(self, visit: _Visit, model: Model, answer: Answer) -> None:
+    def _note(self, visit: _Visit, model: Model, answer: OpenAIReply) -> None:
         world, usage, when = self.world, answer.usage, visit.entry.at
         world.meter.charge(visit.entry.workspace, usage, world.clock.now())
         self._write(
@@ -166,16 +178,16 @@ class OpenAIExchange:
                 message_id=answer.id,
                 stop_reason=answer.stop_reason,
                 usage=usage,
-                cost=cost(usage, model, when=when, catalog=world.catalog),
-                cost_without_caching=cost_without_caching(usage, model, when=when, catalog=world.catalog),
+                cost=compute_cost(usage, model, when=when, catalog=world.catalog),
+                cost_without_caching=compute_uncached_cost(usage, model, when=when, catalog=world.catalog),
             ),
         )
 
-    def _refused(self, visit: _Visit, problem: Problem) -> Served:
-        model = visit.entry.model or named_model(visit.body)
+    def _refused(self, visit: _Visit, problem: ErrorResponse) -> OpenAIResponse:
+        model = visit.entry.model or find_model_name(visit.body)
         self._write(visit, replace(visit.entry, model=model, status=problem.status, error=problem.message))
         headers = {"x-request-id": visit.entry.request_id, **problem.headers()}
-        return Served(problem.status, error_body(problem), headers)
+        return OpenAIResponse(problem.status, render_openai_error(problem), headers)
 
     def _write(self, visit: _Visit, entry: Entry) -> None:
         ledger = self.world.ledger
@@ -183,24 +195,24 @@ class OpenAIExchange:
         ledger.add(replace(entry, number=ledger.next_number, fault=met, events=tuple(visit.events)))
 
 
-def error_body(problem: Problem) -> JsonObject:
+def render_openai_error(problem: ErrorResponse) -> JsonObject:
     """An error in OpenAI's shape."""
     usual = "server_error" if problem.status >= 500 else "invalid_request_error"
     fields: dict[str, Json] = {
         "message": problem.message,
-        "type": KINDS.get(problem.status, usual),
+        "type": OPENAI_ERROR_TYPES.get(problem.status, usual),
         "param": None,
         "code": problem.code,
     }
     return JsonObject({"error": JsonObject(fields)})
 
 
-def read_key(headers: Mapping[str, str]) -> str:
+def parse_api_key(headers: Mapping[str, str]) -> str:
     """Whose request it is: the cache and the limits are by key."""
     scheme, _, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not key.strip():
         told = "You didn't provide an API key: send an Authorization: Bearer header, with any value."
-        raise Refusal(Problem(401, told))
+        raise RequestRefused(ErrorResponse(401, told))
     return f"proj_{digest(key.strip().encode())[:24]}"
 
 

@@ -8,28 +8,34 @@ from typing import TYPE_CHECKING
 
 from sevenfold.core.json import Json, JsonObject, write_json
 from sevenfold.simulator.faults import DropFault, SlowFault, StreamFault
-from sevenfold.simulator.openai_exchange import Endpoint, OpenAIExchange, Served, error_body, read_key
-from sevenfold.simulator.refusals import Problem, Refusal
-from sevenfold.simulator.world import World
+from sevenfold.simulator.openai_exchange import (
+    OpenAIEndpoint,
+    OpenAIExchange,
+    OpenAIResponse,
+    parse_api_key,
+    render_openai_error,
+)
+from sevenfold.simulator.refusals import ErrorResponse, RequestRefused
+from sevenfold.simulator.world import SimulatorState
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-Answering = Callable[["Request"], Awaitable["Response"]]
+RouteHandler = Callable[["Request"], Awaitable["Response"]]
 
-JSON = "application/json"
-SSE = "text/event-stream; charset=utf-8"
-DONE = b"data: [DONE]\n\n"
+JSON_MEDIA_TYPE = "application/json"
+_SSE = "text/event-stream; charset=utf-8"
+DONE_EVENT = b"data: [DONE]\n\n"
 
 
 class StreamDropped(Exception):
     """Raised in mid-answer so that the server closes the connection, as a `DropFault` asks."""
 
 
-class OpenAIFront:
-    def __init__(self, find_world: Callable[[], World]) -> None:
+class OpenAIRoutes:
+    def __init__(self, find_world: Callable[[], SimulatorState]) -> None:
         self._find_world = find_world
 
     def routes(self) -> list[BaseRoute]:
@@ -46,7 +52,7 @@ class OpenAIFront:
     async def responses(self, request: Request) -> Response:
         return await self._serve(request, "responses")
 
-    def models_or(self, other: Answering) -> Answering:
+    def models_or(self, other: RouteHandler) -> RouteHandler:
         """Both APIs list models at one address; Anthropic's clients name a version, OpenAI's do not."""
 
         async def models(request: Request) -> Response:
@@ -59,19 +65,21 @@ class OpenAIFront:
     def _models(self, request: Request) -> Response:
         world = self._find_world()
         try:
-            read_key({"authorization": request.headers.get("authorization", "")})
+            parse_api_key({"authorization": request.headers.get("authorization", "")})
             asked = request.path_params.get("name")
             known = [model for model in world.catalog.models if asked is None or model.name == asked]
             if asked is not None and not known:
-                raise Refusal(Problem(404, f"The model '{asked}' does not exist.", "model_not_found"))
-        except Refusal as refusal:
-            return json_response(error_body(refusal.problem), refusal.problem.status)
+                raise RequestRefused(
+                    ErrorResponse(404, f"The model '{asked}' does not exist.", "model_not_found")
+                )
+        except RequestRefused as refusal:
+            return json_response(render_openai_error(refusal.problem), refusal.problem.status)
         listed = tuple(_model(model.name) for model in known)
         return json_response(
             listed[0] if asked is not None else JsonObject({"object": "list", "data": listed})
         )
 
-    async def _serve(self, request: Request, endpoint: Endpoint) -> Response:
+    async def _serve(self, request: Request, endpoint: OpenAIEndpoint) -> Response:
         world = self._find_world()
         headers = {name.lower(): value for name, value in request.headers.items()}
         served = await OpenAIExchange(world).serve(endpoint, headers, await request.body())
@@ -79,7 +87,7 @@ class OpenAIFront:
         if served.events is not None:
             from starlette.responses import StreamingResponse
 
-            return StreamingResponse(_events(served, endpoint), 200, dict(served.headers), SSE)
+            return StreamingResponse(_events(served, endpoint), 200, dict(served.headers), _SSE)
         if isinstance(served.fault, DropFault):
             return _half(served)
         return json_response(served.body, served.status, dict(served.headers))
@@ -92,10 +100,10 @@ def _model(name: str) -> JsonObject:
 def json_response(body: JsonObject, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     from starlette.responses import Response
 
-    return Response(write_json(body), status, headers, JSON)
+    return Response(write_json(body), status, headers, JSON_MEDIA_TYPE)
 
 
-def _half(served: Served) -> Response:
+def _half(served: OpenAIResponse) -> Response:
     """An answer that breaks off in the middle of its body."""
     from starlette.responses import StreamingResponse
 
@@ -106,10 +114,10 @@ def _half(served: Served) -> Response:
         raise StreamDropped
 
     headers = {**served.headers, "content-length": str(len(data))}
-    return StreamingResponse(broken(), served.status, headers, JSON)
+    return StreamingResponse(broken(), served.status, headers, JSON_MEDIA_TYPE)
 
 
-async def _events(served: Served, endpoint: Endpoint) -> AsyncIterator[bytes]:
+async def _events(served: OpenAIResponse, endpoint: OpenAIEndpoint) -> AsyncIterator[bytes]:
     """The stream, with what its fault does to it: one planned for later than its end takes the last event."""
     fault, events = served.fault, served.events or ()
     breaks = min(fault.after_events, len(events) - 1) if isinstance(fault, (StreamFault, DropFault)) else None
@@ -123,11 +131,11 @@ async def _events(served: Served, endpoint: Endpoint) -> AsyncIterator[bytes]:
             await asyncio.sleep(fault.each.total_seconds())
         yield _sse(endpoint, event)
     if endpoint == "chat":
-        yield DONE
+        yield DONE_EVENT
 
 
-def _stream_error(endpoint: Endpoint, fault: StreamFault) -> JsonObject:
-    body = error_body(Problem(fault.status, fault.message))
+def _stream_error(endpoint: OpenAIEndpoint, fault: StreamFault) -> JsonObject:
+    body = render_openai_error(ErrorResponse(fault.status, fault.message))
     if endpoint == "chat":
         return body
     fields: dict[str, Json] = {
@@ -139,7 +147,7 @@ def _stream_error(endpoint: Endpoint, fault: StreamFault) -> JsonObject:
     return JsonObject(fields)
 
 
-def _sse(endpoint: Endpoint, event: JsonObject) -> bytes:
+def _sse(endpoint: OpenAIEndpoint, event: JsonObject) -> bytes:
     """Events of the Responses API have names, chunks have none."""
     data = b"data: " + write_json(event) + b"\n\n"
     if endpoint == "chat":

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sevenfold.core.json import EMPTY, Json, JsonObject, write_json
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
 from sevenfold.core.messages import Block, Message, Role, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.usage import Usage
-from sevenfold.simulator.openai_chat import pieces
+from sevenfold.simulator.openai_chat import split_chunks
 from sevenfold.simulator.openai_conversation import (
-    Answer,
-    Conversation,
-    Pairing,
-    count_of,
-    read_call,
-    read_content,
+    OpenAIReply,
+    OpenAIRequest,
+    ToolCallPairing,
+    parse_content,
+    parse_tool_call,
+    read_count,
     require_list,
     require_object,
     require_text,
-    seal,
-    unseal,
+    seal_reasoning,
+    unseal_reasoning,
 )
-from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.refusals import make_invalid_request
 
-INCOMPLETE = {"max_tokens": "max_output_tokens", "model_context_window_exceeded": "max_output_tokens"}
-ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_INCOMPLETE = {"max_tokens": "max_output_tokens", "model_context_window_exceeded": "max_output_tokens"}
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
 
 
-def read_responses(body: JsonObject) -> Conversation:
+def parse_responses_request(body: JsonObject) -> OpenAIRequest:
     """The conversation of a request."""
     for name in ("previous_response_id", "conversation"):
         if body.get(name) is not None:
-            raise invalid(f"{name}: nothing is stored here; send the whole input instead")
+            raise make_invalid_request(f"{name}: nothing is stored here; send the whole input instead")
     given, told = body.get("input"), body.get("instructions")
     reader = _Reader()
     if isinstance(given, str):
@@ -42,29 +47,29 @@ def read_responses(body: JsonObject) -> Conversation:
     tools = require_list("tools", body.get("tools", ()))
     reasoning = body.get("reasoning")
     effort = reasoning.get("effort") if isinstance(reasoning, JsonObject) else None
-    return Conversation(
+    return OpenAIRequest(
         require_text("model", body.get("model")),
         require_text("instructions", told) if told is not None else "",
         tuple(require_object(f"tools[{at}]", tool) for at, tool in enumerate(tools)),
         reader.finish(),
-        count_of("max_output_tokens", body.get("max_output_tokens")),
+        read_count("max_output_tokens", body.get("max_output_tokens")),
         streams=body.get("stream") is True,
         thinks=effort not in (None, "none"),
     )
 
 
-def write_response(answer: Answer) -> JsonObject:
+def render_response(answer: OpenAIReply) -> JsonObject:
     """The whole answer."""
     return _response(answer, _status(answer), tuple(_items(answer)))
 
 
-def response_events(answer: Answer) -> Iterator[JsonObject]:
+def iter_response_events(answer: OpenAIReply) -> Iterator[JsonObject]:
     """The same answer as a stream, each event numbered."""
     for number, event in enumerate(_events(answer)):
         yield JsonObject({**event, "sequence_number": number})
 
 
-def responses_usage(usage: Usage) -> JsonObject:
+def render_responses_usage(usage: Usage) -> JsonObject:
     return JsonObject(
         {
             "input_tokens": usage.prompt,
@@ -81,37 +86,40 @@ class _Reader:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        self._pairing = Pairing()
+        self._pairing = ToolCallPairing()
 
     def add(self, path: str, item: JsonObject) -> None:
         match item.get("type", "message"):
             case "message":
-                role = ROLES.get(require_text(f"{path}.role", item.get("role")))
+                role = _ROLES.get(require_text(f"{path}.role", item.get("role")))
                 if role is None:
-                    raise invalid(f"Invalid value: '{item.get('role')}' at '{path}.role'.")
-                self._put(role, *read_content(f"{path}.content", item.get("content")))
+                    raise make_invalid_request(f"Invalid value: '{item.get('role')}' at '{path}.role'.")
+                self._put(role, *parse_content(f"{path}.content", item.get("content")))
             case "function_call":
-                call = read_call(path, item.get("call_id"), item.get("name"), item.get("arguments"))
+                call = parse_tool_call(path, item.get("call_id"), item.get("name"), item.get("arguments"))
                 self._pairing.ask((call,))
                 self._put("assistant", call)
             case "function_call_output":
                 self._put("user", self._result(path, item))
             case "reasoning":
                 self._put(
-                    "assistant", Thinking(unseal(f"{path}.encrypted_content", item.get("encrypted_content")))
+                    "assistant",
+                    Thinking(unseal_reasoning(f"{path}.encrypted_content", item.get("encrypted_content"))),
                 )
             case kind:
-                raise invalid(f"Invalid value: '{kind}' at '{path}.type' is no item that is known here.")
+                raise make_invalid_request(
+                    f"Invalid value: '{kind}' at '{path}.type' is no item that is known here."
+                )
 
     def finish(self) -> tuple[Message, ...]:
         left = self._pairing.close()
         if left is not None:
-            raise invalid(f"No tool output found for function call {left}.")
+            raise make_invalid_request(f"No tool output found for function call {left}.")
         return tuple(self.messages)
 
     def _result(self, path: str, item: JsonObject) -> ToolResult:
         call_id = require_text(f"{path}.call_id", item.get("call_id"))
-        result = ToolResult(ToolUseId(call_id), read_content(f"{path}.output", item.get("output")))
+        result = ToolResult(ToolUseId(call_id), parse_content(f"{path}.output", item.get("output")))
         self._pairing.answer(result, f"No tool call found for function call output with call_id {call_id}.")
         return result
 
@@ -123,7 +131,7 @@ class _Reader:
             self.messages.append(Message(role, blocks))
 
 
-def _items(answer: Answer) -> Iterator[JsonObject]:
+def _items(answer: OpenAIReply) -> Iterator[JsonObject]:
     for at, block in enumerate(answer.blocks):
         item_id = f"{answer.id.removeprefix('resp_')}{at:02d}"
         match block:
@@ -133,7 +141,7 @@ def _items(answer: Answer) -> Iterator[JsonObject]:
                     "message", f"msg_{item_id}", role="assistant", status="completed", content=(part,)
                 )
             case Thinking():
-                sealed = seal(block.thinking)
+                sealed = seal_reasoning(block.thinking)
                 yield _item("reasoning", f"rs_{item_id}", summary=(), encrypted_content=sealed)
             case ToolUse():
                 arguments = write_json(block.input).decode()
@@ -143,7 +151,7 @@ def _items(answer: Answer) -> Iterator[JsonObject]:
                 pass
 
 
-def _events(answer: Answer) -> Iterator[JsonObject]:
+def _events(answer: OpenAIReply) -> Iterator[JsonObject]:
     opened = _response(answer, "in_progress", ())
     yield _event("response.created", response=opened)
     yield _event("response.in_progress", response=opened)
@@ -153,7 +161,7 @@ def _events(answer: Answer) -> Iterator[JsonObject]:
             yield JsonObject({**event, "output_index": at, "item_id": item["id"]})
         yield _event("response.output_item.done", output_index=at, item=item)
     status = _status(answer)
-    yield _event(f"response.{status}", response=write_response(answer))
+    yield _event(f"response.{status}", response=render_response(answer))
 
 
 def _inside(item: JsonObject) -> Iterator[JsonObject]:
@@ -164,13 +172,13 @@ def _inside(item: JsonObject) -> Iterator[JsonObject]:
         text = require_text("text", part.get("text"))
         opened = JsonObject({**part, "text": ""})
         yield _event("response.content_part.added", content_index=0, part=opened)
-        for piece in pieces(text):
+        for piece in split_chunks(text):
             yield _event("response.output_text.delta", content_index=0, delta=piece, logprobs=())
         yield _event("response.output_text.done", content_index=0, text=text, logprobs=())
         yield _event("response.content_part.done", content_index=0, part=part)
     elif item.get("type") == "function_call":
         text = require_text("arguments", item.get("arguments"))
-        for piece in pieces(text):
+        for piece in split_chunks(text):
             yield _event("response.function_call_arguments.delta", delta=piece)
         yield _event("response.function_call_arguments.done", name=item.get("name"), arguments=text)
 
@@ -181,8 +189,8 @@ def _blank(item: JsonObject) -> JsonObject:
     return JsonObject({key: empty.get(key, value) for key, value in item.items()})
 
 
-def _response(answer: Answer, status: str, output: tuple[JsonObject, ...]) -> JsonObject:
-    reason = INCOMPLETE.get(answer.stop_reason, "content_filter")
+def _response(answer: OpenAIReply, status: str, output: tuple[JsonObject, ...]) -> JsonObject:
+    reason = _INCOMPLETE.get(answer.stop_reason, "content_filter")
     is_done = status != "in_progress"
     return JsonObject(
         {
@@ -197,15 +205,15 @@ def _response(answer: Answer, status: str, output: tuple[JsonObject, ...]) -> Js
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": (),
-            "metadata": EMPTY,
+            "metadata": EMPTY_OBJECT,
             "store": False,
-            "usage": responses_usage(answer.usage) if is_done else None,
+            "usage": render_responses_usage(answer.usage) if is_done else None,
         }
     )
 
 
-def _status(answer: Answer) -> str:
-    return "incomplete" if answer.stop_reason in {*INCOMPLETE, "refusal"} else "completed"
+def _status(answer: OpenAIReply) -> str:
+    return "incomplete" if answer.stop_reason in {*_INCOMPLETE, "refusal"} else "completed"
 
 
 def _item(kind: str, item_id: str, **fields: Json) -> JsonObject:

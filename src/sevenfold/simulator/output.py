@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sevenfold.core.cache_model import CountPart
-from sevenfold.core.json import EMPTY
+from sevenfold.core.cache_model import PartCounter
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Block, RedactedThinking, Text, Thinking, ToolUse, ToolUseId
 from sevenfold.simulator.brain import Reply
-from sevenfold.simulator.thinking import to_wire
+from sevenfold.simulator.thinking import render_block_wire
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class OutputRoom:
     """How much may be said."""
 
     max_tokens: int
@@ -31,7 +31,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class LimitedReply:
     """What is really returned."""
 
     blocks: tuple[Block, ...]
@@ -42,7 +42,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class OutputTokens:
     """What an answer is billed as."""
 
     output: int
@@ -50,42 +50,46 @@ class Tokens:
     """Of the output."""
 
 
-CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+LIMIT_STOPS = frozenset({"max_tokens", "model_context_window_exceeded"})
 """Reasons that mean: the model would have gone on, and used all the room it had."""
 
 
-def billed(output: Output, room: Room, said: int, thought: int) -> Tokens:
+def compute_billed_tokens(output: LimitedReply, room: OutputRoom, said: int, thought: int) -> OutputTokens:
     """An answer that ran out of room is billed all of it, however little of it could be returned.
 
     `said` are the tokens of what is returned, `thought` those of the thinking in it.
     """
-    if output.stop_reason not in CUT:
+    if output.stop_reason not in LIMIT_STOPS:
         tokens = min(max(1, said), room.tokens)
-        return Tokens(tokens, min(thought, tokens))
+        return OutputTokens(tokens, min(thought, tokens))
     spoken = min(said - thought, room.tokens)
-    return Tokens(room.tokens, room.tokens - spoken if output.is_cut_thinking else min(thought, room.tokens))
+    return OutputTokens(
+        room.tokens, room.tokens - spoken if output.is_cut_thinking else min(thought, room.tokens)
+    )
 
 
-def fit(
-    reply: Reply, room: Room, stops: Sequence[str], count: CountPart, *, keeps_tools: bool = False
-) -> Output:
+def fit_reply(
+    reply: Reply, room: OutputRoom, stops: Sequence[str], count: PartCounter, *, keeps_tools: bool = False
+) -> LimitedReply:
     """The part of a reply that comes before the first reason to stop."""
     natural = "tool_use" if any(isinstance(block, ToolUse) for block in reply.blocks) else "end_turn"
-    output = _at_stop(Output(reply.blocks, reply.stop_reason or natural), stops)
+    output = _at_stop(LimitedReply(reply.blocks, reply.stop_reason or natural), stops)
     kept: list[Block] = []
     left = room.tokens
     for block in output.blocks:
-        cost = count("messages", to_wire(block))
+        cost = count("messages", render_block_wire(block))
         if cost > left:
             part = _cut(block, left, count, keeps_tools=keeps_tools)
             is_thinking = isinstance(block, (Thinking, RedactedThinking))
-            return Output((*kept, part) if part else tuple(kept), room.reason, is_cut_thinking=is_thinking)
+            return LimitedReply(
+                (*kept, part) if part else tuple(kept), room.reason, is_cut_thinking=is_thinking
+            )
         left -= cost
         kept.append(block)
     return output
 
 
-def with_ids(blocks: Sequence[Block], new_id: str) -> tuple[Block, ...]:
+def with_tool_ids(blocks: Sequence[Block], new_id: str) -> tuple[Block, ...]:
     """Tool requests that came without an id get one made from the reply's."""
     return tuple(
         replace(block, id=ToolUseId(f"toolu_{new_id}{at:02d}"))
@@ -95,7 +99,7 @@ def with_ids(blocks: Sequence[Block], new_id: str) -> tuple[Block, ...]:
     )
 
 
-def _at_stop(output: Output, stops: Sequence[str]) -> Output:
+def _at_stop(output: LimitedReply, stops: Sequence[str]) -> LimitedReply:
     for at, block in enumerate(output.blocks):
         if not isinstance(block, Text):
             continue
@@ -103,23 +107,23 @@ def _at_stop(output: Output, stops: Sequence[str]) -> Output:
         if ends:
             end = min(ends)
             said = (Text(block.text[:end]),) if end else ()
-            return Output((*output.blocks[:at], *said), "stop_sequence", ends[end])
+            return LimitedReply((*output.blocks[:at], *said), "stop_sequence", ends[end])
     return output
 
 
-def _cut(block: Block, tokens: int, count: CountPart, *, keeps_tools: bool) -> Block | None:
+def _cut(block: Block, tokens: int, count: PartCounter, *, keeps_tools: bool) -> Block | None:
     """As much of a text as fits; of anything else nothing, since half a tool request is none.
 
     Where tool requests are kept, what was asked is lost, and the tool's name is left.
     """
     if isinstance(block, ToolUse) and keeps_tools:
-        return replace(block, input=EMPTY)
+        return replace(block, input=EMPTY_OBJECT)
     if not isinstance(block, Text):
         return None
     low, high = 0, len(block.text)
     while low < high:
         middle = (low + high + 1) // 2
-        if count("messages", to_wire(Text(block.text[:middle]))) <= tokens:
+        if count("messages", render_block_wire(Text(block.text[:middle]))) <= tokens:
             low = middle
         else:
             high = middle - 1

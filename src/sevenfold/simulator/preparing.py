@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sevenfold.core.cache_model import CountPart, Prompt, render_prompt
+from sevenfold.core.cache_model import PartCounter, RenderedPrompt, render_prompt
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUseId
-from sevenfold.core.prompt_blocks import EFFORT, Placed
-from sevenfold.simulator.binding import Binding
+from sevenfold.core.prompt_blocks import EFFORT_KIND, PromptBlock
+from sevenfold.simulator.binding import BindingChain
 from sevenfold.simulator.cache_edits import FIELD, describe_deletion, read_deleted, without_deleted
-from sevenfold.simulator.call import Call
-from sevenfold.simulator.compaction import current_blocks
-from sevenfold.simulator.counting import counter
-from sevenfold.simulator.edit_requests import Compacting, read_edits
-from sevenfold.simulator.edits import Edited, apply_thinking, apply_tools
-from sevenfold.simulator.records import Record
+from sevenfold.simulator.call import MessagesRequest
+from sevenfold.simulator.compaction import select_current_blocks
+from sevenfold.simulator.counting import make_part_counter
+from sevenfold.simulator.edit_requests import CompactEdit, parse_context_edits
+from sevenfold.simulator.edits import EditedBlocks, apply_thinking_clearing, apply_tool_clearing
+from sevenfold.simulator.records import RequestRecord
 from sevenfold.simulator.thinking import Transformation, check_thinking
-from sevenfold.simulator.view import rebuilt
-from sevenfold.simulator.world import World
+from sevenfold.simulator.view import rebuild_body
+from sevenfold.simulator.world import SimulatorState
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    sent: Prompt
+class PreparedPrompt:
+    sent: RenderedPrompt
     """As the client sent it, before any edit."""
     body: JsonObject
     """With what the model does not see taken out."""
-    seen: Prompt
-    count: CountPart
-    binding: Binding
+    seen: RenderedPrompt
+    count: PartCounter
+    binding: BindingChain
     transformations: tuple[Transformation, ...]
     applied: tuple[JsonObject, ...]
-    compacting: Compacting | None
+    compacting: CompactEdit | None
     deleted: frozenset[ToolUseId]
     """Results that the `cache_edits` extension took out of the cached prefix."""
 
@@ -42,31 +42,35 @@ class Prepared:
         return self.seen.tokens
 
 
-def prepare(call: Call, world: World, previous: Record | None = None) -> Prepared:
+def prepare_prompt(
+    call: MessagesRequest, world: SimulatorState, previous: RequestRecord | None = None
+) -> PreparedPrompt:
     """Everything that happens to a prompt before it is looked up; refuses what the API would.
 
     `previous` is the request before it in its conversation: what both have is not hashed or counted again.
     """
     checked = check_thinking(call, world.choices)
-    edits = read_edits(call)
+    edits = parse_context_edits(call)
     deleted = read_deleted(call.part(FIELD))
-    plain = counter(world.tokenizer, call.model)
+    plain = make_part_counter(world.tokenizer, call.model)
     count = without_deleted(plain, deleted)
     before = None if previous is None or deleted else previous
-    sent = render(call.body, count, world, _alike(before and before.sent, call), call.listing.blocks)
+    sent = render_request_prompt(
+        call.body, count, world, _alike(before and before.sent, call), call.listing.blocks
+    )
     model_saw = _alike(before and before.seen, call) or sent
-    blocks = current_blocks(checked.blocks)
+    blocks = select_current_blocks(checked.blocks)
     is_whole = blocks is call.listing.spoken
-    body = call.body if is_whole else rebuilt(call.body, blocks)
-    seen = sent if is_whole else render(body, count, world, model_saw)
+    body = call.body if is_whole else rebuild_body(call.body, blocks)
+    seen = sent if is_whole else render_request_prompt(body, count, world, model_saw)
     applied: list[JsonObject] = []
-    edited = Edited(blocks)
+    edited = EditedBlocks(blocks)
     if edits.thinking is not None:
-        edited = apply_thinking(edited.blocks, edits.thinking, count)
+        edited = apply_thinking_clearing(edited.blocks, edits.thinking, count)
         applied += edited.applied
     if edits.tools is not None:
         workspace, sticky = call.envelope.workspace, world.choices.sticky_clearing
-        edited = apply_tools(
+        edited = apply_tool_clearing(
             edited.blocks,
             edits.tools,
             count,
@@ -78,11 +82,11 @@ def prepare(call: Call, world: World, previous: Record | None = None) -> Prepare
         if sticky and call.endpoint == "messages":
             world.cleared[workspace] |= edited.cleared
     if edited.blocks != blocks:
-        body = rebuilt(call.body, edited.blocks)
-        seen = render(body, count, world, model_saw)
+        body = rebuild_body(call.body, edited.blocks)
+        seen = render_request_prompt(body, count, world, model_saw)
     if deleted:
         applied.append(describe_deletion(seen, plain))
-    return Prepared(
+    return PreparedPrompt(
         sent,
         body,
         seen,
@@ -95,21 +99,21 @@ def prepare(call: Call, world: World, previous: Record | None = None) -> Prepare
     )
 
 
-def render(
+def render_request_prompt(
     body: JsonObject,
-    count: CountPart,
-    world: World,
-    after: Prompt | None = None,
-    listed: Sequence[Placed] | None = None,
-) -> Prompt:
+    count: PartCounter,
+    world: SimulatorState,
+    after: RenderedPrompt | None = None,
+    listed: Sequence[PromptBlock] | None = None,
+) -> RenderedPrompt:
     """`listed` are the body's blocks, where they are known."""
     return render_prompt(
         body, count, choices=world.choices.cache, catalog=world.catalog, after=after, listed=listed
     )
 
 
-def _alike(after: Prompt | None, call: Call) -> Prompt | None:
+def _alike(after: RenderedPrompt | None, call: MessagesRequest) -> RenderedPrompt | None:
     """An earlier prompt if its counts hold here: same model, and no block was told to weigh nothing."""
     if after is None or after.model != call.model_name:
         return None
-    return after if all(part.tokens or part.kind == EFFORT for part in after.parts) else None
+    return after if all(part.tokens or part.kind == EFFORT_KIND for part in after.parts) else None

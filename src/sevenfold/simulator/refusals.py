@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sevenfold.core.json import EMPTY, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject
 
-KINDS: Mapping[int, str] = {
+ERROR_TYPES: Mapping[int, str] = {
     400: "invalid_request_error",
     401: "authentication_error",
     402: "billing_error",
@@ -27,14 +27,14 @@ KINDS: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ErrorResponse:
     """An error answer, before it is written down."""
 
     status: int
     message: str
     code: str | None = None
     """`error.details.error_code`, the part that clients are told to branch on."""
-    details: JsonObject = EMPTY
+    details: JsonObject = EMPTY_OBJECT
     """What else stands beside the code."""
     retry_after: timedelta | None = None
     should_retry: bool | None = None
@@ -42,7 +42,7 @@ class Problem:
 
     @property
     def kind(self) -> str:
-        return KINDS.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
+        return ERROR_TYPES.get(self.status, "api_error" if self.status >= 500 else "invalid_request_error")
 
     def body(self, request_id: str) -> JsonObject:
         """The wire form."""
@@ -63,14 +63,16 @@ class Problem:
         return told
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
     """Unwinds a request to the front, which writes the problem down. No caller of the package meets it."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: ErrorResponse) -> None:
         super().__init__(problem.message)
         self.problem = problem
 
 
-def invalid(message: str, code: str | None = None, details: JsonObject = EMPTY) -> Refusal:
+def make_invalid_request(
+    message: str, code: str | None = None, details: JsonObject = EMPTY_OBJECT
+) -> RequestRefused:
     """A request that breaks a rule of the contract."""
-    return Refusal(Problem(400, message, code, details))
+    return RequestRefused(ErrorResponse(400, message, code, details))

@@ -13,7 +13,7 @@ import hmac
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sevenfold.core.canonical import Digest, canonical, digest
+from sevenfold.core.canonical import Digest, canonical_bytes, digest
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, read_json
 from sevenfold.core.models import Model
@@ -24,12 +24,12 @@ _KEY = b"sevenfold simulator"
 _MAGIC = b"7th1"
 _HASH_BYTES = 32
 NO_PREDECESSOR = Digest("0" * 64)
-KEPT_SEALS = 4_096
+MAX_KEPT_SEALS = 4_096
 """Signatures that need not be looked into again: a long conversation sends all of its own every time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class ThinkingSeal:
     """What a thinking block is bound to."""
 
     model: Digest
@@ -47,8 +47,8 @@ class Seal:
         return base64.b64encode(_mac(told) + told).decode()
 
 
-@lru_cache(maxsize=KEPT_SEALS)
-def read_seal(signature: str) -> Seal | None:
+@lru_cache(maxsize=MAX_KEPT_SEALS)
+def parse_thinking_seal(signature: str) -> ThinkingSeal | None:
     """What a signature says; None when it was not made here, or was changed since."""
     try:
         data = base64.b64decode(signature, validate=True)
@@ -59,10 +59,10 @@ def read_seal(signature: str) -> Seal | None:
         return None
     fields = [told[start : start + _HASH_BYTES].hex() for start in range(len(_MAGIC), 100, _HASH_BYTES)]
     thinking = told[SIGNATURE_BYTES - _HASH_BYTES :].decode("utf-8", "surrogatepass")
-    return Seal(Digest(fields[0]), Digest(fields[1]), Digest(fields[2]), thinking)
+    return ThinkingSeal(Digest(fields[0]), Digest(fields[1]), Digest(fields[2]), thinking)
 
 
-def model_key(model: Model) -> Digest:
+def make_model_key(model: Model) -> Digest:
     """How a seal knows the model that made it."""
     return digest(model.name.encode())
 
@@ -83,7 +83,7 @@ class CompactionSeal:
     """Whether the model signs its thinking over the prefix, so that kept thinking can be vouched for."""
 
     def write(self) -> str:
-        told = canonical(
+        told = canonical_bytes(
             {
                 "content": self.content,
                 "tool_changes": self.tool_changes,
@@ -96,7 +96,7 @@ class CompactionSeal:
         return base64.b64encode(_mac(told) + told).decode()
 
 
-def read_compaction_seal(signature: str) -> CompactionSeal | None:
+def parse_compaction_seal(signature: str) -> CompactionSeal | None:
     """What the signature of a compaction block says; None when it does not verify."""
     try:
         data = base64.b64decode(signature, validate=True)
@@ -118,13 +118,13 @@ def read_compaction_seal(signature: str) -> CompactionSeal | None:
     )
 
 
-def fingerprint(value: Json) -> Digest:
+def hash_json(value: Json) -> Digest:
     """The hash of a JSON value, by content."""
-    return digest(canonical(value))
+    return digest(canonical_bytes(value))
 
 
-@lru_cache(maxsize=KEPT_SEALS)
-def signature_digest(signature: str) -> Digest:
+@lru_cache(maxsize=MAX_KEPT_SEALS)
+def hash_signature(signature: str) -> Digest:
     return digest(signature.encode())
 
 

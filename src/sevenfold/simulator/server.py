@@ -6,24 +6,24 @@ import threading
 from typing import TYPE_CHECKING, cast
 
 from sevenfold.core.errors import SimulatorError
-from sevenfold.core.listening import listen, spell_url
-from sevenfold.simulator.app import FindWorld, make_app
+from sevenfold.core.listening import listen, listener_url
+from sevenfold.simulator.app import FindState, make_simulator_app
 
 if TYPE_CHECKING:
     from uvicorn import Server
 
-    from sevenfold.simulator.arrivals import App
+    from sevenfold.simulator.arrivals import AsgiApp
 
 LOOPBACK = "127.0.0.1"
-EXTRA = "the simulator needs starlette and uvicorn: install sevenfold[simulator]"
-STOP_SECONDS = 10
+_EXTRA = "the simulator needs starlette and uvicorn: install sevenfold[simulator]"
+SERVER_STOP_SECONDS = 10
 """A request that is still being answered by then is stuck; its thread is left behind."""
 
 
-class Host:
+class SimulatorServer:
     """Listens from `start` to `stop`, on loopback unless told otherwise: there is no real authentication."""
 
-    def __init__(self, find_world: FindWorld, *, port: int = 0, address: str = LOOPBACK) -> None:
+    def __init__(self, find_world: FindState, *, port: int = 0, address: str = LOOPBACK) -> None:
         self._find_world, self._address, self._wanted = find_world, address, port
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
@@ -45,7 +45,7 @@ class Host:
         except BaseException:
             listener.close()
             raise
-        self._url = spell_url(self._address, listener)
+        self._url = listener_url(self._address, listener)
         # The socket is bound and listening, so a client may connect before the loop runs.
         self._thread = threading.Thread(
             target=lambda: server.run(sockets=[listener]), name="sevenfold-simulator", daemon=True
@@ -59,26 +59,26 @@ class Host:
         if thread is None or server is None:
             return
         server.should_exit = True
-        thread.join(STOP_SECONDS)
+        thread.join(SERVER_STOP_SECONDS)
         if thread.is_alive():
             raise SimulatorError(
-                f"the simulator did not stop within {STOP_SECONDS} seconds: a brain is stuck"
+                f"the simulator did not stop within {SERVER_STOP_SECONDS} seconds: a brain is stuck"
             )
 
 
-def _make_server(find_world: FindWorld) -> Server:
+def _make_server(find_world: FindState) -> Server:
     try:
         import uvicorn
 
-        from sevenfold.simulator.connections import watched_protocol
+        from sevenfold.simulator.connections import make_counting_protocol
 
         arrivals = find_world().arrivals
-        app = arrivals.watch(cast("App", make_app(find_world)))
+        app = arrivals.watch(cast("AsgiApp", make_simulator_app(find_world)))
     except ImportError as error:
-        raise SimulatorError(f"{EXTRA} ({error})") from error
+        raise SimulatorError(f"{_EXTRA} ({error})") from error
     config = uvicorn.Config(
         app,
-        http=watched_protocol(arrivals),
+        http=make_counting_protocol(arrivals),
         ws="none",
         lifespan="off",
         log_config=None,  # logging belongs to whoever embeds us

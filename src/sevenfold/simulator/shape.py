@@ -5,51 +5,51 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.simulator.refusals import invalid
+from sevenfold.simulator.refusals import make_invalid_request
 
 
-def require(path: str, holder: JsonObject, key: str) -> Json:
+def require_field(path: str, holder: JsonObject, key: str) -> Json:
     """A field that must be there."""
     if key not in holder:
-        raise invalid(f"{_under(path, key)}: Field required")
+        raise make_invalid_request(f"{_under(path, key)}: Field required")
     return holder[key]
 
 
 def as_object(path: str, value: Json) -> JsonObject:
     if not isinstance(value, JsonObject):
-        raise invalid(f"{path}: Input should be an object")
+        raise make_invalid_request(f"{path}: Input should be an object")
     return value
 
 
 def as_list(path: str, value: Json) -> tuple[Json, ...]:
     if not isinstance(value, tuple):
-        raise invalid(f"{path}: Input should be a valid list")
+        raise make_invalid_request(f"{path}: Input should be a valid list")
     return value
 
 
 def as_text(path: str, value: Json) -> str:
     if not isinstance(value, str):
-        raise invalid(f"{path}: Input should be a valid string")
+        raise make_invalid_request(f"{path}: Input should be a valid string")
     return value
 
 
 def as_switch(path: str, value: Json) -> bool:
     if not isinstance(value, bool):
-        raise invalid(f"{path}: Input should be a valid boolean")
+        raise make_invalid_request(f"{path}: Input should be a valid boolean")
     return value
 
 
 def as_count(path: str, value: Json, at_least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise invalid(f"{path}: Input should be a valid integer")
+        raise make_invalid_request(f"{path}: Input should be a valid integer")
     if value < at_least:
-        raise invalid(f"{path}: Input should be greater than or equal to {at_least}")
+        raise make_invalid_request(f"{path}: Input should be greater than or equal to {at_least}")
     return value
 
 
 def as_one_of(path: str, value: Json, allowed: Collection[str]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        raise invalid(f"{path}: Input should be {_either(allowed)}")
+        raise make_invalid_request(f"{path}: Input should be {_either(allowed)}")
     return value
 
 
@@ -57,7 +57,7 @@ def as_texts(path: str, value: Json) -> tuple[str, ...]:
     return tuple(as_text(f"{path}.{index}", item) for index, item in enumerate(as_list(path, value)))
 
 
-def objects(path: str, value: Json) -> tuple[JsonObject, ...]:
+def as_objects(path: str, value: Json) -> tuple[JsonObject, ...]:
     """A list of objects."""
     found = as_list(path, value)
     return tuple(
@@ -77,12 +77,12 @@ def optional_object(path: str, holder: JsonObject, key: str) -> JsonObject | Non
 def refuse_extra(path: str, holder: JsonObject, allowed: Collection[str]) -> None:
     for key in holder:
         if key not in allowed:
-            raise extra(_under(path, key))
+            raise make_extra_refusal(_under(path, key))
 
 
-def extra(path: str) -> Exception:
+def make_extra_refusal(path: str) -> Exception:
     """What a field is met with that the API does not know, or not without a beta header."""
-    return invalid(f"{path}: Extra inputs are not permitted")
+    return make_invalid_request(f"{path}: Extra inputs are not permitted")
 
 
 def _under(path: str, key: str) -> str:

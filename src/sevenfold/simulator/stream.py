@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sevenfold.core.json import EMPTY, Json, JsonObject, write_json
-from sevenfold.simulator.view import word
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, write_json
+from sevenfold.simulator.view import as_word
 
-CHUNK_CHARS = 32
+_CHUNK_CHARS = 32
 """About what the API sends at a time; small enough that a reader which forgets to join finds out."""
 
 _OPENING = ("id", "type", "role", "model", "diagnostics", "input_transformations")
@@ -17,7 +17,7 @@ _CLOSING_USAGE = (
 )
 
 
-def stream_events(message: JsonObject, *, pings: bool = True) -> Iterator[JsonObject]:
+def iter_stream_events(message: JsonObject, *, pings: bool = True) -> Iterator[JsonObject]:
     """Every event in order, each with its `type`."""
     yield _event("message_start", message=_opening(message))
     if pings:
@@ -30,14 +30,18 @@ def stream_events(message: JsonObject, *, pings: bool = True) -> Iterator[JsonOb
     yield _event("message_stop")
 
 
-def to_sse(event: JsonObject) -> bytes:
+def render_sse(event: JsonObject) -> bytes:
     """One event on the wire."""
-    return b"event: " + word(event.get("type")).encode() + b"\ndata: " + write_json(event) + b"\n\n"
+    return b"event: " + as_word(event.get("type")).encode() + b"\ndata: " + write_json(event) + b"\n\n"
 
 
 def _opening(message: JsonObject) -> JsonObject:
     usage = message.get("usage")
-    counts = usage.without("iterations", "output_tokens_details") if isinstance(usage, JsonObject) else EMPTY
+    counts = (
+        usage.without("iterations", "output_tokens_details")
+        if isinstance(usage, JsonObject)
+        else EMPTY_OBJECT
+    )
     # Nothing has been said yet: the count of a stream's start is a token or so, and no total.
     started = JsonObject({**counts, "output_tokens": min(1, _count(counts.get("output_tokens")))})
     kept = {key: message[key] for key in _OPENING if key in message}
@@ -47,7 +51,7 @@ def _opening(message: JsonObject) -> JsonObject:
 
 def _closing(message: JsonObject) -> JsonObject:
     usage = message.get("usage")
-    counts = usage if isinstance(usage, JsonObject) else EMPTY
+    counts = usage if isinstance(usage, JsonObject) else EMPTY_OBJECT
     delta = JsonObject({key: message.get(key) for key in ("stop_reason", "stop_sequence", "stop_details")})
     fields: dict[str, Json] = {
         "delta": delta,
@@ -59,17 +63,17 @@ def _closing(message: JsonObject) -> JsonObject:
 
 
 def _block_events(index: int, block: JsonObject) -> Iterator[JsonObject]:
-    kind = word(block.get("type"))
+    kind = as_word(block.get("type"))
     match kind:
         case "text":
             yield _start(index, block, text="")
-            yield from _deltas(index, "text_delta", "text", word(block.get("text")))
+            yield from _deltas(index, "text_delta", "text", as_word(block.get("text")))
         case "thinking":
             yield _start(index, block, thinking="", signature="")
-            yield from _deltas(index, "thinking_delta", "thinking", word(block.get("thinking")))
+            yield from _deltas(index, "thinking_delta", "thinking", as_word(block.get("thinking")))
             yield _delta(index, "signature_delta", signature=block.get("signature"))
         case "tool_use" | "server_tool_use" | "mcp_tool_use":
-            yield _start(index, block, input=EMPTY)
+            yield _start(index, block, input=EMPTY_OBJECT)
             spelt = write_json(block.get("input")).decode()
             yield from _deltas(index, "input_json_delta", "partial_json", "" if spelt == "{}" else spelt)
         case "compaction":
@@ -87,8 +91,8 @@ def _start(index: int, block: JsonObject, **blank: Json) -> JsonObject:
 
 
 def _deltas(index: int, kind: str, key: str, text: str) -> Iterator[JsonObject]:
-    for at in range(0, len(text), CHUNK_CHARS):
-        yield _delta(index, kind, **{key: text[at : at + CHUNK_CHARS]})
+    for at in range(0, len(text), _CHUNK_CHARS):
+        yield _delta(index, kind, **{key: text[at : at + _CHUNK_CHARS]})
 
 
 def _delta(index: int, kind: str, **fields: Json) -> JsonObject:

@@ -12,18 +12,18 @@ from typing import Literal, TypeAlias
 from sevenfold.core.json import JsonObject, freeze
 from sevenfold.core.messages import Block, RedactedThinking, Thinking
 from sevenfold.core.models import Model
-from sevenfold.core.prompt_blocks import THINKING, Placed
+from sevenfold.core.prompt_blocks import THINKING_TYPES, PromptBlock
 from sevenfold.core.wire import write_block
 from sevenfold.simulator import betas
-from sevenfold.simulator.binding import Binding, ChainEnd, signature_of
-from sevenfold.simulator.call import Call
+from sevenfold.simulator.binding import BindingChain, ChainState, get_signature
+from sevenfold.simulator.call import MessagesRequest
 from sevenfold.simulator.choices import Choices
-from sevenfold.simulator.refusals import invalid
-from sevenfold.simulator.seals import NO_PREDECESSOR, Seal, model_key, read_seal
-from sevenfold.simulator.view import is_thinking
+from sevenfold.simulator.refusals import make_invalid_request
+from sevenfold.simulator.seals import NO_PREDECESSOR, ThinkingSeal, make_model_key, parse_thinking_seal
+from sevenfold.simulator.view import is_thinking_block
 
-Fate: TypeAlias = Literal["thinking_dropped", "thinking_mismatch_allowed"]
-Reason: TypeAlias = Literal["model_binding_mismatch", "prefix_binding_mismatch"]
+TransformationKind: TypeAlias = Literal["thinking_dropped", "thinking_mismatch_allowed"]
+BindingMismatch: TypeAlias = Literal["model_binding_mismatch", "prefix_binding_mismatch"]
 
 _OPT_OUT = 'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
 
@@ -32,9 +32,9 @@ _OPT_OUT = 'Remove the block, or set `thinking.block_binding.prefix_mismatch_beh
 class Transformation:
     """One entry of the answer's `input_transformations`."""
 
-    fate: Fate
+    fate: TransformationKind
     path: str
-    reason: Reason
+    reason: BindingMismatch
 
     @property
     def wire(self) -> JsonObject:
@@ -42,57 +42,57 @@ class Transformation:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedThinking:
     """A request's messages after the check."""
 
-    blocks: tuple[Placed, ...]
+    blocks: tuple[PromptBlock, ...]
     """Less the thinking that was dropped."""
     transformations: tuple[Transformation, ...]
-    binding: Binding
+    binding: BindingChain
     """At the end of the request: what the reply's own thinking will be bound to."""
 
 
-def check_thinking(call: Call, choices: Choices) -> Checked:
+def check_thinking(call: MessagesRequest, choices: Choices) -> CheckedThinking:
     """Check every thinking block of the request as it was sent."""
     blocks = call.listing.spoken
     check = _Check(call, choices, _latest_turn(blocks))
-    if not any(block.kind in THINKING for block in blocks):
+    if not any(block.kind in THINKING_TYPES for block in blocks):
         check.binding.advance(*blocks)
-        return Checked(blocks, (), check.binding)
+        return CheckedThinking(blocks, (), check.binding)
     kept = tuple([block for block in blocks if check.keeps(block)])
     # The very same where nothing was dropped: then it need not be compared.
-    return Checked(kept if len(kept) < len(blocks) else blocks, tuple(check.found), check.binding)
+    return CheckedThinking(kept if len(kept) < len(blocks) else blocks, tuple(check.found), check.binding)
 
 
-def reports_transformations(call: Call) -> bool:
-    return call.has(betas.BINDING)
+def needs_transformations(call: MessagesRequest) -> bool:
+    return call.has(betas.THINKING_BINDING)
 
 
 class _Check:
     """One pass over a request's blocks."""
 
-    def __init__(self, call: Call, choices: Choices, latest: int) -> None:
+    def __init__(self, call: MessagesRequest, choices: Choices, latest: int) -> None:
         thinking = call.part("thinking").get("block_binding")
         behaviour = thinking.get("prefix_mismatch_behavior") if isinstance(thinking, JsonObject) else None
         self._call, self._choices, self._latest = call, choices, latest
         self._drops = behaviour == "drop_block"
-        self._enforces = is_enforced(call.model, choices) or (
+        self._enforces = is_binding_enforced(call.model, choices) or (
             call.model.has_preserved_thinking and behaviour is not None
         )
         self._dropping = False
-        self.binding = Binding(call.body, call.listing.knowledge)
+        self.binding = BindingChain(call.body, call.listing.knowledge)
         self.found: list[Transformation] = []
 
-    def keeps(self, block: Placed) -> bool:
+    def keeps(self, block: PromptBlock) -> bool:
         """Whether the model gets to see a block; refuses the request where the API would."""
-        if is_thinking(block) and not self._keeps_thinking(block):
+        if is_thinking_block(block) and not self._keeps_thinking(block):
             return False
         self.binding.advance(block)
         return True
 
-    def _keeps_thinking(self, block: Placed) -> bool:
-        signature = signature_of(block.wire)
-        seal = read_seal(signature)
+    def _keeps_thinking(self, block: PromptBlock) -> bool:
+        signature = get_signature(block.wire)
+        seal = parse_thinking_seal(signature)
         if seal is None:
             if self._choices.foreign_signatures == "keep":
                 return True
@@ -100,7 +100,7 @@ class _Check:
         shown = block.wire.get("thinking")
         if shown and shown != seal.thinking:
             raise self._forged(block)
-        if seal.model != model_key(self._call.model):
+        if seal.model != make_model_key(self._call.model):
             return self._drop(block, "model_binding_mismatch")
         if self._dropping:
             return self._drop(block, "prefix_binding_mismatch")
@@ -108,7 +108,7 @@ class _Check:
             return True
         return self._mismatched(block)
 
-    def _mismatched(self, block: Placed) -> bool:
+    def _mismatched(self, block: PromptBlock) -> bool:
         if not self._enforces:
             self.found.append(
                 Transformation("thinking_mismatch_allowed", block.path, "prefix_binding_mismatch")
@@ -120,41 +120,41 @@ class _Check:
         self._dropping = True
         return self._drop(block, "prefix_binding_mismatch")
 
-    def _drop(self, block: Placed, reason: Reason) -> bool:
+    def _drop(self, block: PromptBlock, reason: BindingMismatch) -> bool:
         self.found.append(Transformation("thinking_dropped", block.path, reason))
         return False
 
-    def _forged(self, block: Placed) -> Exception:
+    def _forged(self, block: PromptBlock) -> Exception:
         if block.turn == self._latest:
-            return invalid(
+            return make_invalid_request(
                 f"{block.path}: `thinking` or `redacted_thinking` blocks in the latest assistant message "
                 "cannot be modified. These blocks must remain as they were in the original response."
             )
-        return invalid(f"{block.path}: Invalid `signature` in `{block.kind}` block")
+        return make_invalid_request(f"{block.path}: Invalid `signature` in `{block.kind}` block")
 
-    def _unbound(self, block: Placed) -> Exception:
+    def _unbound(self, block: PromptBlock) -> Exception:
         told = (
             f"{block.path}: Invalid `signature` in `{block.kind}` block. The block is bound to a different "
             f"conversation. {_OPT_OUT}"
         )
-        if not self._call.has(betas.BINDING):
-            told += f" This needs the `anthropic-beta: {betas.BINDING}` header."
-        return invalid(told)
+        if not self._call.has(betas.THINKING_BINDING):
+            told += f" This needs the `anthropic-beta: {betas.THINKING_BINDING}` header."
+        return make_invalid_request(told)
 
 
-def is_enforced(model: Model, choices: Choices) -> bool:
+def is_binding_enforced(model: Model, choices: Choices) -> bool:
     """Whether a block out of place fails a request that says nothing about it."""
     return model.has_preserved_thinking and (model.enforces_prefix or choices.is_new_account)
 
 
 def sign_reply(
-    binding: Binding, model: Model, blocks: Iterable[Block], *, shows: bool, turn: int
+    binding: BindingChain, model: Model, blocks: Iterable[Block], *, shows: bool, turn: int
 ) -> tuple[JsonObject, ...]:
     """The wire form of a reply's blocks, its thinking signed over all that comes before it."""
     written: list[JsonObject] = []
     for index, block in enumerate(blocks):
         wire = _signed(binding, model, block, shows=shows)
-        placed = Placed(
+        placed = PromptBlock(
             f"messages.{turn}.content.{index}", "messages", "assistant", str(wire["type"]), wire, turn
         )
         binding.advance(placed)
@@ -162,7 +162,7 @@ def sign_reply(
     return tuple(written)
 
 
-def _signed(binding: Binding, model: Model, block: Block, *, shows: bool) -> JsonObject:
+def _signed(binding: BindingChain, model: Model, block: Block, *, shows: bool) -> JsonObject:
     match block:
         case Thinking():
             signature = _seal(binding.end, model, block.thinking).write()
@@ -172,24 +172,24 @@ def _signed(binding: Binding, model: Model, block: Block, *, shows: bool) -> Jso
             data = _seal(binding.end, model, block.data).write()
             return JsonObject({"type": "redacted_thinking", "data": data})
         case _:
-            return to_wire(block)
+            return render_block_wire(block)
 
 
-def _seal(end: ChainEnd, model: Model, text: str) -> Seal:
-    return Seal(model_key(model), end.prefix, end.predecessor, text)
+def _seal(end: ChainState, model: Model, text: str) -> ThinkingSeal:
+    return ThinkingSeal(make_model_key(model), end.prefix, end.predecessor, text)
 
 
-def to_wire(block: Block) -> JsonObject:
+def render_block_wire(block: Block) -> JsonObject:
     """A block's frozen wire form."""
     return JsonObject({key: freeze(value) for key, value in write_block(block).items()})
 
 
-def _holds(seal: Seal, end: ChainEnd) -> bool:
+def _holds(seal: ThinkingSeal, end: ChainState) -> bool:
     if seal.prefix != end.prefix:
         return False
     # A leading run of thinking may be left out: then nothing precedes, whatever the seal says.
     return end.predecessor in {NO_PREDECESSOR, seal.predecessor}
 
 
-def _latest_turn(blocks: Sequence[Placed]) -> int:
+def _latest_turn(blocks: Sequence[PromptBlock]) -> int:
     return next((block.turn for block in reversed(blocks) if block.role == "assistant"), -1)

@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from sevenfold.core.cache_model import marker_problems
+from sevenfold.core.cache_model import find_breakpoint_problems
 from sevenfold.core.json import JsonObject
 from sevenfold.simulator.cache_edits import check_cache_edits
-from sevenfold.simulator.call import Call
+from sevenfold.simulator.call import MessagesRequest
 from sevenfold.simulator.choices import Choices
 from sevenfold.simulator.compaction import check_compaction
-from sevenfold.simulator.edit_requests import read_edits
-from sevenfold.simulator.refusals import invalid
-from sevenfold.simulator.shape import as_one_of, optional_object, require
-from sevenfold.simulator.validate_messages import check_conversation, check_shapes
+from sevenfold.simulator.edit_requests import parse_context_edits
+from sevenfold.simulator.refusals import make_invalid_request
+from sevenfold.simulator.shape import as_one_of, optional_object, require_field
+from sevenfold.simulator.validate_messages import check_conversation, check_message_shapes
 from sevenfold.simulator.validate_params import check_params
 from sevenfold.simulator.validate_tools import check_tools
 
 
-def validate(call: Call, choices: Choices) -> None:
+def validate_request(call: MessagesRequest, choices: Choices) -> None:
     """Raise the refusal that the API would answer with, if any."""
     check_params(call, choices)
     check_tools(call)
-    check_shapes(call, choices)
-    for problem in marker_problems(call.body, choices.cache, listed=call.listing.blocks):
-        raise invalid(problem.message)
-    read_edits(call)
+    check_message_shapes(call, choices)
+    for problem in find_breakpoint_problems(call.body, choices.cache, listed=call.listing.blocks):
+        raise make_invalid_request(problem.message)
+    parse_context_edits(call)
     check_cache_edits(call.body)
     check_compaction(call)
     _refuse_thread(call)
     check_conversation(call, choices)
 
 
-def _refuse_thread(call: Call) -> None:
+def _refuse_thread(call: MessagesRequest) -> None:
     """Threads are not simulated; this answer makes a client send the whole conversation instead."""
     thread = optional_object("", call.body, "thread")
     if thread is None:
         return
-    as_one_of("thread.type", require("thread", thread, "type"), ("create", "continue"))
-    raise invalid(
+    as_one_of("thread.type", require_field("thread", thread, "type"), ("create", "continue"))
+    raise make_invalid_request(
         "thread: message threads are not supported here; send the full conversation without `thread`",
         "thread_unsupported_request",
         JsonObject({"unsupported": ("thread",)}),

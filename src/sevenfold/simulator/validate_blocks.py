@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.simulator import betas
-from sevenfold.simulator.call import NEWER, Call
-from sevenfold.simulator.refusals import invalid
-from sevenfold.simulator.shape import as_object, as_text, require
-from sevenfold.simulator.validate_sources import check_fields
+from sevenfold.simulator.call import NEWER, MessagesRequest
+from sevenfold.simulator.refusals import make_invalid_request
+from sevenfold.simulator.shape import as_object, as_text, require_field
+from sevenfold.simulator.validate_sources import check_block_fields
 
-SERVER_RESULTS = frozenset(
+SERVER_RESULT_TYPES = frozenset(
     {
         *("web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
         *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
@@ -20,32 +20,38 @@ SERVER_RESULTS = frozenset(
 )
 """What the provider's own tools answered: it stands in the assistant's message."""
 
-USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
-ASSISTANT = frozenset(
+USER_BLOCK_TYPES = frozenset(
+    {"text", "image", "document", "search_result", "tool_result", "container_upload"}
+)
+ASSISTANT_BLOCK_TYPES = frozenset(
     {
         *("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "compaction", "document"),
-        *("container_upload", "mcp_tool_use", "mcp_tool_listing", "fallback", *SERVER_RESULTS),
+        *("container_upload", "mcp_tool_use", "mcp_tool_listing", "fallback", *SERVER_RESULT_TYPES),
     }
 )
-SYSTEM = frozenset({"text", "tool_addition", "tool_removal"})
-BLOCKS_OF: Mapping[str, frozenset[str]] = {"user": USER, "assistant": ASSISTANT, "system": SYSTEM}
-KNOWN = USER | ASSISTANT | SYSTEM
+SYSTEM_BLOCK_TYPES = frozenset({"text", "tool_addition", "tool_removal"})
+ROLE_BLOCK_TYPES: Mapping[str, frozenset[str]] = {
+    "user": USER_BLOCK_TYPES,
+    "assistant": ASSISTANT_BLOCK_TYPES,
+    "system": SYSTEM_BLOCK_TYPES,
+}
+KNOWN_BLOCK_TYPES = USER_BLOCK_TYPES | ASSISTANT_BLOCK_TYPES | SYSTEM_BLOCK_TYPES
 
 
-def check_block(call: Call, role: str, path: str, block: JsonObject) -> None:
-    kind = as_text(f"{path}.type", require(path, block, "type"))
-    if kind not in KNOWN:
-        raise invalid(
+def check_block(call: MessagesRequest, role: str, path: str, block: JsonObject) -> None:
+    kind = as_text(f"{path}.type", require_field(path, block, "type"))
+    if kind not in KNOWN_BLOCK_TYPES:
+        raise make_invalid_request(
             f"{path}: Input tag '{kind}' found using 'type' does not match any of the expected tags"
         )
-    if kind not in BLOCKS_OF[role]:
+    if kind not in ROLE_BLOCK_TYPES[role]:
         code = "compaction_block_misplaced" if kind == "compaction" else None
-        raise invalid(f"{path}: `{kind}` blocks are not allowed in {role} messages", code)
-    check_fields(path, kind, block)
-    if kind in SERVER_RESULTS:
+        raise make_invalid_request(f"{path}: `{kind}` blocks are not allowed in {role} messages", code)
+    check_block_fields(path, kind, block)
+    if kind in SERVER_RESULT_TYPES:
         own = f"{path}.{kind}"
-        as_text(f"{own}.tool_use_id", require(own, block, "tool_use_id"))
-        require(own, block, "content")
+        as_text(f"{own}.tool_use_id", require_field(own, block, "tool_use_id"))
+        require_field(own, block, "content")
     if call.envelope.version == NEWER:
         _check_newer(role, path, kind, block)
     if kind == "compaction":
@@ -57,32 +63,38 @@ def check_block(call: Call, role: str, path: str, block: JsonObject) -> None:
 def _check_newer(role: str, path: str, kind: str, block: JsonObject) -> None:
     """What the 2026-10-21 version refuses and the one before took."""
     if role == "assistant" and kind == "document":
-        raise invalid(f"{path}: `document` blocks are not allowed in assistant messages in version {NEWER}")
+        raise make_invalid_request(
+            f"{path}: `document` blocks are not allowed in assistant messages in version {NEWER}"
+        )
     if role == "user" and kind == "text" and block.get("citations"):
-        raise invalid(f"{path}.citations: not allowed on text in user messages in version {NEWER}")
+        raise make_invalid_request(
+            f"{path}.citations: not allowed on text in user messages in version {NEWER}"
+        )
 
 
-def _check_compaction(call: Call, path: str, block: JsonObject) -> None:
+def _check_compaction(call: MessagesRequest, path: str, block: JsonObject) -> None:
     beta = betas.COMPACT_ON_DEMAND if block.get("signature") is not None else betas.COMPACT_THRESHOLD
     if not call.has(beta) and not (beta == betas.COMPACT_THRESHOLD and call.has(betas.COMPACT_ON_DEMAND)):
-        raise invalid(f"{path}: `compaction` blocks need the `anthropic-beta: {beta}` header")
+        raise make_invalid_request(f"{path}: `compaction` blocks need the `anthropic-beta: {beta}` header")
     content = block.get("content")
     if content is not None and not as_text(f"{path}.content", content):
-        raise invalid(f"{path}.content: must not be empty; send null for a compaction that failed")
+        raise make_invalid_request(
+            f"{path}.content: must not be empty; send null for a compaction that failed"
+        )
 
 
-def _check_tool_change(call: Call, path: str, kind: str, block: JsonObject) -> None:
+def _check_tool_change(call: MessagesRequest, path: str, kind: str, block: JsonObject) -> None:
     if kind == "text":
         return
-    tool = as_object(f"{path}.tool", require(path, block, "tool"))
+    tool = as_object(f"{path}.tool", require_field(path, block, "tool"))
     by_value = tool.get("type") == "tool_definition"
     beta = betas.INLINE_TOOLS if by_value else betas.TOOL_CHANGES
     if not call.has(beta):
-        raise invalid(f"{path}: `{kind}` blocks need the `anthropic-beta: {beta}` header")
+        raise make_invalid_request(f"{path}: `{kind}` blocks need the `anthropic-beta: {beta}` header")
     if by_value:
-        as_object(f"{path}.tool.definition", require(f"{path}.tool", tool, "definition"))
+        as_object(f"{path}.tool.definition", require_field(f"{path}.tool", tool, "definition"))
         return
-    name = as_text(f"{path}.tool.name", require(f"{path}.tool", tool, "name"))
+    name = as_text(f"{path}.tool.name", require_field(f"{path}.tool", tool, "name"))
     declared = call.body.get("tools")
     names = (
         {item.get("name") for item in declared if isinstance(item, JsonObject)}
@@ -90,7 +102,7 @@ def _check_tool_change(call: Call, path: str, kind: str, block: JsonObject) -> N
         else set[Json]()
     )
     if name not in names:
-        raise invalid(
+        raise make_invalid_request(
             f"{path}.tool.name: '{name}' is not defined in `tools`; declare it with defer_loading",
             "tool_reference_unresolved",
         )

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.simulator.refusals import invalid
-from sevenfold.simulator.shape import as_list, as_object, as_one_of, as_text, require
+from sevenfold.simulator.refusals import make_invalid_request
+from sevenfold.simulator.shape import as_list, as_object, as_one_of, as_text, require_field
 
-IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-TEXTS: Mapping[str, tuple[str, ...]] = {
+IMAGE_MEDIA_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+REQUIRED_TEXT_FIELDS: Mapping[str, tuple[str, ...]] = {
     "text": ("text",),
     "thinking": ("thinking", "signature"),
     "redacted_thinking": ("data",),
@@ -24,33 +24,33 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
 }
 """Fields that a block of each type must have, all of them text."""
 
-REQUESTS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference"})
+TOOL_REQUEST_TYPES = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+RESULT_CONTENT_TYPES = frozenset({"text", "image", "document", "search_result", "tool_reference"})
 """What a tool result may hold."""
-IN_DOCUMENTS = frozenset({"text", "image"})
+DOCUMENT_CONTENT_TYPES = frozenset({"text", "image"})
 
 _Check: TypeAlias = Callable[[str, JsonObject], None]
 
 
-def check_fields(path: str, kind: str, block: JsonObject) -> None:
+def check_block_fields(path: str, kind: str, block: JsonObject) -> None:
     """Refuse a block that lacks what its type needs. `path` is the block's own."""
     own = f"{path}.{kind}"
-    for key in TEXTS.get(kind, ()):
-        as_text(f"{own}.{key}", require(own, block, key))
-    if kind in REQUESTS:
-        as_object(f"{own}.input", require(own, block, "input"))
+    for key in REQUIRED_TEXT_FIELDS.get(kind, ()):
+        as_text(f"{own}.{key}", require_field(own, block, key))
+    if kind in TOOL_REQUEST_TYPES:
+        as_object(f"{own}.input", require_field(own, block, "input"))
     elif kind in _SOURCES:
         _check_source(own, _SOURCES[kind], block)
     elif kind == "tool_result":
-        _check_content(f"{own}.content", block.get("content"), IN_RESULTS)
+        _check_content(f"{own}.content", block.get("content"), RESULT_CONTENT_TYPES)
     elif kind == "search_result":
-        content = require(own, block, "content")
+        content = require_field(own, block, "content")
         _check_content(f"{own}.content", as_list(f"{own}.content", content), frozenset({"text"}))
 
 
 def _check_source(path: str, kinds: Mapping[str, _Check], block: JsonObject) -> None:
-    source = as_object(f"{path}.source", require(path, block, "source"))
-    kind = as_one_of(f"{path}.source.type", require(f"{path}.source", source, "type"), tuple(kinds))
+    source = as_object(f"{path}.source", require_field(path, block, "source"))
+    kind = as_one_of(f"{path}.source.type", require_field(f"{path}.source", source, "type"), tuple(kinds))
     kinds[kind](f"{path}.source.{kind}", source)
 
 
@@ -59,36 +59,36 @@ def _check_content(path: str, content: Json, allowed: frozenset[str]) -> None:
     if content is None or isinstance(content, str):
         return
     if not isinstance(content, tuple):
-        raise invalid(f"{path}: Input should be a valid string or list")
+        raise make_invalid_request(f"{path}: Input should be a valid string or list")
     for index, item in enumerate(content):
         inner = f"{path}.{index}"
         block = as_object(inner, item)
-        kind = as_one_of(f"{inner}.type", require(inner, block, "type"), sorted(allowed))
-        check_fields(inner, kind, block)
+        kind = as_one_of(f"{inner}.type", require_field(inner, block, "type"), sorted(allowed))
+        check_block_fields(inner, kind, block)
 
 
 def _bytes(*media: str) -> _Check:
     def check(path: str, source: JsonObject) -> None:
-        as_one_of(f"{path}.media_type", require(path, source, "media_type"), media)
-        if not as_text(f"{path}.data", require(path, source, "data")):
-            raise invalid(f"{path}.data: must not be empty")
+        as_one_of(f"{path}.media_type", require_field(path, source, "media_type"), media)
+        if not as_text(f"{path}.data", require_field(path, source, "data")):
+            raise make_invalid_request(f"{path}.data: must not be empty")
 
     return check
 
 
 def _text(key: str) -> _Check:
     def check(path: str, source: JsonObject) -> None:
-        as_text(f"{path}.{key}", require(path, source, key))
+        as_text(f"{path}.{key}", require_field(path, source, key))
 
     return check
 
 
 def _blocks(path: str, source: JsonObject) -> None:
-    _check_content(f"{path}.content", require(path, source, "content"), IN_DOCUMENTS)
+    _check_content(f"{path}.content", require_field(path, source, "content"), DOCUMENT_CONTENT_TYPES)
 
 
 _SOURCES: Mapping[str, Mapping[str, _Check]] = {
-    "image": {"base64": _bytes(*IMAGES), "url": _text("url"), "file": _text("file_id")},
+    "image": {"base64": _bytes(*IMAGE_MEDIA_TYPES), "url": _text("url"), "file": _text("file_id")},
     "document": {
         "base64": _bytes("application/pdf"),
         "text": _bytes("text/plain"),

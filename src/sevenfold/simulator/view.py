@@ -12,20 +12,20 @@ from dataclasses import replace
 
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.core.messages import ToolUseId
-from sevenfold.core.prompt_blocks import THINKING, Placed
+from sevenfold.core.prompt_blocks import THINKING_TYPES, PromptBlock
 
 __all__ = [
-    "Placed",
-    "is_thinking",
-    "rebuilt",
-    "starts_turn",
-    "tool_use_id",
-    "with_wire",
-    "word",
+    "PromptBlock",
+    "as_word",
+    "get_tool_use_id",
+    "is_thinking_block",
+    "is_turn_start",
+    "rebuild_body",
+    "with_wire_fields",
 ]
 
 
-def rebuilt(body: JsonObject, blocks: Iterable[Placed]) -> JsonObject:
+def rebuild_body(body: JsonObject, blocks: Iterable[PromptBlock]) -> JsonObject:
     """The body with these blocks in its messages, and no others."""
     left: defaultdict[int, list[JsonObject]] = defaultdict(list)
     for block in blocks:
@@ -35,26 +35,26 @@ def rebuilt(body: JsonObject, blocks: Iterable[Placed]) -> JsonObject:
     return JsonObject({**body, "messages": tuple(_refilled(row, left[at]) for at, row in enumerate(rows))})
 
 
-def is_thinking(block: Placed) -> bool:
-    return block.role == "assistant" and block.kind in THINKING
+def is_thinking_block(block: PromptBlock) -> bool:
+    return block.role == "assistant" and block.kind in THINKING_TYPES
 
 
-def starts_turn(block: Placed) -> bool:
+def is_turn_start(block: PromptBlock) -> bool:
     """More than a tool result from the user's side: a person, or a program on their behalf, has spoken."""
     return block.role == "user" and block.kind != "tool_result"
 
 
-def tool_use_id(block: Placed) -> ToolUseId:
+def get_tool_use_id(block: PromptBlock) -> ToolUseId:
     """Of a tool request, or of the request that a result answers."""
-    return ToolUseId(word(block.wire.get("id" if block.kind == "tool_use" else "tool_use_id")))
+    return ToolUseId(as_word(block.wire.get("id" if block.kind == "tool_use" else "tool_use_id")))
 
 
-def with_wire(block: Placed, **fields: Json) -> Placed:
+def with_wire_fields(block: PromptBlock, **fields: Json) -> PromptBlock:
     """The block with some of its fields changed."""
     return replace(block, wire=JsonObject({**block.wire, **fields}))
 
 
-def word(value: Json) -> str:
+def as_word(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 

@@ -8,38 +8,38 @@ from dataclasses import dataclass, field
 from sevenfold.core.cache_model import PromptCache
 from sevenfold.core.catalog import CATALOG, Catalog
 from sevenfold.core.messages import ToolUseId
-from sevenfold.simulator.arrivals import Arrivals
+from sevenfold.simulator.arrivals import ArrivalBarrier
 from sevenfold.simulator.brain import Brain
-from sevenfold.simulator.choices import DEFAULT, Choices
+from sevenfold.simulator.choices import DEFAULT_CHOICES, Choices
 from sevenfold.simulator.clock import VirtualClock
-from sevenfold.simulator.counting import Tokenizer, estimate_tokens
+from sevenfold.simulator.counting import BlockTokenizer, estimate_tokens
 from sevenfold.simulator.faults import FaultPlan
-from sevenfold.simulator.knowledge import Knowledge
-from sevenfold.simulator.ledger import Ledger
+from sevenfold.simulator.knowledge import MessageCache
+from sevenfold.simulator.ledger import BillingLedger
 from sevenfold.simulator.limits import RateMeter
 from sevenfold.simulator.openai_cache import PrefixCache
-from sevenfold.simulator.records import Records
+from sevenfold.simulator.records import RequestRecords
 
 
 @dataclass(slots=True)
-class World:
+class SimulatorState:
     """Belongs to the loop that serves; others may read the ledger, plan faults and move the clock."""
 
     brain: Brain
-    choices: Choices = DEFAULT
+    choices: Choices = DEFAULT_CHOICES
     clock: VirtualClock = field(default_factory=VirtualClock)
-    tokenizer: Tokenizer = estimate_tokens
+    tokenizer: BlockTokenizer = estimate_tokens
     catalog: Catalog = CATALOG
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: BillingLedger = field(default_factory=BillingLedger)
     faults: FaultPlan = field(default_factory=FaultPlan)
     salt: str = ""
     """Goes into every id, so that those of two runs can be told apart."""
     failures: list[Exception] = field(default_factory=list[Exception])
     """What the brain, or a bug, raised while a request was served."""
-    records: Records = field(default_factory=Records)
-    knowledge: Knowledge = field(default_factory=Knowledge)
+    records: RequestRecords = field(default_factory=RequestRecords)
+    knowledge: MessageCache = field(default_factory=MessageCache)
     """Of messages that come again; without it everything is the same, and slower."""
-    arrivals: Arrivals = field(default_factory=Arrivals)
+    arrivals: ArrivalBarrier = field(default_factory=ArrivalBarrier)
     """Of the server, so that a world that takes another's place takes this over."""
     cleared: defaultdict[str, frozenset[ToolUseId]] = field(
         default_factory=lambda: defaultdict(frozenset[ToolUseId])

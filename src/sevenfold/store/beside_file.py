@@ -6,19 +6,19 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sevenfold.core.errors import FileMissing, InputError, StoreError
-from sevenfold.core.events import Emit, UsesLost, ignore
-from sevenfold.core.json import EMPTY, Json, JsonObject, read_object, write_json
+from sevenfold.core.events import Emit, UsesLost, ignore_event
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject, read_object, write_json
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import mutex
 
-MAX_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 """Some 400,000 memories."""
 
 
-class BesideFile:
+class SidecarFile:
     """One such file, by key of memory, in a project's control folder. Every method blocks on the disk."""
 
-    def __init__(self, control: Folder, name: str, *, emit: Emit = ignore) -> None:
+    def __init__(self, control: Folder, name: str, *, emit: Emit = ignore_event) -> None:
         self._control, self._name, self._emit = control, name, emit
 
     @property
@@ -28,12 +28,12 @@ class BesideFile:
     def read(self) -> JsonObject:
         """What it holds. A damaged one counts as empty, which is told, and is replaced at the next change."""
         try:
-            return read_object(self._control.read(self.file, max_bytes=MAX_BYTES))
+            return read_object(self._control.read(self.file, max_bytes=_MAX_BYTES))
         except FileMissing:
-            return EMPTY
+            return EMPTY_OBJECT
         except (InputError, StoreError) as error:
             self._emit(UsesLost(f"{self._control.path}/{self.file}", str(error)))
-            return EMPTY
+            return EMPTY_OBJECT
 
     def change(self, change: Callable[[JsonObject], JsonObject]) -> None:
         """Read, change and replace it with nobody else in between."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import write_json
-from sevenfold.store.disk import Disk, read_all
+from sevenfold.store.disk import Disk, read_fully
 from sevenfold.store.record_lines import (
     BOUNDARY_MARK,
-    HEAD,
-    HEAD_BYTES,
-    MAX_LINE_BYTES,
+    LINE_HEAD,
+    LINE_HEAD_BYTES,
+    MAX_RECORD_LINE_BYTES,
     MESSAGE_MARK,
     is_whole,
     read_line,
@@ -34,19 +34,19 @@ _MAX_GLUED = 100
 """Copies that are glued to a fragment, which no writer of ours leaves: how many places are tried as one. Each
 costs the rest of its line, and hostile content can look like many."""
 
-_LONGEST = MAX_LINE_BYTES + HEAD_BYTES
-_BEFORE_MARK = HEAD_BYTES - 2
+_LONGEST = MAX_RECORD_LINE_BYTES + LINE_HEAD_BYTES
+_BEFORE_MARK = LINE_HEAD_BYTES - 2
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class ResumePoint:
     """Where reading starts, and which boundaries stand before it and may be met again after it."""
 
     offset: int = 0
     older: frozenset[RecordId] = frozenset()
 
 
-class LineParts:
+class LineBuffer:
     """A line as it is read, part by part. Beyond the longest of ours, only its length is kept."""
 
     def __init__(self) -> None:
@@ -81,13 +81,13 @@ class _Boundary:
     record: Record
 
 
-def find_start(disk: Disk, fd: int) -> Start:
+def find_resume_point(disk: Disk, fd: int) -> ResumePoint:
     """The first place of the last boundary; the file's start where there is none."""
     size = disk.stat(fd).st_size
     # One that is glued to a fragment after it is met when reading on from there.
     last = next(_boundaries(disk, fd, size, 0, max_glued=0), None)
     if last is None:
-        return Start()
+        return ResumePoint()
     found = [last]
     floor = _floor(disk, fd, last)
     while earlier := next(_boundaries(disk, fd, found[-1].offset, floor, _MAX_GLUED), None):
@@ -98,7 +98,7 @@ def find_start(disk: Disk, fd: int) -> Start:
     for boundary in reversed(found):
         first.setdefault(boundary.record.id, boundary.offset)
     *older, newest = first
-    return Start(first[newest], frozenset(older))
+    return ResumePoint(first[newest], frozenset(older))
 
 
 def _floor(disk: Disk, fd: int, boundary: _Boundary) -> int:
@@ -133,11 +133,11 @@ def _marked(disk: Disk, fd: int, mark: bytes, end: int, floor: int) -> Iterator[
         start = max(floor, end - CHUNK_BYTES)
         # As much before as a line has before its mark, and a newline; as much after as a mark may reach over.
         first = max(0, start - _BEFORE_MARK - 1)
-        chunk = read_all(disk, fd, min(size, end + len(mark) - 1) - first, first)
+        chunk = read_fully(disk, fd, min(size, end + len(mark) - 1) - first, first)
         at = chunk.rfind(mark)
         while at >= 0:
             line = at - _BEFORE_MARK
-            if line >= 0 and chunk.startswith(HEAD, line):
+            if line >= 0 and chunk.startswith(LINE_HEAD, line):
                 starts_line = chunk[line - 1 : line] == b"\n" if line > 0 else first == 0
                 stop = chunk.find(b"\n", at) + 1 or len(chunk)
                 yield _Place(first + line, chunk[line:stop], starts_line)
@@ -147,10 +147,10 @@ def _marked(disk: Disk, fd: int, mark: bytes, end: int, floor: int) -> Iterator[
 
 def _read_boundary(disk: Disk, fd: int, place: _Place) -> Record | None:
     """The boundary that starts there, if it is whole."""
-    line, more = LineParts(), place.begun
+    line, more = LineBuffer(), place.begun
     while more and b"\n" not in more and not line.is_too_long:
         line.add(more)
-        more = read_all(disk, fd, CHUNK_BYTES, place.offset + line.length)
+        more = read_fully(disk, fd, CHUNK_BYTES, place.offset + line.length)
     line.add(more.partition(b"\n")[0])
     try:
         record = read_line(line.text()) if is_whole(line.text()) else None

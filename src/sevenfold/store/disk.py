@@ -196,7 +196,7 @@ def write_all(disk: Disk, fd: int, data: bytes) -> None:
         left = left[taken:]
 
 
-def read_all(disk: Disk, fd: int, size: int, offset: int = 0) -> bytes:
+def read_fully(disk: Disk, fd: int, size: int, offset: int = 0) -> bytes:
     """Up to `size` bytes from `offset`; fewer only at the end of the file."""
     parts: list[bytes] = []
     while size > 0:
@@ -213,15 +213,15 @@ def read_all(disk: Disk, fd: int, size: int, offset: int = 0) -> bytes:
 
 
 @contextmanager
-def mapped_errors(doing: str) -> Generator[None]:
+def map_os_errors(doing: str) -> Generator[None]:
     """The one place where the system's errors become ours; `doing` says what was being attempted."""
     try:
         yield
     except OSError as error:
-        raise map_error(error, doing) from error
+        raise map_os_error(error, doing) from error
 
 
-def map_error(error: OSError, doing: str) -> SevenfoldError:
+def map_os_error(error: OSError, doing: str) -> SevenfoldError:
     kind, advice = _KINDS.get(error.errno or 0, (DiskFault, "check the device and the system log"))
     reason = error.strerror or str(error) or type(error).__name__
     return kind(f"cannot {doing}: {reason}; {advice}")

@@ -13,28 +13,28 @@ from datetime import datetime
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.events import Emit, Event, EventsLost, describe, ignore
+from sevenfold.core.events import Emit, Event, EventsLost, describe_event, ignore_event
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.store.folder import Folder
-from sevenfold.store.records import Record, UnknownRecord, new_id
+from sevenfold.store.records import Record, UnknownRecord, new_record_id
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
-EVENTS = "events"
-OLDER = "events-older"
-KIND = "event"
+_EVENTS = "events"
+OLDER_EVENTS = "events-older"
+_KIND = "event"
 
-MAX_BYTES = 4 * 1024 * 1024
+MAX_EVENT_LOG_BYTES = 4 * 1024 * 1024
 """Some twenty thousand events. Then the file becomes the older one, and the older one before it goes."""
 
 MAX_WAITING = 10_000
 """Events that wait for the next write. Of a storm beyond it only the number is kept."""
 
-LEFT_OUT = "EventsLeftOut"
+EVENTS_LEFT_OUT = "EventsLeftOut"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LoggedEvent:
     """An event as it was written down."""
 
     at: datetime
@@ -45,7 +45,7 @@ class Told:
 class EventLog:
     """`events.jsonl` in a session's folder."""
 
-    def __init__(self, session: Folder, clock: Clock, emit: Emit = ignore) -> None:
+    def __init__(self, session: Folder, clock: Clock, emit: Emit = ignore_event) -> None:
         self._folder, self._clock, self._emit = session, clock, emit
         self._is_lost = False
         self._waiting: list[Record] = []
@@ -60,45 +60,45 @@ class EventLog:
         if len(self._waiting) >= MAX_WAITING:
             self._left_out += 1
             return
-        self._waiting.append(self._record(describe(event)))
+        self._waiting.append(self._record(describe_event(event)))
 
     def flush(self) -> None:
         """Write what was added. Blocks on the disk; one that fails drops these events and stops nobody."""
         waiting, self._waiting = self._waiting, []
         if self._left_out:
-            waiting.append(self._record({"event": LEFT_OUT, "count": self._left_out}))
+            waiting.append(self._record({"event": EVENTS_LEFT_OUT, "count": self._left_out}))
             self._left_out = 0
         if not waiting:
             return
         try:
             self._make_room()
-            with Transcript.open(self._folder, EVENTS) as lines:
+            with Transcript.open(self._folder, _EVENTS) as lines:
                 lines.append_all(waiting, durable=False)
         except SevenfoldError as error:
             if not self._is_lost:
                 self._is_lost = True
-                self._emit(EventsLost(f"{self._folder.path}/{EVENTS}.jsonl", str(error)))
+                self._emit(EventsLost(f"{self._folder.path}/{_EVENTS}.jsonl", str(error)))
 
     def _make_room(self) -> None:
-        found = self._folder.entry(f"{EVENTS}.jsonl")
-        if found is not None and found.size_bytes >= MAX_BYTES:
+        found = self._folder.entry(f"{_EVENTS}.jsonl")
+        if found is not None and found.size_bytes >= MAX_EVENT_LOG_BYTES:
             with suppress(FileMissing):
-                self._folder.remove(f"{OLDER}.jsonl")
-            self._folder.move(f"{EVENTS}.jsonl", f"{OLDER}.jsonl")
+                self._folder.remove(f"{OLDER_EVENTS}.jsonl")
+            self._folder.move(f"{_EVENTS}.jsonl", f"{OLDER_EVENTS}.jsonl")
 
     def _record(self, fields: Mapping[str, str | int | None]) -> Record:
-        return Record(UnknownRecord(KIND, freeze_object(fields)), self._clock.now(), new_id())
+        return Record(UnknownRecord(_KIND, freeze_object(fields)), self._clock.now(), new_record_id())
 
 
-def read_events(session: Folder) -> Iterator[Told]:
+def read_events(session: Folder) -> Iterator[LoggedEvent]:
     """What was told, oldest first. Lines that cannot be read are passed over."""
-    for name in (OLDER, EVENTS):
+    for name in (OLDER_EVENTS, _EVENTS):
         if session.entry(f"{name}.jsonl") is None:
             continue
-        for line in scan(session, name):
-            body = line.record.body if isinstance(line, Stored) else None
-            if isinstance(line, Stored) and isinstance(body, UnknownRecord) and body.kind == KIND:
+        for line in scan_transcript(session, name):
+            body = line.record.body if isinstance(line, StoredRecord) else None
+            if isinstance(line, StoredRecord) and isinstance(body, UnknownRecord) and body.kind == _KIND:
                 fields = body.wire if isinstance(body.wire, JsonObject) else None
                 named = fields.get("event") if fields is not None else None
                 if fields is not None and isinstance(named, str):
-                    yield Told(line.record.at, named, fields)
+                    yield LoggedEvent(line.record.at, named, fields)

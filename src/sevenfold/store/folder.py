@@ -24,22 +24,22 @@ from sevenfold.store.disk import (
     READ_FLAGS,
     SYSTEM_DISK,
     Disk,
-    mapped_errors,
-    read_all,
+    map_os_errors,
+    read_fully,
     write_all,
 )
-from sevenfold.store.keys import check_key, check_path, is_part
+from sevenfold.store.keys import check_key, check_path, is_key_part
 from sevenfold.store.make_folders import make_folders
-from sevenfold.store.new_names import NewNames
-from sevenfold.store.patience import PATIENCE, Patience
+from sevenfold.store.new_names import ExclusiveRenamer
+from sevenfold.store.patience import FOLDER_TIMEOUTS, FolderTimeouts
 
-TEMP = ".tmp-"
+TEMP_PREFIX = ".tmp-"
 TEMP_LIFE = timedelta(hours=1)
 """No write takes this long, so an older temporary file has no writer any more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileStat:
     """What can be told about a file without reading it."""
 
     size_bytes: int
@@ -50,7 +50,7 @@ class Folder:
     """One directory held open. Safe to share between threads: it keeps no position and no cache."""
 
     def __init__(
-        self, fd: int, path: Path, disk: Disk, own: frozenset[str], patience: Patience = PATIENCE
+        self, fd: int, path: Path, disk: Disk, own: frozenset[str], patience: FolderTimeouts = FOLDER_TIMEOUTS
     ) -> None:
         self._disk = disk
         self._own = own
@@ -72,10 +72,10 @@ class Folder:
         create: bool = False,
         disk: Disk = SYSTEM_DISK,
         own: frozenset[str] = frozenset(),
-        patience: Patience = PATIENCE,
+        patience: FolderTimeouts = FOLDER_TIMEOUTS,
     ) -> Self:
         """Hold `path` open. `create` makes it and its missing parents, each durable before the next."""
-        with mapped_errors(f"open folder {path}"):
+        with map_os_errors(f"open folder {path}"):
             check_path(path)
             if create:
                 make_folders(path, disk)
@@ -90,7 +90,7 @@ class Folder:
     def close(self) -> None:
         if self._fd >= 0:
             fd, self._fd = self._fd, -1
-            with mapped_errors(f"close folder {self.path}"):
+            with map_os_errors(f"close folder {self.path}"):
                 self._disk.close(fd)
 
     @property
@@ -99,11 +99,11 @@ class Folder:
 
     def read(self, key: str, *, max_bytes: int) -> bytes:
         """The whole file, refused rather than cut when it is over `max_bytes`."""
-        with self.opened(key, READ_FLAGS) as fd, mapped_errors(f"read {self._say(key)}"):
+        with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"read {self._say(key)}"):
             size = self._disk.stat(fd).st_size
             if size > max_bytes:
                 raise FileDamaged(f"{self._say(key)} has {size:,} bytes; at most {max_bytes:,} are expected")
-            return read_all(self._disk, fd, size)
+            return read_fully(self._disk, fd, size)
 
     def read_range(self, key: str, start: int, size: int) -> bytes:
         """A part of the file; shorter only where the file ends."""
@@ -111,27 +111,27 @@ class Folder:
             raise InputError(
                 f"cannot read {size} bytes of {self._say(key)} from {start}; both must be 0 or more"
             )
-        with self.opened(key, READ_FLAGS) as fd, mapped_errors(f"read {self._say(key)}"):
+        with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"read {self._say(key)}"):
             # Room is made for what is there, not for whatever number was asked for.
             left = self._disk.stat(fd).st_size - start
-            return read_all(self._disk, fd, min(size, left), start)
+            return read_fully(self._disk, fd, min(size, left), start)
 
-    def entry(self, key: str) -> Entry | None:
+    def entry(self, key: str) -> FileStat | None:
         """Size and time of a file, or None when there is none."""
         try:
-            with self.opened(key, READ_FLAGS) as fd, mapped_errors(f"look at {self._say(key)}"):
+            with self.opened(key, READ_FLAGS) as fd, map_os_errors(f"look at {self._say(key)}"):
                 found = self._disk.stat(fd)
         except FileMissing:
             return None
-        return Entry(found.st_size, found.st_mtime_ns)
+        return FileStat(found.st_size, found.st_mtime_ns)
 
     def names(self) -> list[str]:
         """Names directly inside, sorted, that a key could name; what does not fit the grammar is not ours."""
-        return [name for name in self.all_names() if is_part(name)]
+        return [name for name in self.all_names() if is_key_part(name)]
 
     def all_names(self) -> list[str]:
         """Every name directly inside, sorted, ours or not."""
-        with mapped_errors(f"list {self.path}"):
+        with map_os_errors(f"list {self.path}"):
             return sorted(self._disk.names(self._fd))
 
     def replace(self, key: str, data: bytes, *, modified_ns: int | None = None, durable: bool = True) -> None:
@@ -148,7 +148,7 @@ class Folder:
 
     def remove(self, key: str, *, durable: bool = True) -> None:
         """Delete a file, durably. One that is not there is an error: the caller was wrong about the world."""
-        with self._parent(key) as (parent, name), mapped_errors(f"remove {self._say(key)}"):
+        with self._parent(key) as (parent, name), map_os_errors(f"remove {self._say(key)}"):
             self._disk.unlink(name, dir_fd=parent)
             if durable:
                 self._disk.fsync(parent)
@@ -158,7 +158,7 @@ class Folder:
         with (
             self._parent(old) as (source, old_name),
             self._parent(new) as (target, new_name),
-            mapped_errors(f"move {self._say(old)} to {new}"),
+            map_os_errors(f"move {self._say(old)} to {new}"),
         ):
             self._refuse_twin(target, new_name)
             self._new_names(target).move(old_name, new_name, old_fd=source)
@@ -167,7 +167,7 @@ class Folder:
 
     def settle(self, key: str) -> None:
         """Make the name of a file that was found there durable: whoever made it may have died just before."""
-        with self._parent(key) as (parent, _), mapped_errors(f"settle {self._say(key)}"):
+        with self._parent(key) as (parent, _), map_os_errors(f"settle {self._say(key)}"):
             self._disk.fsync(parent)
 
     def subfolder(self, key: str, *, create: bool = True) -> Folder:
@@ -175,13 +175,13 @@ class Folder:
         parts = check_key(key, self._own)
         for depth in range(len(parts) if create else 0):
             self._make(parts[: depth + 1])
-        with mapped_errors(f"open folder {self._say(key)}"):
+        with map_os_errors(f"open folder {self._say(key)}"):
             fd = self._disk.open_beneath(self._fd, "/".join(parts), FOLDER_FLAGS)
             return Folder(fd, self.path.joinpath(*parts), self._disk, self._own, self.patience)
 
     def without_own(self) -> Folder:
         """The same directory for those to whom the names of our own do not exist: every verb refuses them."""
-        with mapped_errors(f"open folder {self.path}"):
+        with map_os_errors(f"open folder {self.path}"):
             fd = self._disk.open_beneath(self._fd, ".", FOLDER_FLAGS)
             return Folder(fd, self.path, self._disk, frozenset(), self.patience)
 
@@ -191,10 +191,10 @@ class Folder:
             raise InputError(f"{self._say(key)} cannot be emptied before it is checked; use replace")
         if not flags & os.O_CREAT:
             path = "/".join(check_key(key, self._own))
-            with mapped_errors(f"open {self._say(key)}"):
+            with map_os_errors(f"open {self._say(key)}"):
                 fd = self._disk.open_beneath(self._fd, path, flags | os.O_NONBLOCK)
                 return self._checked_regular(fd, key)
-        with self._parent(key) as (parent, name), mapped_errors(f"create {self._say(key)}"):
+        with self._parent(key) as (parent, name), map_os_errors(f"create {self._say(key)}"):
             self._refuse_twin(parent, name)
             fd = self._disk.open_beneath(parent, name, flags | os.O_NONBLOCK)
             self._checked_regular(fd, key)
@@ -213,16 +213,16 @@ class Folder:
         try:
             yield fd
         finally:
-            with mapped_errors(f"close {self._say(key)}"):
+            with map_os_errors(f"close {self._say(key)}"):
                 self._disk.close(fd)
 
     def sweep(self, now: datetime, emit: Emit) -> int:
         """Remove what dead writers left half-made here. Live ones are younger than `TEMP_LIFE`."""
         swept = 0
         oldest_ns = int((now - TEMP_LIFE).timestamp() * 1e9)
-        with mapped_errors(f"sweep {self.path}"):
+        with map_os_errors(f"sweep {self.path}"):
             for name in self._disk.names(self._fd):
-                if name.startswith(TEMP) and self._is_older(name, oldest_ns):
+                if name.startswith(TEMP_PREFIX) and self._is_older(name, oldest_ns):
                     with suppress(FileNotFoundError):  # somebody else sweeps here too
                         self._disk.unlink(name, dir_fd=self._fd)
                         swept += 1
@@ -233,10 +233,10 @@ class Folder:
     def _put(
         self, key: str, data: bytes, *, fresh: bool, modified_ns: int | None = None, durable: bool = True
     ) -> None:
-        with self._parent(key) as (parent, name), mapped_errors(f"write {self._say(key)}"):
+        with self._parent(key) as (parent, name), map_os_errors(f"write {self._say(key)}"):
             if durable:
                 self._refuse_twin(parent, name)
-            temp = TEMP + secrets.token_hex(8)
+            temp = TEMP_PREFIX + secrets.token_hex(8)
             try:
                 self._write_temp(parent, temp, data, modified_ns, durable=durable)
                 if fresh:
@@ -251,8 +251,8 @@ class Folder:
             if durable:
                 self._disk.fsync(parent)
 
-    def _new_names(self, fd: int) -> NewNames:
-        return NewNames(self._disk, fd, str(self.path), self.patience.mutex)
+    def _new_names(self, fd: int) -> ExclusiveRenamer:
+        return ExclusiveRenamer(self._disk, fd, str(self.path), self.patience.mutex)
 
     def _write_temp(
         self, parent: int, temp: str, data: bytes, modified_ns: int | None, *, durable: bool
@@ -274,17 +274,17 @@ class Folder:
         if not above:
             yield self._fd, name
             return
-        with mapped_errors(f"open the folder of {self._say(key)}"):
+        with map_os_errors(f"open the folder of {self._say(key)}"):
             fd = self._disk.open_beneath(self._fd, "/".join(above), FOLDER_FLAGS)
         try:
             yield fd, name
         finally:
-            with mapped_errors(f"close the folder of {self._say(key)}"):
+            with map_os_errors(f"close the folder of {self._say(key)}"):
                 self._disk.close(fd)
 
     def _make(self, parts: tuple[str, ...]) -> None:
         key = "/".join(parts)
-        with self._parent(key) as (parent, name), mapped_errors(f"make folder {self._say(key)}"):
+        with self._parent(key) as (parent, name), map_os_errors(f"make folder {self._say(key)}"):
             self._refuse_twin(parent, name)
             with suppress(FileExistsError):
                 self._disk.mkdir(name, dir_fd=parent)
@@ -325,7 +325,7 @@ class Folder:
         found = self._disk.stat(fd)
         with suppress(OSError), self._parent(key) as (parent, _):
             for name in self._disk.names(parent):
-                if name.startswith(TEMP) and self._inode(name, parent) == found.st_ino:
+                if name.startswith(TEMP_PREFIX) and self._inode(name, parent) == found.st_ino:
                     self._disk.unlink(name, dir_fd=parent)
         return self._disk.stat(fd)
 

@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-MAX_INDEX_BYTES = 256 * 1024 * 1024
+_MAX_INDEX_BYTES = 256 * 1024 * 1024
 """Some two million files; beyond that we do not look and say so."""
 
-Answer: TypeAlias = Literal["tracked", "untracked", "unknown"]
-Presence: TypeAlias = Literal["here", "elsewhere", "unknown"]
+TrackingState: TypeAlias = Literal["tracked", "untracked", "unknown"]
+IndexPresence: TypeAlias = Literal["here", "elsewhere", "unknown"]
 
 _MOST_COMPARED = 1000
 """One file that git has seen will do; where the first thousand are not, the rest are not either."""
@@ -24,7 +24,7 @@ _HASH_BYTES = (20, 32)
 """SHA-1 and SHA-256 repositories; the index does not say which it is."""
 
 
-def read_tracking(checkout: Path, names: frozenset[str]) -> Answer:
+def read_tracking(checkout: Path, names: frozenset[str]) -> TrackingState:
     """Whether any of these paths (relative, with `/`) is in the index of the repository checked out here.
 
     Without an index nobody knows: an unpacked archive has none, and holds what its maker put there. Case is
@@ -43,7 +43,7 @@ def read_tracking(checkout: Path, names: frozenset[str]) -> Answer:
     return "unknown" if is_elsewhere else "untracked"
 
 
-def read_presence(git_dir: Path, folder: Path) -> Presence:
+def read_presence(git_dir: Path, folder: Path) -> IndexPresence:
     """Whether the files that this git folder last saw are those in `folder`, by inode.
 
     A copy of them has other inodes, and an archive cannot ask for one. Times and sizes prove nothing: an
@@ -87,9 +87,9 @@ def _read(file: Path) -> bytes:
     # Non-blocking, and a plain file: what a stranger's repository holds in its place is not waited for.
     with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC), "rb") as opened:
         found = os.fstat(opened.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_INDEX_BYTES:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_INDEX_BYTES:
             raise ValueError(f"{file} is no plain file, or too large to look through")
-        return opened.read(MAX_INDEX_BYTES)
+        return opened.read(_MAX_INDEX_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

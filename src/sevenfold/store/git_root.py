@@ -12,8 +12,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.core.events import Emit, WorktreeDisowned, ignore
-from sevenfold.store.disk import mapped_errors
+from sevenfold.core.events import Emit, WorktreeDisowned, ignore_event
+from sevenfold.store.disk import map_os_errors
 from sevenfold.store.git_index import read_presence
 from sevenfold.store.keys import check_path
 
@@ -22,10 +22,10 @@ _WORKTREE = re.compile(rb"^\[core\][^\[]*^\s*worktree\s*=\s*(\S[^\n]*?)\s*$", re
 _NOT_BARE = re.compile(rb"^\[core\][^\[]*^\s*bare\s*=\s*false\s*$", re.MULTILINE)
 
 
-def find_root(start: Path, *, emit: Emit = ignore) -> Path:
+def find_project_root(start: Path, *, emit: Emit = ignore_event) -> Path:
     """The root that names the project `start` lies in; `start` itself where there is no repository."""
     here = real_path(start)
-    with mapped_errors(f"look for the repository of {here}"):
+    with map_os_errors(f"look for the repository of {here}"):
         for folder in (here, *here.parents):
             mark = folder / ".git"
             if mark.is_dir():
@@ -80,7 +80,7 @@ def find_records(common: Path, tree: Path) -> tuple[Path, ...]:
 def real_path(path: Path) -> Path:
     """The one name a folder has: links resolved and, where names ignore case, in the case it was made in."""
     check_path(path)
-    with mapped_errors(f"find {path}"):
+    with map_os_errors(f"find {path}"):
         resolved = Path(os.path.realpath(path))
         if not hasattr(fcntl, "F_GETPATH") or not resolved.exists():
             return resolved

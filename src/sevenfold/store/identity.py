@@ -15,7 +15,7 @@ from sevenfold.store.folder import Folder
 
 ProjectId = NewType("ProjectId", str)
 
-IDENTITY = "project.json"
+IDENTITY_FILE = "project.json"
 
 _READABLE_CHARS = 32
 """Enough to find a project by eye in a listing."""
@@ -23,20 +23,20 @@ _READABLE_CHARS = 32
 _MAX_IDENTITY_BYTES = 64 * 1024
 
 
-def identify(root: Path) -> ProjectId:
+def make_project_id(root: Path) -> ProjectId:
     """A folder name for a real path: some of its own name to read, and 128 bits that no other root has."""
     readable = re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")[:_READABLE_CHARS].strip("-")
-    return ProjectId(f"{readable or 'project'}-{fingerprint(root)[:32]}")
+    return ProjectId(f"{readable or 'project'}-{hash_path(root)[:32]}")
 
 
-def fingerprint(root: Path) -> str:
+def hash_path(root: Path) -> str:
     """Of the path's bytes as they are: paths that differ in case or Unicode form are different paths."""
     return hashlib.sha256(os.fsencode(root)).hexdigest()
 
 
-def claim(folder: Folder, key: str, root: Path) -> None:
+def claim_folder(folder: Folder, key: str, root: Path) -> None:
     """Write the identity file, or check the one that is there; `ProjectError` when it names another root."""
-    ours = fingerprint(root)
+    ours = hash_path(root)
     shown = os.fsencode(root).decode("utf-8", "backslashreplace")
     with suppress(FileExists):
         if read_claim(folder, key) is None:

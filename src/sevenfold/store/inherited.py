@@ -15,7 +15,7 @@ _HANDLES: dict[int, object] = {}
 
 
 @contextmanager
-def forget_in_children(fd: int) -> Generator[None]:
+def close_in_children(fd: int) -> Generator[None]:
     """For the length of the block, a fork of this process closes `fd` in the child."""
     mark = object()
     _HANDLES[fd] = mark

@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import TypeAlias
 
 from sevenfold.core.errors import FileDamaged, FileMissing, KeyRefused, NotRegular
-from sevenfold.store.disk import READ_FLAGS, SYSTEM_DISK, Disk, mapped_errors, read_all
+from sevenfold.store.disk import READ_FLAGS, SYSTEM_DISK, Disk, map_os_errors, read_fully
 from sevenfold.store.instruction_imports import find_imports
 
-MAX_FILE_BYTES = 256 * 1024
+MAX_INSTRUCTION_BYTES = 256 * 1024
 """More than a whole context may have of instructions; what is beyond it would be cut anyway."""
 
-Identity: TypeAlias = tuple[int, int]
+FileIdentity: TypeAlias = tuple[int, int]
 """A file's device and number: the same under every name it has."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlainText:
+class InstructionText:
     text: str
-    identity: Identity
+    identity: FileIdentity
     imports: tuple[str, ...] = ()
     is_cut: bool = False
     """It goes on beyond what is read of any such file."""
@@ -34,19 +34,19 @@ class _Known:
     """A file as it was read the last time."""
 
     stamp: tuple[int, ...]
-    read: PlainText
+    read: InstructionText
 
 
-class FileReader:
+class CachedFileReader:
     """Reads files that may be read before; one that has not changed is not read again."""
 
     def __init__(self, disk: Disk = SYSTEM_DISK) -> None:
         self._disk = disk
         self._known: dict[str, _Known] = {}
 
-    def read(self, path: Path, within: Sequence[Path] = ()) -> PlainText:
+    def read(self, path: Path, within: Sequence[Path] = ()) -> InstructionText:
         """The text of a file; wherever links lead, it lies below one of these folders, if any are named."""
-        with mapped_errors(f"read {path}"):
+        with map_os_errors(f"read {path}"):
             real = _real(path)
             if within and not any(real.is_relative_to(os.path.realpath(folder)) for folder in within):
                 raise KeyRefused(f"it leads out of {within[0]}; put the file itself there")
@@ -56,14 +56,14 @@ class FileReader:
             finally:
                 self._disk.close(fd)
 
-    def _read_open(self, real: str, fd: int) -> PlainText:
+    def _read_open(self, real: str, fd: int) -> InstructionText:
         found = self._disk.stat(fd)
         if not stat.S_ISREG(found.st_mode):
             raise NotRegular("it is a folder, pipe or device; expected a plain file")
         stamp = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         known = self._known.get(real)
         if known is None or known.stamp != stamp:
-            data = read_all(self._disk, fd, MAX_FILE_BYTES + 1)
+            data = read_fully(self._disk, fd, MAX_INSTRUCTION_BYTES + 1)
             known = _Known(stamp, _as_text(data, (found.st_dev, found.st_ino)))
             self._known[real] = known
         return known.read
@@ -80,10 +80,10 @@ def _real(path: Path) -> Path:
         raise FileMissing(f"{path} is not there") from error
 
 
-def _as_text(data: bytes, identity: Identity) -> PlainText:
+def _as_text(data: bytes, identity: FileIdentity) -> InstructionText:
     if b"\0" in data:
         raise FileDamaged("it is no text")
-    is_cut = len(data) > MAX_FILE_BYTES
+    is_cut = len(data) > MAX_INSTRUCTION_BYTES
     # Where it is cut the last character may be in two, and half a character is not the file's fault.
-    text = data[:MAX_FILE_BYTES].decode("utf-8-sig", "ignore" if is_cut else "replace")
-    return PlainText(text, identity, find_imports(text), is_cut)
+    text = data[:MAX_INSTRUCTION_BYTES].decode("utf-8-sig", "ignore" if is_cut else "replace")
+    return InstructionText(text, identity, find_imports(text), is_cut)

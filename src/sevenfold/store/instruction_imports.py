@@ -18,7 +18,7 @@ def find_imports(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_found(text)))
 
 
-def is_surely_path(wanted: str) -> bool:
+def is_path_like(wanted: str) -> bool:
     """Whether a person would call it a file: `@team` and `@types/node` may be anything."""
     return PurePath(wanted).suffix != ""
 

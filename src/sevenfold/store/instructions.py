@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.events import Emit, InstructionSkipped, ignore
-from sevenfold.store.instruction_file import FileReader, Identity, PlainText
-from sevenfold.store.instruction_imports import is_surely_path
+from sevenfold.core.events import Emit, InstructionSkipped, ignore_event
+from sevenfold.store.instruction_file import CachedFileReader, FileIdentity, InstructionText
+from sevenfold.store.instruction_imports import is_path_like
 
-MANAGED_FILE = Path("/etc/sevenfold/AGENTS.md")
+_MANAGED_FILE = Path("/etc/sevenfold/AGENTS.md")
 """An operator's. Never taken from the environment, which a user could set."""
 
-MAX_DEPTH = 4
+_MAX_DEPTH = 4
 """Files imported by imported files: what other agents follow."""
 
-MAX_FILES = 64
+MAX_INSTRUCTION_FILES = 64
 """In all. A project with more has something else in mind than to be read at every start."""
 
 MAX_IMPORTS = 256
@@ -49,7 +49,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionPlaces:
+class InstructionPaths:
     """Where to look."""
 
     home: Path
@@ -59,7 +59,7 @@ class InstructionPlaces:
     """The top of the checkout; None: no project."""
     start: Path | None = None
     """The folder in it that work starts in; None: its top."""
-    managed: Path = MANAGED_FILE
+    managed: Path = _MANAGED_FILE
     claude_files: bool = True
     """Whether a project's CLAUDE.md counts as well."""
     claude_user_file: bool = False
@@ -85,29 +85,32 @@ class _Found:
     """One look at all the files."""
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
-    seen: set[Identity] = field(default_factory=set[Identity])
+    seen: set[FileIdentity] = field(default_factory=set[FileIdentity])
     texts: set[tuple[Path, str]] = field(default_factory=set[tuple[Path, str]])
     imports: int = 0
 
     @property
     def is_full(self) -> bool:
-        return len(self.instructions) >= MAX_FILES or self.imports >= MAX_IMPORTS
+        return len(self.instructions) >= MAX_INSTRUCTION_FILES or self.imports >= MAX_IMPORTS
 
 
 class InstructionReader:
     """Reads the instruction files of one session, again and again: what is unchanged costs a stat each."""
 
-    def __init__(self, places: InstructionPlaces, *, emit: Emit = ignore) -> None:
+    def __init__(self, places: InstructionPaths, *, emit: Emit = ignore_event) -> None:
         self._places, self._emit = places, emit
-        self._files = FileReader()
+        self._files = CachedFileReader()
         self._told: set[InstructionSkipped] = set()
 
     def read(self) -> tuple[Instruction, ...]:
         """All there are, in order. One that cannot be read is told, once."""
         found = _Found()
         for candidate in _candidates(self._places):
-            if len(found.instructions) >= MAX_FILES:
-                self._skip(candidate.path, f"{MAX_FILES} instruction files were read before it; join some")
+            if len(found.instructions) >= MAX_INSTRUCTION_FILES:
+                self._skip(
+                    candidate.path,
+                    f"{MAX_INSTRUCTION_FILES} instruction files were read before it; join some",
+                )
                 break
             try:
                 self._take(candidate, found, 0)
@@ -130,24 +133,27 @@ class InstructionReader:
             )
         self._take_imports(candidate, plain, found, depth)
 
-    def _take_imports(self, candidate: _Candidate, plain: PlainText, found: _Found, depth: int) -> None:
+    def _take_imports(self, candidate: _Candidate, plain: InstructionText, found: _Found, depth: int) -> None:
         for wanted in plain.imports:
             if found.is_full:
-                told = f"it imports more; {MAX_FILES} files and {MAX_IMPORTS} names are looked at in all"
+                told = (
+                    f"it imports more; {MAX_INSTRUCTION_FILES} files and {MAX_IMPORTS} names are "
+                    f"looked at in all"
+                )
                 self._skip(candidate.path, told)
                 return
             found.imports += 1
             path = _resolved(wanted, candidate.path.parent, self._places.user_home)
-            if depth >= MAX_DEPTH:
-                if is_surely_path(wanted):
-                    self._skip(path, f"it is imported {MAX_DEPTH} files deep already; import it further up")
+            if depth >= _MAX_DEPTH:
+                if is_path_like(wanted):
+                    self._skip(path, f"it is imported {_MAX_DEPTH} files deep already; import it further up")
                 continue
             imported = replace(candidate, path=path, folder=path.parent, is_bound=True)
             try:
                 self._take(imported, found, depth + 1)
             except SevenfoldError as error:
                 # A word that only looks like an import names nothing, and nobody misses it.
-                if is_surely_path(wanted):
+                if is_path_like(wanted):
                     self._skip(path, f"{candidate.path} imports it: {error}")
 
     def _skip(self, path: Path, reason: str) -> None:
@@ -162,7 +168,7 @@ def _resolved(wanted: str, folder: Path, user_home: Path) -> Path:
     return user_home / wanted[2:] if wanted.startswith("~/") else folder / wanted
 
 
-def _candidates(places: InstructionPlaces) -> Iterator[_Candidate]:
+def _candidates(places: InstructionPaths) -> Iterator[_Candidate]:
     managed, home = places.managed, places.home
     yield _Candidate(managed, "managed", managed.parent, (managed.parent,))
     own = (places.user_home, home)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sevenfold.core.memories import INDEX, is_shown, read_memory
-from sevenfold.core.sound import sound_text
-from sevenfold.layers.memory_index import apply_index, index_line, is_group, is_same_index
-from sevenfold.store.memory_book import MemoryBook
+from sevenfold.core.memories import INDEX_FILE, is_indexed, read_memory
+from sevenfold.core.sound import replace_lone_surrogates
+from sevenfold.layers.memory_index import apply_index, is_group_line, is_same_index, render_index_line
+from sevenfold.store.memory_book import MemoryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,17 @@ class _Line:
     """Of the version that it was made of."""
 
 
-class KeptIndex:
+class IndexRenderer:
     """One thread at a time."""
 
-    def __init__(self, book: MemoryBook) -> None:
+    def __init__(self, book: MemoryStore) -> None:
         self._book = book
         self._lines: dict[str, _Line] = {}
 
     def text(self) -> str:
         """As it is to be shown now."""
         state = self._book.state
-        arranged = self._book.text_of(INDEX, state.layout) if state.layout else ""
+        arranged = self._book.text_of(INDEX_FILE, state.layout) if state.layout else ""
         return self.updated(arranged, state.since)
 
     def updated(self, text: str, touched: Collection[str]) -> str:
@@ -48,12 +48,12 @@ class KeptIndex:
         ever = {
             line
             for key, text in texts
-            for line in (text.split("\n") if key == INDEX else [_spelled(key, text)])
+            for line in (text.split("\n") if key == INDEX_FILE else [_spelled(key, text)])
         }
-        return all(line in ever or is_group(line) for line in found.split("\n") if line.strip())
+        return all(line in ever or is_group_line(line) for line in found.split("\n") if line.strip())
 
     def _ages(self) -> dict[str, int]:
-        return {key: item.order for key, item in self._book.state.versions.items() if is_shown(key)}
+        return {key: item.order for key, item in self._book.state.versions.items() if is_indexed(key)}
 
     def _line(self, key: str) -> str:
         version = self._book.state.versions[key]
@@ -65,5 +65,5 @@ class KeptIndex:
 
 
 def _spelled(key: str, text: str) -> str:
-    memory = read_memory(key, sound_text(text))
-    return index_line(key, memory.name, memory.description)
+    memory = read_memory(key, replace_lone_surrogates(text))
+    return render_index_line(key, memory.name, memory.description)

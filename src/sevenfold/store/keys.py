@@ -11,12 +11,12 @@ import re
 from pathlib import PurePath
 
 from sevenfold.core.errors import KeyRefused
-from sevenfold.core.team_keys import DEVICES
+from sevenfold.core.team_keys import WINDOWS_DEVICES
 
-PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
+KEY_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}", re.ASCII)
 """No leading dot or dash, and room for a suffix below the 255 bytes that file systems allow."""
 
-MAX_PARTS = 8
+MAX_KEY_PARTS = 8
 
 
 def check_path(path: str | PurePath) -> None:
@@ -29,22 +29,22 @@ def check_path(path: str | PurePath) -> None:
     raise KeyRefused(f"{str(path)!r} cannot be a path; take out what is no character")
 
 
-def is_part(name: str) -> bool:
+def is_key_part(name: str) -> bool:
     """Whether one name between slashes fits the grammar."""
-    return bool(PART.fullmatch(name)) and not name.endswith(".") and not _is_device(name)
+    return bool(KEY_PART.fullmatch(name)) and not name.endswith(".") and not _is_device(name)
 
 
 def check_key(key: str, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The parts of a key, or `KeyRefused` with the reason. `own` names are ours and may start with a dot."""
     parts = tuple(key.split("/"))
-    if len(parts) > MAX_PARTS:
-        raise KeyRefused(f"key {key[:80]!r} has {len(parts)} parts; at most {MAX_PARTS} are allowed")
+    if len(parts) > MAX_KEY_PARTS:
+        raise KeyRefused(f"key {key[:80]!r} has {len(parts)} parts; at most {MAX_KEY_PARTS} are allowed")
     for part in parts:
         if part in own:
             continue
         if _is_device(part):
             raise KeyRefused(f"key {key[:80]!r} is refused: {part[:80]!r} is a device's name on some systems")
-        if not is_part(part):
+        if not is_key_part(part):
             raise KeyRefused(
                 f"key {key[:80]!r} is refused for its part {part[:80]!r}: use 1 to 200 letters, digits, "
                 "'.', '_' and '-', starting with none of '.' and '-' and not ending with '.'"
@@ -53,4 +53,4 @@ def check_key(key: str, own: frozenset[str] = frozenset()) -> tuple[str, ...]:
 
 
 def _is_device(name: str) -> bool:
-    return name.partition(".")[0].lower() in DEVICES
+    return name.partition(".")[0].lower() in WINDOWS_DEVICES

@@ -27,14 +27,27 @@ from sevenfold.core.errors import (
     SevenfoldError,
     StoreError,
 )
-from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebuilt, ignore
+from sevenfold.core.events import Emit, LeaseReclaimed, LockFaceFailed, LockRebuilt, ignore_event
 from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.core.settings import amount
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock_face import LockFace, is_ours, outside_success, refuse_foreign_holder, stamp
-from sevenfold.store.lock_state import FaceStamp, Holder, LockState, boot_id, read_state, write_state
+from sevenfold.store.lock_face import (
+    PidFile,
+    find_outside_success,
+    is_our_stamp,
+    make_pid_stamp,
+    refuse_foreign_holder,
+)
+from sevenfold.store.lock_state import (
+    LockHolder,
+    LockState,
+    PidStamp,
+    read_boot_id,
+    read_lock_state,
+    write_lock_state,
+)
 from sevenfold.store.mutex import mutex
-from sevenfold.store.patience import Patience
+from sevenfold.store.patience import FolderTimeouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +68,8 @@ class LockSettings:
     """A mark that notes are being updated, older than this, was left by a writer that died."""
 
     @property
-    def patience(self) -> Patience:
-        return Patience(timedelta(seconds=self.wait_seconds), timedelta(seconds=self.mark_seconds))
+    def patience(self) -> FolderTimeouts:
+        return FolderTimeouts(timedelta(seconds=self.wait_seconds), timedelta(seconds=self.mark_seconds))
 
     @property
     def lease(self) -> timedelta:
@@ -67,8 +80,8 @@ class LockSettings:
         return timedelta(seconds=self.longest_hold_seconds)
 
 
-LEASE = LockSettings().lease
-LONGEST_HOLD = LockSettings().longest_hold
+DEFAULT_LEASE = LockSettings().lease
+DEFAULT_LONGEST_HOLD = LockSettings().longest_hold
 
 _MAX_STATE_BYTES = 64 * 1024
 
@@ -103,10 +116,10 @@ class Lock:
         name: str,
         *,
         clock: Clock | None = None,
-        emit: Emit = ignore,
-        face: LockFace | None = None,
-        lease: timedelta = LEASE,
-        longest_hold: timedelta = LONGEST_HOLD,
+        emit: Emit = ignore_event,
+        face: PidFile | None = None,
+        lease: timedelta = DEFAULT_LEASE,
+        longest_hold: timedelta = DEFAULT_LONGEST_HOLD,
     ) -> None:
         self._control = control
         self._name = name
@@ -141,12 +154,14 @@ class Lock:
             taken = replace(
                 state,
                 token=token,
-                holder=Holder(os.getpid(), boot_id(), now, up, now + self._lease, up + self._lease, nonce),
+                holder=LockHolder(
+                    os.getpid(), read_boot_id(), now, up, now + self._lease, up + self._lease, nonce
+                ),
                 last_attempt=now,
                 # A holder still in the record means that the attempt before us ended in a crash.
                 strikes=state.strikes + (state.holder is not None),
             )
-            self._write(taken, face, stamp(now))
+            self._write(taken, face, make_pid_stamp(now))
             if state.holder:
                 self._emit(LeaseReclaimed(self._name, state.token, token, reason))
         return Lease(self, token, nonce)
@@ -199,8 +214,8 @@ class Lock:
             f"lock {self._name!r} is held by process {holder.pid} until {holder.until.isoformat()}"
         )
 
-    def _with_outside_success(self, state: LockState, face: FaceStamp | None) -> LockState:
-        outside = outside_success(face, state.faces, self._clock.now())
+    def _with_outside_success(self, state: LockState, face: PidStamp | None) -> LockState:
+        outside = find_outside_success(face, state.faces, self._clock.now())
         if outside and (state.last_success is None or outside > state.last_success):
             return replace(state, last_success=outside)
         return state
@@ -215,10 +230,10 @@ class Lock:
             self._write(state)
             return
         # Where another program took it meanwhile it is theirs to change.
-        ours = face is None or is_ours(face, state.faces)
-        self._write(state, face, stamp(when) if ours else None)
+        ours = face is None or is_our_stamp(face, state.faces)
+        self._write(state, face, make_pid_stamp(when) if ours else None)
 
-    def _read_face(self) -> FaceStamp | None:
+    def _read_face(self) -> PidStamp | None:
         return self._face.read() if self._face else None
 
     def _read(self) -> LockState:
@@ -233,7 +248,7 @@ class Lock:
             return LockState(token=token)
 
     def _read_file(self) -> LockState:
-        return read_state(read_object(self._control.read(self._file, max_bytes=_MAX_STATE_BYTES)))
+        return read_lock_state(read_object(self._control.read(self._file, max_bytes=_MAX_STATE_BYTES)))
 
     def _clamped(self, state: LockState) -> LockState:
         """A time that lies ahead is from a clock that was wrong; the latest it can have been is now."""
@@ -244,12 +259,12 @@ class Lock:
             last_attempt=state.last_attempt and min(state.last_attempt, now),
         )
 
-    def _write(self, state: LockState, seen: FaceStamp | None = None, mark: FaceStamp | None = None) -> None:
+    def _write(self, state: LockState, seen: PidStamp | None = None, mark: PidStamp | None = None) -> None:
         """The record first, naming what is on the face of ours and what will be: all else there is not."""
         if self._face and mark:
-            before = (seen,) if seen and is_ours(seen, state.faces) else ()
+            before = (seen,) if seen and is_our_stamp(seen, state.faces) else ()
             state = replace(state, faces=(*before, mark))
-        self._control.replace(self._file, write_json(freeze(write_state(state))) + b"\n")
+        self._control.replace(self._file, write_json(freeze(write_lock_state(state))) + b"\n")
         if self._face and mark:
             try:
                 self._face.write(mark)

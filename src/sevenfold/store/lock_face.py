@@ -11,11 +11,11 @@ import os
 from datetime import UTC, datetime, timedelta
 
 from sevenfold.core.errors import AccessDenied, FileMissing, LockBusy, NotRegular
-from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
+from sevenfold.store.disk import READ_FLAGS, map_os_errors, read_fully
 from sevenfold.store.folder import Folder
-from sevenfold.store.lock_state import FaceStamp
+from sevenfold.store.lock_state import PidStamp
 
-FACE = ".consolidate-lock"
+PID_FILE = ".consolidate-lock"
 
 FOREIGN_HOLD = timedelta(minutes=60)
 """After this a live holder of another program is thought stuck, by that program's own rule."""
@@ -25,7 +25,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class LockFace:
+class PidFile:
     """`folder` must have been opened with `FACE` among its own names."""
 
     def __init__(self, folder: Folder) -> None:
@@ -34,32 +34,32 @@ class LockFace:
     def close(self) -> None:
         self._folder.close()
 
-    def read(self) -> FaceStamp | None:
+    def read(self) -> PidStamp | None:
         """What stands there, or None; something that is no file is nobody's lock."""
         disk = self._folder.disk
         try:
             # Both from one handle: by name, the body could be one program's and the time another's.
-            with self._folder.opened(FACE, READ_FLAGS) as fd, mapped_errors(f"read {FACE}"):
-                text = read_all(disk, fd, _MAX_BODY_BYTES).strip()
+            with self._folder.opened(PID_FILE, READ_FLAGS) as fd, map_os_errors(f"read {PID_FILE}"):
+                text = read_fully(disk, fd, _MAX_BODY_BYTES).strip()
                 modified_ns = disk.stat(fd).st_mtime_ns
         except (AccessDenied, FileMissing, NotRegular):
             # Any other failure is told: a disk that fails to read it for once frees nobody's lock.
             return None
         pid = int(text) if text.isdigit() and len(text) < 10 else 0
-        return FaceStamp(pid, modified_ns)
+        return PidStamp(pid, modified_ns)
 
-    def write(self, stamp: FaceStamp) -> None:
-        self._folder.replace(FACE, str(stamp.pid).encode(), modified_ns=stamp.modified_ns)
+    def write(self, stamp: PidStamp) -> None:
+        self._folder.replace(PID_FILE, str(stamp.pid).encode(), modified_ns=stamp.modified_ns)
 
 
-def stamp(when: datetime | None) -> FaceStamp:
+def make_pid_stamp(when: datetime | None) -> PidStamp:
     """Our face at a time; the epoch where there never was a success."""
     elapsed = when - _EPOCH if when else timedelta(0)
     # Even seconds, which every file system keeps as they are: we must recognise our own mark when we read it.
-    return FaceStamp(os.getpid(), elapsed // timedelta(seconds=2) * 2_000_000_000)
+    return PidStamp(os.getpid(), elapsed // timedelta(seconds=2) * 2_000_000_000)
 
 
-def is_ours(face: FaceStamp, ours: tuple[FaceStamp, ...]) -> bool:
+def is_our_stamp(face: PidStamp, ours: tuple[PidStamp, ...]) -> bool:
     """Whether the face names a holder that we wrote there, whenever it was touched since.
 
     The time alone proves nothing: backups, copies and agents set it, and a program that consolidates writes
@@ -68,13 +68,13 @@ def is_ours(face: FaceStamp, ours: tuple[FaceStamp, ...]) -> bool:
     return any(face.pid == mark.pid for mark in ours)
 
 
-def outside_success(face: FaceStamp | None, ours: tuple[FaceStamp, ...], now: datetime) -> datetime | None:
+def find_outside_success(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> datetime | None:
     """When another program last consolidated, as far as the face tells.
 
     A little ahead is a clock that is a little wrong, and counts as now. Far ahead is a clock that was set, or
     an agent that touched the file: it says nothing, or it would say "just now" for as long as it lies ahead.
     """
-    if face is None or is_ours(face, ours) or face.modified_ns <= 0:
+    if face is None or is_our_stamp(face, ours) or face.modified_ns <= 0:
         return None
     ahead_us = face.modified_ns // 1000 - (now - _EPOCH) // _MICROSECOND
     if ahead_us > FOREIGN_HOLD // _MICROSECOND:
@@ -82,12 +82,12 @@ def outside_success(face: FaceStamp | None, ours: tuple[FaceStamp, ...], now: da
     return now if ahead_us > 0 else now + ahead_us * _MICROSECOND
 
 
-def refuse_foreign_holder(face: FaceStamp | None, ours: tuple[FaceStamp, ...], now: datetime) -> None:
+def refuse_foreign_holder(face: PidStamp | None, ours: tuple[PidStamp, ...], now: datetime) -> None:
     """`LockBusy` while a live process that is not ours holds the face."""
-    since = outside_success(face, ours, now)
+    since = find_outside_success(face, ours, now)
     if face is None or since is None or now - since > FOREIGN_HOLD or not _is_alive(face.pid):
         return
-    raise LockBusy(f"another program (process {face.pid}) holds {FACE} since {since.isoformat()}")
+    raise LockBusy(f"another program (process {face.pid}) holds {PID_FILE} since {since.isoformat()}")
 
 
 def _is_alive(pid: int) -> bool:

@@ -12,7 +12,7 @@ from sevenfold.core.json import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     """Who holds the lock. The PID is for people to read: PIDs are reused, exclusion does not rest on them."""
 
     pid: int
@@ -37,11 +37,11 @@ class Holder:
 
     def _is_this_boot(self) -> bool:
         """Whether its uptimes can be compared with ours; never where the system does not name its boots."""
-        return bool(self.boot) and self.boot == boot_id()
+        return bool(self.boot) and self.boot == read_boot_id()
 
 
 @dataclass(frozen=True, slots=True)
-class FaceStamp:
+class PidStamp:
     """The visible lock file as one value: the PID in its body, and its modification time."""
 
     pid: int
@@ -52,12 +52,12 @@ class FaceStamp:
 class LockState:
     token: int = 0
     """Grows with every holder and never goes back."""
-    holder: Holder | None = None
+    holder: LockHolder | None = None
     last_success: datetime | None = None
     last_attempt: datetime | None = None
     strikes: int = 0
     """Attempts in a row that ended in failure or a crash; persisted, so that a crash loop cannot hide."""
-    faces: tuple[FaceStamp, ...] = ()
+    faces: tuple[PidStamp, ...] = ()
     """What we may have left on the face; another PID there is another program's doing."""
 
     def renewed(self, now: datetime, up: timedelta, lease: timedelta) -> LockState:
@@ -66,7 +66,7 @@ class LockState:
 
 
 @cache
-def boot_id() -> str:
+def read_boot_id() -> str:
     """Which run of which machine this is; empty where the system does not say."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
@@ -74,7 +74,7 @@ def boot_id() -> str:
         return ""
 
 
-def write_state(state: LockState) -> dict[str, object]:
+def write_lock_state(state: LockState) -> dict[str, object]:
     holder = state.holder
     return {
         "token": state.token,
@@ -95,7 +95,7 @@ def write_state(state: LockState) -> dict[str, object]:
     }
 
 
-def read_state(wire: JsonObject) -> LockState:
+def read_lock_state(wire: JsonObject) -> LockState:
     """The record from its file; `InputError` when it is not one."""
     holder, faces = wire.get("holder"), wire.get("faces")
     if not isinstance(faces, tuple):
@@ -110,22 +110,22 @@ def read_state(wire: JsonObject) -> LockState:
     )
 
 
-def _read_holder(wire: Json) -> Holder:
+def _read_holder(wire: Json) -> LockHolder:
     if not isinstance(wire, JsonObject):
         raise InputError("the lock's record has a holder that is no object")
     boot, started, until = wire.get("boot"), _when(wire, "started"), _when(wire, "until")
     nonce = wire.get("nonce", "")
     if not isinstance(boot, str) or not isinstance(nonce, str) or started is None or until is None:
         raise InputError("the lock's record names a holder without its times")
-    return Holder(
+    return LockHolder(
         _whole(wire, "pid"), boot, started, _span(wire, "started_up"), until, _span(wire, "until_up"), nonce
     )
 
 
-def _read_face(wire: Json) -> FaceStamp:
+def _read_face(wire: Json) -> PidStamp:
     if not isinstance(wire, JsonObject):
         raise InputError("the lock's record has a face that is no object")
-    return FaceStamp(_whole(wire, "pid"), _whole(wire, "modified_ns"))
+    return PidStamp(_whole(wire, "pid"), _whole(wire, "modified_ns"))
 
 
 def _whole(wire: JsonObject, key: str) -> int:

@@ -14,19 +14,19 @@ from datetime import datetime
 from typing import Literal, NewType, TypeAlias
 from uuid import uuid4
 
-from sevenfold.core.canonical import canonical
+from sevenfold.core.canonical import canonical_bytes
 from sevenfold.core.errors import FileDamaged, FileExists, FileMissing, InputError, WireError
 from sevenfold.core.json import JsonObject, freeze, read_object, thaw, write_json
 from sevenfold.store.folder import Folder
 
 MailId = NewType("MailId", str)
-Part: TypeAlias = Literal["new", "cur"]
+MaildirFolder: TypeAlias = Literal["new", "cur"]
 
 KEY_BYTES = 32
-KEY = "mail.key"
+MAIL_KEY_FILE = "mail.key"
 
-MAIL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-SLOT_NAME = re.compile(rf"(\d{{12}})-([1-9]\d{{0,8}})-({MAIL_ID.pattern})\.json", re.ASCII)
+MAIL_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+MAIL_NAME_PATTERN = re.compile(rf"(\d{{12}})-([1-9]\d{{0,8}})-({MAIL_ID_PATTERN.pattern})\.json", re.ASCII)
 """One way to write each: a slot must lead back to its file."""
 
 
@@ -48,13 +48,13 @@ class Mail:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Slot:
+class MailFileName:
     """What a file's name claims, so that counting a mailbox opens no file."""
 
     number: int
     size_bytes: int
     id: MailId
-    part: Part = "new"
+    part: MaildirFolder = "new"
 
     @property
     def name(self) -> str:
@@ -65,13 +65,15 @@ class Slot:
         return f"{self.part}/{self.name}"
 
 
-def read_slots(folder: Folder, part: Part) -> list[Slot]:
+def read_mail_names(folder: Folder, part: MaildirFolder) -> list[MailFileName]:
     """The messages of one part of a mailbox, in order; files of other names are not ours to touch."""
-    matches = (SLOT_NAME.fullmatch(name) for name in folder.names())
-    return sorted(Slot(int(match[1]), int(match[2]), MailId(match[3]), part) for match in matches if match)
+    matches = (MAIL_NAME_PATTERN.fullmatch(name) for name in folder.names())
+    return sorted(
+        MailFileName(int(match[1]), int(match[2]), MailId(match[3]), part) for match in matches if match
+    )
 
 
-class MailSeal:
+class MailSigner:
     """Seals and opens one mailbox's mail. `control` holds the key, and has one made where there is none."""
 
     def __init__(self, control: Folder, mailbox: str) -> None:
@@ -89,7 +91,7 @@ class MailSeal:
         }
         return write_json(freeze({"seal": self._sealed(fields, number), **fields})) + b"\n"
 
-    def open(self, data: bytes, slot: Slot) -> Mail:
+    def open(self, data: bytes, slot: MailFileName) -> Mail:
         """The message; `InputError` where the file was not put there, under that name, by a delivery."""
         wire = read_object(data)
         seal, fields = wire.get("seal"), wire.without("seal")
@@ -108,22 +110,23 @@ class MailSeal:
 
     def _sealed(self, fields: object, number: int) -> str:
         # The number too: order rests on it, and a name can be changed or a file copied to another.
-        told = canonical({"to": self._mailbox, "number": number, "mail": fields})
+        told = canonical_bytes({"to": self._mailbox, "number": number, "mail": fields})
         return hmac.new(self._key, told, "sha256").hexdigest()
 
 
 def _read_key(control: Folder) -> bytes:
     while True:
         try:
-            key = control.read(KEY, max_bytes=KEY_BYTES)
+            key = control.read(MAIL_KEY_FILE, max_bytes=KEY_BYTES)
             break
         except FileMissing:
             # Of two that make it at once, one wins and both read the winner's.
             with suppress(FileExists):
-                control.create(KEY, secrets.token_bytes(KEY_BYTES))
+                control.create(MAIL_KEY_FILE, secrets.token_bytes(KEY_BYTES))
     if len(key) < KEY_BYTES:
         raise FileDamaged(
-            f"{control.path}/{KEY} has {len(key)} bytes instead of {KEY_BYTES}; remove it to have a new one "
+            f"{control.path}/{MAIL_KEY_FILE} has {len(key)} bytes instead of {KEY_BYTES}; remove it "
+            f"to have a new one "
             "made, and mail that waits will be set aside"
         )
     return key

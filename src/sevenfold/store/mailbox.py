@@ -29,11 +29,19 @@ from sevenfold.core.errors import (
     NotRegular,
     WireError,
 )
-from sevenfold.core.events import Emit, MailQuarantined, ignore
+from sevenfold.core.events import Emit, MailQuarantined, ignore_event
 from sevenfold.core.settings import amount, limit
 from sevenfold.store.folder import Folder
-from sevenfold.store.keys import is_part
-from sevenfold.store.mail_seal import MAIL_ID, SLOT_NAME, Mail, MailId, MailSeal, Slot, read_slots
+from sevenfold.store.keys import is_key_part
+from sevenfold.store.mail_seal import (
+    MAIL_ID_PATTERN,
+    MAIL_NAME_PATTERN,
+    Mail,
+    MailFileName,
+    MailId,
+    MailSigner,
+    read_mail_names,
+)
 from sevenfold.store.mutex import mutex
 
 MAX_MAIL_BYTES = 256 * 1024
@@ -82,9 +90,9 @@ class Mailbox:
         *,
         control: Folder,
         settings: MailSettings | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
-        if not is_part(name) or len(name) > _MAX_NAME_CHARS:
+        if not is_key_part(name) or len(name) > _MAX_NAME_CHARS:
             raise KeyRefused(
                 f"{name[:80]!r} cannot name a mailbox: use up to {_MAX_NAME_CHARS} letters, digits, '.', '_' "
                 "and '-', starting with a letter, a digit or '_'"
@@ -100,7 +108,7 @@ class Mailbox:
             self._new = undo.enter_context(self._folder.subfolder("new"))
             self._cur = undo.enter_context(self._folder.subfolder("cur"))
             self._bad = undo.enter_context(self._folder.subfolder("bad"))
-            self._seal = MailSeal(control, name)
+            self._seal = MailSigner(control, name)
             self._folders = undo.pop_all()
 
     def close(self) -> None:
@@ -108,7 +116,7 @@ class Mailbox:
 
     def deliver(self, mail: Mail) -> bool:
         """Put it in the mailbox, durably. False: it was delivered before, and is not delivered twice."""
-        if not MAIL_ID.fullmatch(mail.id):
+        if not MAIL_ID_PATTERN.fullmatch(mail.id):
             raise InputError(
                 f"mail id {mail.id[:80]!r} cannot be used; use 1 to 64 letters, digits, '_' and '-'"
             )
@@ -119,14 +127,14 @@ class Mailbox:
                 "put the content in a file and send its path"
             )
         with self._locked() as aside:
-            waiting = read_slots(self._new, "new")
-            slots = sorted((*waiting, *read_slots(self._cur, "cur")))
+            waiting = read_mail_names(self._new, "new")
+            slots = sorted((*waiting, *read_mail_names(self._cur, "cur")))
             if any(slot.id == mail.id and self._is_mail(slot, aside) for slot in slots):
                 self._settle()
                 return False
             self._refuse_over_quota(waiting, size_bytes, aside)
             last = next((slot.number for slot in reversed(slots) if self._is_mail(slot, aside)), 0)
-            slot = Slot(last + 1, size_bytes, mail.id)
+            slot = MailFileName(last + 1, size_bytes, mail.id)
             self._new.create(slot.name, self._seal.seal(mail, slot.number))
             self._prove(slot)
         return True
@@ -134,8 +142,8 @@ class Mailbox:
     def receive(self) -> list[Mail]:
         """Everything that waits, oldest first. It keeps waiting until it is acknowledged."""
         found: dict[MailId, Mail] = {}
-        known = {slot.id for slot in read_slots(self._cur, "cur")}
-        for slot in read_slots(self._new, "new"):
+        known = {slot.id for slot in read_mail_names(self._cur, "cur")}
+        for slot in read_mail_names(self._new, "new"):
             try:
                 mail = self._read(slot, known)
             except _UNTRUSTED:
@@ -148,13 +156,13 @@ class Mailbox:
     def acknowledge(self, mail_id: MailId) -> None:
         """The message was used: it will not be received again. Acknowledging twice is harmless."""
         with self._locked() as aside:
-            waiting = [slot for slot in read_slots(self._new, "new") if slot.id == mail_id]
+            waiting = [slot for slot in read_mail_names(self._new, "new") if slot.id == mail_id]
             for slot in waiting:
                 if self._is_mail(slot, aside):
                     self._retire(slot, aside)
             if not waiting:
                 self._settle()
-            for slot in read_slots(self._cur, "cur")[: -self._settings.remembered or None]:
+            for slot in read_mail_names(self._cur, "cur")[: -self._settings.remembered or None]:
                 try:
                     self._cur.remove(slot.name)
                 except (NotRegular, AccessDenied) as error:
@@ -171,7 +179,9 @@ class Mailbox:
             for event in aside:
                 self._emit(event)
 
-    def _refuse_over_quota(self, waiting: list[Slot], size_bytes: int, aside: list[MailQuarantined]) -> None:
+    def _refuse_over_quota(
+        self, waiting: list[MailFileName], size_bytes: int, aside: list[MailQuarantined]
+    ) -> None:
         """`MailboxFull` when it is full of mail; of anything else, as much is set aside as makes room."""
         count, used_bytes = len(waiting), sum(slot.size_bytes for slot in waiting)
         unproven = iter(waiting)
@@ -196,7 +206,7 @@ class Mailbox:
             )
         return ""
 
-    def _is_mail(self, slot: Slot, aside: list[MailQuarantined]) -> bool:
+    def _is_mail(self, slot: MailFileName, aside: list[MailQuarantined]) -> bool:
         """Whether it was delivered; what was not is set aside, and claims nothing any more."""
         if slot.key in self._proven:
             return True
@@ -209,21 +219,21 @@ class Mailbox:
             return False
         return True
 
-    def _open(self, slot: Slot) -> Mail:
+    def _open(self, slot: MailFileName) -> Mail:
         folder = self._new if slot.part == "new" else self._cur
         mail = self._seal.open(folder.read(slot.name, max_bytes=MAX_MAIL_BYTES), slot)
         self._prove(slot)
         return mail
 
-    def _prove(self, slot: Slot) -> None:
+    def _prove(self, slot: MailFileName) -> None:
         if len(self._proven) >= _MAX_PROVEN:
             self._proven.clear()
         self._proven.add(slot.key)
 
-    def _retire(self, slot: Slot, aside: list[MailQuarantined]) -> None:
+    def _retire(self, slot: MailFileName, aside: list[MailQuarantined]) -> None:
         used = replace(slot, part="cur")
         # A copy there by that name would stand in the way for ever; and only what is there counts as used.
-        if used in read_slots(self._cur, "cur") and self._is_mail(used, aside):
+        if used in read_mail_names(self._cur, "cur") and self._is_mail(used, aside):
             self._set_aside(slot, "it was acknowledged before: somebody put a copy there by hand", aside)
             return
         self._folder.move(slot.key, used.key)
@@ -234,7 +244,7 @@ class Mailbox:
         self._folder.settle("new/any")
         self._folder.settle("cur/any")
 
-    def _read(self, slot: Slot, known: Set[MailId]) -> Mail | None:
+    def _read(self, slot: MailFileName, known: Set[MailId]) -> Mail | None:
         """The message, or None where another reader of this mailbox has acknowledged it meanwhile."""
         try:
             mail = self._open(slot)
@@ -244,10 +254,10 @@ class Mailbox:
             raise WireError("it was delivered before: somebody put a copy there by hand")
         return mail
 
-    def _read_or_set_aside(self, slot: Slot, found: Set[MailId]) -> Mail | None:
+    def _read_or_set_aside(self, slot: MailFileName, found: Set[MailId]) -> Mail | None:
         """The same, with no delivery under way: one that takes two steps may have been seen in between."""
         with self._locked() as aside:
-            used = [each for each in read_slots(self._cur, "cur") if each.id == slot.id]
+            used = [each for each in read_mail_names(self._cur, "cur") if each.id == slot.id]
             known = found | {each.id for each in used if self._is_mail(each, aside)}
             try:
                 return self._read(slot, known)
@@ -255,7 +265,7 @@ class Mailbox:
                 self._set_aside(slot, str(error), aside)
         return None
 
-    def _set_aside(self, slot: Slot, reason: str, aside: list[MailQuarantined]) -> None:
+    def _set_aside(self, slot: MailFileName, reason: str, aside: list[MailQuarantined]) -> None:
         """Keep it for somebody to look at, and drop the oldest of what was set aside before."""
         kept = [name for name in self._bad.names() if _ASIDE.fullmatch(name)]
         last = max((int(name[:12]) for name in kept), default=0)
@@ -283,5 +293,5 @@ class Mailbox:
         return entry.size_bytes if entry else 0
 
 
-_ASIDE = re.compile(rf"\d{{12}}-[0-9a-f]{{8}}-{SLOT_NAME.pattern}", re.ASCII)
+_ASIDE = re.compile(rf"\d{{12}}-[0-9a-f]{{8}}-{MAIL_NAME_PATTERN.pattern}", re.ASCII)
 _LAST_NUMBER = 10**12 - 1

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from sevenfold.core.memories import read_memory
-from sevenfold.core.sound import sound_text
-from sevenfold.layers.memory_facts import is_stated, split_facts
-from sevenfold.store.memory_records import Logged, LoggedChange
+from sevenfold.core.sound import replace_lone_surrogates
+from sevenfold.layers.memory_facts import are_facts_stated, split_facts
+from sevenfold.store.memory_records import LoggedChange, LoggedTransaction
 
-ASKED = "a person was asked the same before, and did not want it or has not answered yet"
+ALREADY_ASKED = "a person was asked the same before, and did not want it or has not answered yet"
 
 
-def was_asked(changes: Sequence[LoggedChange], earlier: Iterable[Logged]) -> bool:
+def was_asked(changes: Sequence[LoggedChange], earlier: Iterable[LoggedTransaction]) -> bool:
     """Whether each of these changes stood in something that waited."""
     asked = [change for entry in earlier for change in entry.changes]
     return bool(changes) and all(any(_is_same(change, other) for other in asked) for change in changes)
@@ -25,6 +25,10 @@ def _is_same(change: LoggedChange, asked: LoggedChange) -> bool:
         return (change.key, change.before, change.text) == (asked.key, asked.before, asked.text)
     if change.after == asked.after:
         return True
-    new, old = (read_memory(one.key, sound_text(one.text or "")) for one in (change, asked))
+    new, old = (read_memory(one.key, replace_lone_surrogates(one.text or "")) for one in (change, asked))
     facts = split_facts(new.body)
-    return bool(facts) and is_stated(facts, split_facts(old.body)) and {*new.applies_to} <= {*old.applies_to}
+    return (
+        bool(facts)
+        and are_facts_stated(facts, split_facts(old.body))
+        and {*new.applies_to} <= {*old.applies_to}
+    )

@@ -13,20 +13,20 @@ from contextlib import suppress
 from sevenfold.core.errors import FileDamaged, FileMissing, InputError, StoreError
 from sevenfold.core.events import Emit, MemoryRebuilt
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_log import Found, LogFace, MemoryLog
-from sevenfold.store.memory_records import LogEntry, Logged, LoggedChange
-from sevenfold.store.memory_state import MemoryState, Version, read_state, write_state
+from sevenfold.store.memory_log import LogLine, LogStat, MemoryLog
+from sevenfold.store.memory_records import LogEntry, LoggedChange, LoggedTransaction
+from sevenfold.store.memory_state import MemoryState, MemoryVersion, read_memory_state, write_memory_state
 from sevenfold.store.mutex import mutex
-from sevenfold.store.transcript import Place
+from sevenfold.store.transcript import RecordPosition
 
-HISTORY = "history"
-STATE = "state.json"
-MAX_STATE_BYTES = 256 * 1024 * 1024
+HISTORY_MUTEX = "history"
+_STATE = "state.json"
+_MAX_STATE_BYTES = 256 * 1024 * 1024
 CHECKPOINT_BYTES = 512 * 1024
 """As much of the history as is read again in a few milliseconds."""
 
 
-class MemoryBook:
+class MemoryStore:
     """The history and what holds by it now. One thread at a time."""
 
     def __init__(self, folder: Folder, emit: Emit) -> None:
@@ -35,7 +35,7 @@ class MemoryBook:
         self.state = MemoryState()
         self._emit = emit
         self._head = b""
-        self._asked: Logged | None = None
+        self._asked: LoggedTransaction | None = None
         self._texts: Mapping[str, str] = {}
         self._written = 0
         """Up to where the state on disk goes."""
@@ -55,12 +55,12 @@ class MemoryBook:
             self._read_on()
         return True
 
-    def record(self, plan: Callable[[MemoryState], Sequence[LogEntry]]) -> list[Found]:
+    def record(self, plan: Callable[[MemoryState], Sequence[LogEntry]]) -> list[LogLine]:
         """Add what `plan` makes of the present state, with nobody else in between.
 
         In the kernel's hands on return: `log.sync` makes it durable.
         """
-        with mutex(self.folder, HISTORY):
+        with mutex(self.folder, HISTORY_MUTEX):
             self.refresh()
             entries = plan(self.state)
             if not entries:
@@ -77,7 +77,7 @@ class MemoryBook:
             self.refresh()
             return added
 
-    def text_of(self, key: str, version: Version) -> str:
+    def text_of(self, key: str, version: MemoryVersion) -> str:
         """A text, from where it stands in the history."""
         text = self._texts_at(version.place).get(key)
         if text is None:
@@ -86,7 +86,7 @@ class MemoryBook:
             )
         return text
 
-    def _texts_at(self, place: Place) -> Mapping[str, str]:
+    def _texts_at(self, place: RecordPosition) -> Mapping[str, str]:
         """All texts of a transaction, kept for the next who asks: some brought a thousand."""
         entry = self.log.read_at(place)
         if entry is not self._asked:
@@ -94,7 +94,7 @@ class MemoryBook:
             self._texts = {item.key: item.text for item in entry.changes if item.text is not None}
         return self._texts
 
-    def waiting(self, id_: str) -> Logged:
+    def waiting(self, id_: str) -> LoggedTransaction:
         """What waits, by its id or how that begins."""
         found = [known for known in self.state.waiting if known.startswith(id_)]
         if len(found) != 1 or not id_:
@@ -111,7 +111,9 @@ class MemoryBook:
     def keys_since(self, offset: int) -> set[str]:
         """Everything that a transaction after this one speaks of."""
         found = (found.entry for found in self.log.read(offset) if found.place.offset > offset)
-        changes = (change for entry in found if isinstance(entry, Logged) for change in entry.changes)
+        changes = (
+            change for entry in found if isinstance(entry, LoggedTransaction) for change in entry.changes
+        )
         return {change.key for change in changes if change.key}  # what was erased has none
 
     def write_checkpoint(self, *, least_bytes: int = CHECKPOINT_BYTES) -> None:
@@ -121,7 +123,7 @@ class MemoryBook:
         with suppress(StoreError):
             self.state.head = self._head.decode("latin-1")
             self.state.tail_head = self.log.head_at(self.state.tail).decode("latin-1")
-            self.folder.replace(STATE, write_state(self.state), durable=False)
+            self.folder.replace(_STATE, write_memory_state(self.state), durable=False)
             self._written = self.state.end
 
     def start_anew(self) -> None:
@@ -131,11 +133,11 @@ class MemoryBook:
         self.state, self._head, self._written = MemoryState(), face.head if face else b"", 0
         self.refresh()
 
-    def _load(self, face: LogFace) -> None:
+    def _load(self, face: LogStat) -> None:
         self.log.forget()
         self.state, self._head, self._written = MemoryState(), face.head, 0
         try:
-            state = read_state(self.folder.read(STATE, max_bytes=MAX_STATE_BYTES))
+            state = read_memory_state(self.folder.read(_STATE, max_bytes=_MAX_STATE_BYTES))
         except FileMissing:
             return
         except (InputError, StoreError) as error:
@@ -144,7 +146,7 @@ class MemoryBook:
         if self._fits(state, face):
             self.state, self._written = state, state.end
 
-    def _fits(self, state: MemoryState, face: LogFace) -> bool:
+    def _fits(self, state: MemoryState, face: LogStat) -> bool:
         """Whether it was made of this history, and of lines that are still there."""
         if state.head != face.head.decode("latin-1") or state.end > face.size_bytes:
             return False
@@ -154,6 +156,6 @@ class MemoryBook:
         for found in self.log.read(self.state.end):
             self._take(found)
 
-    def _take(self, found: Found) -> None:
+    def _take(self, found: LogLine) -> None:
         self.log.remember(found)
         self.state.take(found)

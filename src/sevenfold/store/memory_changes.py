@@ -10,17 +10,17 @@ from sevenfold.core.memories import Memory
 from sevenfold.core.provenance import Origin
 
 TransactionId = NewType("TransactionId", str)
-WaitingId: TypeAlias = TransactionId
+ReviewId: TypeAlias = TransactionId
 """What waits was recorded as a transaction too, and goes by its id."""
 
 ANYTHING = "*"
 """As the base of a change: whatever is there."""
 
-Kind: TypeAlias = Literal[
+TransactionKind: TypeAlias = Literal[
     "adopt", "commit", "revert", "trust", "outside", "propose", "accept", "reject", "purge"
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-WAITS: tuple[Kind, ...] = ("outside", "propose")
+TRANSACTION_KINDS: tuple[TransactionKind, ...] = get_args(TransactionKind)
+WAITING_KINDS: tuple[TransactionKind, ...] = ("outside", "propose")
 """Nothing that is shown changes by these until a person accepts."""
 
 
@@ -43,7 +43,7 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredMemory:
     """A memory as it was last accepted."""
 
     memory: Memory
@@ -60,7 +60,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemoryChange:
     key: str
     before: str | None
     """SHA-256 of the text; None: there was none."""
@@ -75,15 +75,15 @@ class Transaction:
 
     id: TransactionId
     at: datetime
-    kind: Kind
+    kind: TransactionKind
     origin: Origin
-    changes: tuple[Change, ...]
+    changes: tuple[MemoryChange, ...]
     of: str = ""
     """The transaction that it accepts, rejects or takes back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class ProposedChange:
     key: str
     text: str | None
     """None: it would be removed."""
@@ -91,14 +91,14 @@ class Proposed:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingReview:
     """Changes that a person has to look at."""
 
-    id: WaitingId
+    id: ReviewId
     at: datetime
     origin: Origin
     reason: str
-    changes: tuple[Proposed, ...]
+    changes: tuple[ProposedChange, ...]
     is_outside: bool = False
     """The files in the folder say so already; what is shown does not."""
 
@@ -121,7 +121,7 @@ class BlameLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
+class PurgeReport:
     transactions: int
     versions: int
     keys: tuple[str, ...]

@@ -18,50 +18,50 @@ from typing import Self
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import FileMissing, InputError
-from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore
-from sevenfold.core.memories import INDEX, MemoryKey, is_shown, read_memory
+from sevenfold.core.events import Emit, IndexCut, MemoryChanged, MemoryPurged, MemoryQuarantined, ignore_event
+from sevenfold.core.memories import INDEX_FILE, MemoryKey, is_indexed, read_memory
 from sevenfold.core.provenance import Origin
-from sevenfold.core.sound import sound_text
+from sevenfold.core.sound import replace_lone_surrogates
 from sevenfold.layers.memory_index import fit_index
 from sevenfold.store.lock import LockSettings
 from sevenfold.store.memory_asked import was_asked
-from sevenfold.store.memory_book import MemoryBook
+from sevenfold.store.memory_book import MemoryStore
 from sevenfold.store.memory_changes import (
     ANYTHING,
     BlameLine,
     IndexText,
-    Kind,
-    Proposed,
-    Purged,
+    PendingReview,
+    ProposedChange,
+    PurgeReport,
     Remove,
-    Stored,
+    StoredMemory,
     Transaction,
     TransactionId,
-    Waiting,
+    TransactionKind,
     Write,
 )
 from sevenfold.store.memory_files import MemoryFiles
 from sevenfold.store.memory_history import MemoryHistory
 from sevenfold.store.memory_keys import check_memory_key
-from sevenfold.store.memory_plan import check_changes, find_settled, plan_changes
-from sevenfold.store.memory_purge import Source
-from sevenfold.store.memory_records import Logged, LoggedChange, hash_text, new_transaction_id
+from sevenfold.store.memory_plan import check_changes, find_overtaken, plan_changes
+from sevenfold.store.memory_purge import PurgeSource
+from sevenfold.store.memory_records import LoggedChange, LoggedTransaction, hash_text, new_transaction_id
 from sevenfold.store.memory_settings import MemorySettings
-from sevenfold.store.memory_state import MemoryState, Version
+from sevenfold.store.memory_state import MemoryState, MemoryVersion
 from sevenfold.store.memory_traces import forget_traces
 from sevenfold.store.memory_upkeep import MemoryUpkeep
-from sevenfold.store.memory_writing import key_of, write_new
+from sevenfold.store.memory_writing import make_memory_key, plan_new_memory
 from sevenfold.store.places import PlaceSettings
 from sevenfold.store.project import Project, open_project
 from sevenfold.store.settings_files import find_checkout, find_user_home, read_settings
 
-FOLDER = "memory"
+MEMORY_FOLDER = "memory"
 """In a project's control folder: the history."""
 
 _TOLD_KEYS = 10
 """Named in an event; the history has all of them."""
 
-DEFAULT_SCAN = 200
+DEFAULT_SCAN_LIMIT = 200
 """The most memories that a manifest lists."""
 
 
@@ -77,15 +77,15 @@ class MemoryDir:
         project: Project,
         *,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
         trusts_outside: bool = False,
     ) -> None:
         self._clock, self._emit = clock or SystemClock(), emit
         self._thread = threading.RLock()
         with ExitStack() as exits:
             self.project, self.path, self._control = project, project.memory.path, project.control
-            control = exits.enter_context(project.control.subfolder(FOLDER))
-            self._book = MemoryBook(control, emit)
+            control = exits.enter_context(project.control.subfolder(MEMORY_FOLDER))
+            self._book = MemoryStore(control, emit)
             exits.callback(self._book.close)
             self._history = MemoryHistory(self._book)
             files = MemoryFiles(project.memory, emit)
@@ -103,7 +103,7 @@ class MemoryDir:
         *,
         environ: Mapping[str, str] | None = None,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> Self:
         """The memories of the project that `path` lies in, wherever settings put them. Close it after use."""
         start, known = Path(path), os.environ if environ is None else environ
@@ -130,26 +130,26 @@ class MemoryDir:
     def keys(self, below: str = "") -> tuple[MemoryKey, ...]:
         """The memories that are shown, sorted; or all those whose names begin so, `archive/` say."""
         with self._fresh() as state:
-            named = (key for key in state.versions if (key.startswith(below) if below else is_shown(key)))
+            named = (key for key in state.versions if (key.startswith(below) if below else is_indexed(key)))
             return tuple(MemoryKey(key) for key in sorted(named))
 
-    def find(self, key: str) -> Stored | None:
+    def find(self, key: str) -> StoredMemory | None:
         """A memory as it was last accepted; None where there is none."""
         with self._fresh() as state:
             version = state.versions.get(key)
             return None if version is None else self._stored(key, version)
 
-    def read(self, key: str) -> Stored:
+    def read(self, key: str) -> StoredMemory:
         """The same; `FileMissing` where there is none."""
         found = self.find(key)
         if found is None:
             raise FileMissing(f"there is no memory {key!r}; `sevenfold memory list` shows those there are")
         return found
 
-    def scan(self, limit: int | None = DEFAULT_SCAN) -> tuple[Stored, ...]:
+    def scan(self, limit: int | None = DEFAULT_SCAN_LIMIT) -> tuple[StoredMemory, ...]:
         """The memories that are shown, the newest first."""
         with self._fresh() as state:
-            shown = [key for key in state.versions if is_shown(key)]
+            shown = [key for key in state.versions if is_indexed(key)]
             count = len(shown) if limit is None else limit
             newest = heapq.nlargest(count, shown, key=lambda key: state.versions[key].order)
             return tuple(self._stored(key, state.versions[key]) for key in newest)
@@ -157,7 +157,7 @@ class MemoryDir:
     def index_text(self) -> IndexText:
         """The index for a prompt, within its caps."""
         with self._fresh():
-            part = fit_index(sound_text(self._upkeep.index.text()))
+            part = fit_index(replace_lone_surrogates(self._upkeep.index.text()))
         if part.cut_lines:
             self._emit(IndexCut(part.cut_lines, part.warning))
         return IndexText(part.text, part.cut_lines, part.warning)
@@ -178,12 +178,12 @@ class MemoryDir:
         why: str = "",
     ) -> Transaction:
         """A new memory in a person's own words. `MemoryConflict` where there is one of that name."""
-        write = write_new(name, text, description=description, kind=kind, applies_to=applies_to)
+        write = plan_new_memory(name, text, description=description, kind=kind, applies_to=applies_to)
         return self.commit([write], _by_person(why or "added by hand"))
 
     def remove(self, name: str, *, why: str = "") -> Transaction:
         """A person wants it forgotten. `undo` brings it back; only `purge` leaves nothing of it."""
-        stored = self.read(key_of(name))
+        stored = self.read(make_memory_key(name))
         return self.commit([Remove(stored.memory.key, stored.sha256)], _by_person(why or "removed by hand"))
 
     def commit(self, changes: Sequence[Write | Remove], origin: Origin) -> Transaction:
@@ -193,11 +193,11 @@ class MemoryDir:
         """
         return self._change("commit", check_changes(changes), origin)
 
-    def propose(self, changes: Sequence[Write | Remove], origin: Origin, reason: str) -> Waiting:
+    def propose(self, changes: Sequence[Write | Remove], origin: Origin, reason: str) -> PendingReview:
         """Keep changes, outside the folder and out of sight, until a person accepts or rejects them."""
         checked = check_changes(changes)
 
-        def plan(state: MemoryState) -> list[Logged]:
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
             proposed = tuple(
                 replace(item, before=state.sha_of(item.key) if item.before == ANYTHING else item.before)
                 for item in checked
@@ -217,7 +217,7 @@ class MemoryDir:
             places = (*(item.place for item in state.waiting.values()), *state.rejected.values())
             return was_asked(checked, map(self._book.log.read_at, places))
 
-    def waiting(self) -> tuple[Waiting, ...]:
+    def waiting(self) -> tuple[PendingReview, ...]:
         """All that a person has to look at, the oldest first."""
         with self._fresh() as state:
             return tuple(_waiting(self._book.log.read_at(item.place)) for item in state.waiting.values())
@@ -234,7 +234,7 @@ class MemoryDir:
         """A person disagrees: the accepted text stays, and comes back into a file that says otherwise."""
         person = Origin("user", why or "rejected", said_by="user")
 
-        def plan(_: MemoryState) -> list[Logged]:
+        def plan(_: MemoryState) -> list[LoggedTransaction]:
             return [self._logged("reject", person, (), of=self._book.waiting(id_).id)]
 
         return self._record(plan).told()
@@ -243,7 +243,7 @@ class MemoryDir:
         """A person vouches for a memory as it is, whatever hands it went through."""
         person = _by_person(why or "vouched for")
 
-        def plan(state: MemoryState) -> list[Logged]:
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
             version = state.versions.get(key)
             if version is None:
                 raise FileMissing(f"there is no memory {key!r} to vouch for")
@@ -254,7 +254,7 @@ class MemoryDir:
 
         return self._record(plan).told()
 
-    def notice(self, *, check: bool = False) -> tuple[Waiting, ...]:
+    def notice(self, *, check: bool = False) -> tuple[PendingReview, ...]:
         """Look for edits made past the engine, reading every file with `check`; all that waits now."""
         with self._thread:
             self._upkeep.notice(check=check)
@@ -266,12 +266,14 @@ class MemoryDir:
         With a taint they wait, as any edit does.
         """
         with self._thread:
-            named = [key if key == INDEX else check_memory_key(key) for key in keys]
+            named = [key if key == INDEX_FILE else check_memory_key(key) for key in keys]
             self._book.refresh()
             before = self._book.state.end
             self._upkeep.take_edits(named, origin)
             found = [found.entry for found in self._book.log.read(before)]
-        return tuple(item.told() for item in found if isinstance(item, Logged) and item.origin == origin)
+        return tuple(
+            item.told() for item in found if isinstance(item, LoggedTransaction) and item.origin == origin
+        )
 
     def log(self, key: str | None = None, limit: int | None = 50) -> tuple[Transaction, ...]:
         """The last transactions, the newest first: what was done, what waited, and what was taken back."""
@@ -285,7 +287,7 @@ class MemoryDir:
     def body(self, sha256: str) -> str:
         """Any text that a memory ever had, by its hash."""
         with self._fresh():
-            return sound_text(self._history.body(sha256))
+            return replace_lone_surrogates(self._history.body(sha256))
 
     def diff(self, id_: str) -> str:
         """What a transaction changed, or would change, as a unified diff."""
@@ -317,9 +319,9 @@ class MemoryDir:
             back = self._history.restored(key, entry.id)
         return self._change("revert", [back], Origin("user", why or f"back to {entry.id}"), of="")
 
-    def purge(self, *, session: str = "", key: str = "", who: str = "") -> Purged:
+    def purge(self, *, session: str = "", key: str = "", who: str = "") -> PurgeReport:
         """Erase all versions from one source for good, history included. What was there before comes back."""
-        source = Source(session, key, who)
+        source = PurgeSource(session, key, who)
         with self._thread:
             done = self._upkeep.purge(source)
             gone = {key for key in done.keys if key not in self._book.state.versions}
@@ -334,14 +336,16 @@ class MemoryDir:
             self._book.refresh()
             yield self._book.state
 
-    def _stored(self, key: str, version: Version) -> Stored:
-        memory = read_memory(key, sound_text(self._book.text_of(key, version)))
+    def _stored(self, key: str, version: MemoryVersion) -> StoredMemory:
+        memory = read_memory(key, replace_lone_surrogates(self._book.text_of(key, version)))
         is_waiting = self._book.state.is_waiting(key)
-        return Stored(memory, version.sha256, version.at, version.origin, version.transaction, is_waiting)
+        return StoredMemory(
+            memory, version.sha256, version.at, version.origin, version.transaction, is_waiting
+        )
 
-    def _agreed(self, waiting: Logged, change: LoggedChange) -> LoggedChange:
+    def _agreed(self, waiting: LoggedTransaction, change: LoggedChange) -> LoggedChange:
         origin = replace(waiting.origin_of(change), is_accepted=True)
-        if change.key != INDEX or change.text is None:
+        if change.key != INDEX_FILE or change.text is None:
             return replace(change, origin=origin, stamp=None)
         # Memories changed while it waited, and their lines with them.
         place = self._book.state.waiting[waiting.id].place
@@ -349,13 +353,13 @@ class MemoryDir:
         return replace(change, origin=origin, stamp=None, text=text, after=hash_text(text))
 
     def _change(
-        self, kind: Kind, changes: Sequence[LoggedChange], origin: Origin, *, of: str = ""
+        self, kind: TransactionKind, changes: Sequence[LoggedChange], origin: Origin, *, of: str = ""
     ) -> Transaction:
-        def plan(state: MemoryState) -> list[Logged]:
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
             if kind == "accept" and of not in state.waiting:
                 raise InputError(f"{of} waits no longer; somebody else has seen to it")
             changed = plan_changes(state, changes, of if kind == "accept" else "")
-            settled = tuple(id_ for id_ in find_settled(state, changed) if id_ != of)
+            settled = tuple(id_ for id_ in find_overtaken(state, changed) if id_ != of)
             return [self._logged(kind, origin, changed, of=of, settles=settled)] if changed or of else []
 
         with self._thread:
@@ -363,12 +367,12 @@ class MemoryDir:
             self._upkeep.notice_some(change.key for change in changes)
             return self._record(plan).told()
 
-    def _record(self, plan: Callable[[MemoryState], Sequence[Logged]]) -> Logged:
+    def _record(self, plan: Callable[[MemoryState], Sequence[LoggedTransaction]]) -> LoggedTransaction:
         """Add one transaction and see it through; one without changes was not recorded."""
         with self._thread:
             found = self._book.record(plan)
             entry = found[0].entry if found else None
-            if not isinstance(entry, Logged):
+            if not isinstance(entry, LoggedTransaction):
                 self._upkeep.settle(self._book.state.end - 1)
                 nothing = self._logged("commit", Origin("user", "nothing to do"), ())
                 return replace(nothing, id=TransactionId(""))
@@ -381,24 +385,28 @@ class MemoryDir:
 
     def _logged(
         self,
-        kind: Kind,
+        kind: TransactionKind,
         origin: Origin,
         changes: tuple[LoggedChange, ...],
         *,
         of: str = "",
         reason: str = "",
         settles: tuple[str, ...] = (),
-    ) -> Logged:
-        return Logged(new_transaction_id(), self._clock.now(), kind, origin, changes, of, reason, settles)
+    ) -> LoggedTransaction:
+        return LoggedTransaction(
+            new_transaction_id(), self._clock.now(), kind, origin, changes, of, reason, settles
+        )
 
 
 def _by_person(why: str) -> Origin:
     return Origin("user", why, said_by="user", is_accepted=True)
 
 
-def _waiting(entry: Logged) -> Waiting:
+def _waiting(entry: LoggedTransaction) -> PendingReview:
     changes = tuple(
-        Proposed(item.key, None if item.text is None else sound_text(item.text), item.before)
+        ProposedChange(
+            item.key, None if item.text is None else replace_lone_surrogates(item.text), item.before
+        )
         for item in entry.changes
     )
-    return Waiting(entry.id, entry.at, entry.origin, entry.reason, changes, entry.kind == "outside")
+    return PendingReview(entry.id, entry.at, entry.origin, entry.reason, changes, entry.kind == "outside")

@@ -15,23 +15,30 @@ from sevenfold.core.errors import (
     NotRegular,
 )
 from sevenfold.core.events import Emit, MemoryRefused
-from sevenfold.core.memories import INDEX
-from sevenfold.store.disk import READ_FLAGS, mapped_errors, read_all
-from sevenfold.store.folder import TEMP, Folder
-from sevenfold.store.memory_keys import MAX_DEPTH, check_memory_key
-from sevenfold.store.memory_records import NOWHERE, Placement, Stamp, decode, encode, hash_text
+from sevenfold.core.memories import INDEX_FILE
+from sevenfold.store.disk import READ_FLAGS, map_os_errors, read_fully
+from sevenfold.store.folder import TEMP_PREFIX, Folder
+from sevenfold.store.memory_keys import MAX_MEMORY_DEPTH, check_memory_key
+from sevenfold.store.memory_records import (
+    NO_FILE,
+    FileSnapshot,
+    FileStamp,
+    decode_text,
+    encode_text,
+    hash_text,
+)
 
-MAX_MEMORY_BYTES = 256 * 1024
+MAX_MEMORY_FILE_BYTES = 256 * 1024
 """Thirty times what is ever put before a model at once."""
 
 _UNREADABLE = (NotRegular, FileDamaged, AccessDenied)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class InspectedFile:
     """What a file was found to be."""
 
-    placement: Placement
+    placement: FileSnapshot
     text: str | None = None
     """None: there is no file, or it was not read because it looks the same as before."""
 
@@ -45,48 +52,48 @@ class MemoryFiles:
 
     def keys(self) -> list[str]:
         """Every memory that lies in the folder, the index not among them."""
-        return [key for key in self._walk(self._folder, "", MAX_DEPTH) if key != INDEX]
+        return [key for key in self._walk(self._folder, "", MAX_MEMORY_DEPTH) if key != INDEX_FILE]
 
-    def look(self, key: str, known: Placement = NOWHERE) -> Look | None:
+    def look(self, key: str, known: FileSnapshot = NO_FILE) -> InspectedFile | None:
         """What the file is now, unread if it looks as it did; None where it cannot be read, which is told."""
         try:
-            with self._folder.opened(key, READ_FLAGS) as fd, mapped_errors(f"read {self._folder.path}/{key}"):
+            with self._folder.opened(key, READ_FLAGS) as fd, map_os_errors(f"read {self._folder.path}/{key}"):
                 found = self._folder.disk.stat(fd)
-                stamp = Stamp(found.st_size, found.st_mtime_ns, found.st_ino)
+                stamp = FileStamp(found.st_size, found.st_mtime_ns, found.st_ino)
                 if stamp == known.stamp:
-                    return Look(known)
-                if stamp.size_bytes > MAX_MEMORY_BYTES:
+                    return InspectedFile(known)
+                if stamp.size_bytes > MAX_MEMORY_FILE_BYTES:
                     raise FileDamaged(
-                        f"{stamp.size_bytes:,} bytes are over the {MAX_MEMORY_BYTES:,} that are read"
+                        f"{stamp.size_bytes:,} bytes are over the {MAX_MEMORY_FILE_BYTES:,} that are read"
                     )
-                text = decode(read_all(self._folder.disk, fd, stamp.size_bytes))
+                text = decode_text(read_fully(self._folder.disk, fd, stamp.size_bytes))
         except FileMissing:
-            return Look(NOWHERE)
+            return InspectedFile(NO_FILE)
         except _UNREADABLE as error:
             self.refuse(key, str(error))
             return None
-        return Look(Placement(hash_text(text), stamp), text)
+        return InspectedFile(FileSnapshot(hash_text(text), stamp), text)
 
-    def put(self, key: str, text: str) -> Placement:
+    def put(self, key: str, text: str) -> FileSnapshot:
         """Put a file in place; a power cut may take it, and the history gives it back."""
         above, _, _ = key.rpartition("/")
         if above:
             self._folder.subfolder(above).close()
-        self._folder.replace(key, encode(text), durable=False)
+        self._folder.replace(key, encode_text(text), durable=False)
         # Read again, and not just looked at: somebody else may have been at it already.
         look, sha256 = self.look(key), hash_text(text)
-        return look.placement if look and look.placement.sha256 == sha256 else Placement(sha256)
+        return look.placement if look and look.placement.sha256 == sha256 else FileSnapshot(sha256)
 
-    def remove(self, key: str) -> Placement:
+    def remove(self, key: str) -> FileSnapshot:
         with suppress(FileMissing):
             self._folder.remove(key, durable=False)
-        return NOWHERE
+        return NO_FILE
 
     def sync(self, keys: Collection[str]) -> None:
         """Make files, and that some are gone, outlast a power cut."""
         named = {key.rpartition("/")[0]: key for key in keys}
         for key in keys:
-            told = mapped_errors(f"sync {self._folder.path}/{key}")
+            told = map_os_errors(f"sync {self._folder.path}/{key}")
             with suppress(FileMissing, *_UNREADABLE), self._folder.opened(key, READ_FLAGS) as fd, told:
                 self._folder.disk.fsync(fd)
         for key in named.values():
@@ -105,7 +112,7 @@ class MemoryFiles:
             if name.endswith(".md"):
                 if self._is_key(key):
                     yield key
-            elif depth > 1 and not name.startswith((".", TEMP)):
+            elif depth > 1 and not name.startswith((".", TEMP_PREFIX)):
                 yield from self._walk_below(folder, name, key, depth)
 
     def _walk_below(self, folder: Folder, name: str, key: str, depth: int) -> Iterator[str]:
@@ -117,7 +124,7 @@ class MemoryFiles:
             yield from self._walk(below, f"{key}/", depth - 1)
 
     def _is_key(self, key: str) -> bool:
-        if key == INDEX:
+        if key == INDEX_FILE:
             return True
         try:
             check_memory_key(key)

@@ -10,16 +10,16 @@ from difflib import SequenceMatcher, unified_diff
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.provenance import Origin
-from sevenfold.core.sound import sound_text
-from sevenfold.store.memory_book import MemoryBook
-from sevenfold.store.memory_changes import WAITS, BlameLine, Transaction, TransactionId
-from sevenfold.store.memory_records import Logged, LoggedChange
+from sevenfold.core.sound import replace_lone_surrogates
+from sevenfold.store.memory_book import MemoryStore
+from sevenfold.store.memory_changes import WAITING_KINDS, BlameLine, Transaction, TransactionId
+from sevenfold.store.memory_records import LoggedChange, LoggedTransaction
 
-NO_EFFECT = ("propose", "outside", "reject", "purge")
+NO_EFFECT_KINDS = ("propose", "outside", "reject", "purge")
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastVersion:
     """A text that a memory once had."""
 
     sha256: str
@@ -30,16 +30,16 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VersionStep:
     transaction: TransactionId
-    past: Past | None
+    past: PastVersion | None
     """What the memory was from then on; None: it was removed."""
 
 
 class MemoryHistory:
     """Reads the book from its beginning, a line at a time. One thread at a time."""
 
-    def __init__(self, book: MemoryBook) -> None:
+    def __init__(self, book: MemoryStore) -> None:
         self._book = book
 
     def log(self, key: str | None, limit: int | None) -> tuple[Transaction, ...]:
@@ -47,7 +47,7 @@ class MemoryHistory:
         entries = (entry for entry in self._entries() if key is None or _speaks_of(entry, key))
         return tuple(entry.told() for entry in reversed(deque(entries, maxlen=limit)))
 
-    def find(self, id_: str) -> Logged:
+    def find(self, id_: str) -> LoggedTransaction:
         """A transaction with its texts, by its id or how that begins."""
         found = [entry for entry in self._entries() if id_ and entry.id.startswith(id_)]
         exact = [entry for entry in found if entry.id == id_] or found
@@ -77,7 +77,7 @@ class MemoryHistory:
             if past is None:
                 lines = []
                 continue
-            texts = sound_text(past.text).splitlines()
+            texts = replace_lone_surrogates(past.text).splitlines()
             fresh = [BlameLine(text, step.transaction, past.at, past.origin) for text in texts]
             matcher = SequenceMatcher(None, [line.line for line in lines], texts, autojunk=False)
             for block in matcher.get_matching_blocks():
@@ -87,24 +87,24 @@ class MemoryHistory:
             raise FileMissing(f"there is no memory {key!r}; `sevenfold memory list` shows those there are")
         return tuple(lines)
 
-    def steps(self, key: str) -> Iterator[Step]:
+    def steps(self, key: str) -> Iterator[VersionStep]:
         """Every text that a memory was accepted with, the oldest first, and its removals."""
         order = 0
         for entry in self._entries():
-            for change in entry.changes if entry.kind not in WAITS else ():
+            for change in entry.changes if entry.kind not in WAITING_KINDS else ():
                 order += 1
                 if change.key != key:
                     continue
                 past = None
                 if change.after is not None and change.text is not None:
                     at, origin = change.at or entry.at, entry.origin_of(change)
-                    past = Past(change.after, change.text, at, origin, change.order or order)
-                yield Step(entry.id, past)
+                    past = PastVersion(change.after, change.text, at, origin, change.order or order)
+                yield VersionStep(entry.id, past)
 
     def undone(self, id_: str) -> list[LoggedChange]:
         """What takes a transaction back, if nothing has happened to its memories since."""
         entry = self.find(id_)
-        if entry.kind in NO_EFFECT or not entry.changes:
+        if entry.kind in NO_EFFECT_KINDS or not entry.changes:
             raise InputError(f"{entry.id} ({entry.kind}) changed no memory, so there is nothing to take back")
         return [self._undone(change, entry.id) for change in entry.changes if change.key]
 
@@ -124,14 +124,14 @@ class MemoryHistory:
         for entry in self._entries():
             if entry.kind == "revert":
                 done.pop(TransactionId(entry.of), None)
-            elif entry.kind not in (*NO_EFFECT, "adopt"):
+            elif entry.kind not in (*NO_EFFECT_KINDS, "adopt"):
                 done[entry.id] = None
         if not done:
             raise InputError("nothing has been changed that could be taken back")
         return next(reversed(done))
 
     def _undone(self, change: LoggedChange, id_: str) -> LoggedChange:
-        earlier: Past | None = None
+        earlier: PastVersion | None = None
         for step in self.steps(change.key):
             if step.transaction == id_:
                 break
@@ -158,19 +158,19 @@ class MemoryHistory:
         except FileMissing:
             return ""  # erased: the diff shows what is left
 
-    def _entries(self) -> Iterator[Logged]:
+    def _entries(self) -> Iterator[LoggedTransaction]:
         yield from self._book.log.read_transactions()
 
 
-def _speaks_of(entry: Logged, key: str) -> bool:
+def _speaks_of(entry: LoggedTransaction, key: str) -> bool:
     return any(change.key == key for change in entry.changes)
 
 
-def _back(key: str, now: str | None, past: Past | None) -> LoggedChange:
+def _back(key: str, now: str | None, past: PastVersion | None) -> LoggedChange:
     if past is None:
         return LoggedChange(key, now, None)
     return LoggedChange(key, now, past.sha256, past.text, past.origin, past.at, order=past.order)
 
 
 def _lines(text: str) -> list[str]:
-    return sound_text(text).splitlines(keepends=True)
+    return replace_lone_surrogates(text).splitlines(keepends=True)

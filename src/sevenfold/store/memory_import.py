@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from sevenfold.core.events import Emit, Event, MemoryRefused, ignore
-from sevenfold.core.memories import INDEX
+from sevenfold.core.events import Emit, Event, MemoryRefused, ignore_event
+from sevenfold.core.memories import INDEX_FILE
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.memory_files import MemoryFiles
-from sevenfold.store.memory_records import encode
+from sevenfold.store.memory_records import encode_text
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedFolder:
     """What a folder holds, to be committed or proposed."""
 
     writes: tuple[Write, ...]
@@ -23,7 +23,7 @@ class Imported:
     refused: tuple[MemoryRefused, ...]
 
 
-def read_folder(path: Path, emit: Emit = ignore) -> Imported:
+def read_memory_folder(path: Path, emit: Emit = ignore_event) -> ImportedFolder:
     """Every memory in a folder and below it. No link is followed; what cannot be a memory is told."""
     refused: list[MemoryRefused] = []
 
@@ -37,10 +37,10 @@ def read_folder(path: Path, emit: Emit = ignore) -> Imported:
         keys = files.keys()
         found = zip(keys, map(files.look, keys), strict=True)
         writes = [Write(key, look.text, None) for key, look in found if look and look.text is not None]
-    return Imported(tuple(writes), tuple(refused))
+    return ImportedFolder(tuple(writes), tuple(refused))
 
 
-def write_folder(memory: MemoryDir, path: Path) -> int:
+def write_memory_folder(memory: MemoryDir, path: Path) -> int:
     """Copy the memories that are shown, and their index, into a folder; how many. Nothing is replaced."""
     stored = memory.scan(limit=None)
     with Folder.open(path, create=True) as folder:
@@ -48,6 +48,6 @@ def write_folder(memory: MemoryDir, path: Path) -> int:
             above, _, _ = item.memory.key.rpartition("/")
             if above:
                 folder.subfolder(above).close()
-            folder.create(item.memory.key, encode(item.memory.text))
-        folder.create(INDEX, encode(memory.index_text().text))
+            folder.create(item.memory.key, encode_text(item.memory.text))
+        folder.create(INDEX_FILE, encode_text(memory.index_text().text))
     return len(stored)

@@ -12,16 +12,16 @@ from pathlib import Path
 
 from sevenfold.core.errors import ProjectError
 from sevenfold.store.disk import Disk
-from sevenfold.store.folder import TEMP, Folder
+from sevenfold.store.folder import TEMP_PREFIX, Folder
 from sevenfold.store.git_root import real_path
-from sevenfold.store.identity import ProjectId, claim, read_claim
-from sevenfold.store.lock_face import FACE
-from sevenfold.store.patience import PATIENCE, Patience
+from sevenfold.store.identity import ProjectId, claim_folder, read_claim
+from sevenfold.store.lock_face import PID_FILE
+from sevenfold.store.patience import FOLDER_TIMEOUTS, FolderTimeouts
 
-CLAIM = ".sevenfold-project.json"
+CLAIM_FILE = ".sevenfold-project.json"
 """Hidden from whoever lists the memories."""
 
-OWN = frozenset([CLAIM, FACE])
+_OWN = frozenset([CLAIM_FILE, PID_FILE])
 
 _SYSTEM = (
     *("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr"),
@@ -37,10 +37,12 @@ _CLAUDE_CHARS = 200
 """Of a path, in the name of a folder of Claude Code's; a longer one is cut, and a hash of its own follows."""
 
 _OURS = (".sevenfold", ".config/sevenfold", ".local/share/sevenfold")
-_EXPECTED = frozenset(["logs", "team", FACE, CLAIM, ".DS_Store"])
+_EXPECTED = frozenset(["logs", "team", PID_FILE, CLAIM_FILE, ".DS_Store"])
 
 
-def open_own(path: Path, root: Path, projects: Path, disk: Disk, patience: Patience = PATIENCE) -> Folder:
+def open_memory_folder(
+    path: Path, root: Path, projects: Path, disk: Disk, patience: FolderTimeouts = FOLDER_TIMEOUTS
+) -> Folder:
     """Open and claim `path` as the memory folder of the project at `root`; `ProjectError` with the reason.
 
     `projects` is where projects have their own folders, which are nobody else's memory.
@@ -48,25 +50,30 @@ def open_own(path: Path, root: Path, projects: Path, disk: Disk, patience: Patie
     # Hidden, as all of that agent's files are, and meant for memories all the same.
     if not _is_claudes(path, root):
         _refuse_place(path, projects)
-    return _claimed(Folder.open(path, create=True, disk=disk, own=OWN, patience=patience), root)
+    return _claimed(Folder.open(path, create=True, disk=disk, own=_OWN, patience=patience), root)
 
 
-def open_among(
-    path: Path, named: ProjectId, root: Path, projects: Path, disk: Disk, patience: Patience = PATIENCE
+def open_shared_memory_folder(
+    path: Path,
+    named: ProjectId,
+    root: Path,
+    projects: Path,
+    disk: Disk,
+    patience: FolderTimeouts = FOLDER_TIMEOUTS,
 ) -> Folder:
     """The same for a folder of one's own below `path`, which holds the memories of many projects."""
     _refuse_place(path, projects)
-    with Folder.open(path, create=True, disk=disk, own=OWN, patience=patience) as shared:
-        if read_claim(shared, CLAIM) is not None:
+    with Folder.open(path, create=True, disk=disk, own=_OWN, patience=patience) as shared:
+        if read_claim(shared, CLAIM_FILE) is not None:
             raise ProjectError(
-                f"{path} is the memory folder of one project (see {CLAIM} in it), and a setting for all "
+                f"{path} is the memory folder of one project (see {CLAIM_FILE} in it), and a setting for all "
                 "projects names it; name it in that project's .sevenfold/settings.local.toml instead, or "
                 "choose another folder for all"
             )
         return _claimed(shared.subfolder(named), root)
 
 
-def claude_memory(root: Path, user_home: Path) -> Path:
+def claude_memory_path(root: Path, user_home: Path) -> Path:
     """Where Claude Code keeps the memories of a project: by its path, `-` for all but letters and digits.
 
     That name is not one project's alone, so the folder is claimed as any other is. `ProjectError` for a path
@@ -95,9 +102,9 @@ def _is_claudes(path: Path, root: Path) -> bool:
 
 def _claimed(folder: Folder, root: Path) -> Folder:
     try:
-        if read_claim(folder, CLAIM) is None:
+        if read_claim(folder, CLAIM_FILE) is None:
             _refuse_strangers(folder)
-        claim(folder, CLAIM, root)
+        claim_folder(folder, CLAIM_FILE, root)
     except BaseException:
         folder.close()
         raise
@@ -149,7 +156,7 @@ def _both_names(folders: Iterable[Path]) -> list[Path]:
 def _refuse_strangers(folder: Folder) -> None:
     """A folder nobody claimed yet has to be empty, or hold memories and nothing else, hidden or not."""
     for name in folder.all_names():
-        if not name.endswith(".md") and name not in _EXPECTED and not name.startswith(TEMP):
+        if not name.endswith(".md") and name not in _EXPECTED and not name.startswith(TEMP_PREFIX):
             raise ProjectError(
                 f"{folder.path} holds {name!r}, so it does not look like a memory folder; "
                 "choose an empty folder, or one with only .md files"

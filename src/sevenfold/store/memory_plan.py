@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sevenfold.core.errors import InputError, KeyRefused, MemoryConflict
-from sevenfold.core.memories import INDEX
-from sevenfold.core.sound import sound_text
+from sevenfold.core.memories import INDEX_FILE
+from sevenfold.core.sound import replace_lone_surrogates
 from sevenfold.store.memory_changes import ANYTHING, Remove, Write
-from sevenfold.store.memory_files import MAX_MEMORY_BYTES
+from sevenfold.store.memory_files import MAX_MEMORY_FILE_BYTES
 from sevenfold.store.memory_keys import check_memory_key
-from sevenfold.store.memory_records import LoggedChange, encode, hash_text
+from sevenfold.store.memory_records import LoggedChange, encode_text, hash_text
 from sevenfold.store.memory_state import MemoryState
 
 
@@ -27,11 +27,11 @@ def check_changes(changes: Sequence[Write | Remove]) -> list[LoggedChange]:
 def _checked(change: Write | Remove) -> LoggedChange:
     if isinstance(change, Remove):
         return LoggedChange(change.key, change.base, None)
-    text = sound_text(change.text)
-    size = len(encode(text))
-    if size > MAX_MEMORY_BYTES:
+    text = replace_lone_surrogates(change.text)
+    size = len(encode_text(text))
+    if size > MAX_MEMORY_FILE_BYTES:
         raise InputError(
-            f"{change.key} would have {size:,} bytes; at most {MAX_MEMORY_BYTES:,} are kept; split it"
+            f"{change.key} would have {size:,} bytes; at most {MAX_MEMORY_FILE_BYTES:,} are kept; split it"
         )
     return LoggedChange(change.key, change.base, hash_text(text), text, change.origin)
 
@@ -61,7 +61,7 @@ def plan_changes(
     )
 
 
-def find_settled(state: MemoryState, changes: Sequence[LoggedChange]) -> tuple[str, ...]:
+def find_overtaken(state: MemoryState, changes: Sequence[LoggedChange]) -> tuple[str, ...]:
     """Outside edits that these changes overtake."""
     return tuple(dict.fromkeys(state.held[item.key] for item in changes if item.key in state.held))
 
@@ -85,7 +85,7 @@ def _clashes(state: MemoryState, change: LoggedChange, accepts: str) -> bool:
 def _refuse_twins(state: MemoryState, keys: Sequence[str]) -> None:
     if not keys:
         return
-    known = {key.casefold(): key for key in (*state.versions, *state.placed, INDEX)}
+    known = {key.casefold(): key for key in (*state.versions, *state.placed, INDEX_FILE)}
     for key in keys:
         other = known.setdefault(key.casefold(), key)
         if other != key:

@@ -9,23 +9,23 @@ from typing import TypeAlias
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import write_json
-from sevenfold.core.memories import INDEX, read_memory
-from sevenfold.core.provenance import WHO, Origin
-from sevenfold.core.sound import sound_text
-from sevenfold.layers.memory_index import drop_entries
+from sevenfold.core.memories import INDEX_FILE, read_memory
+from sevenfold.core.provenance import CHANGE_AUTHORS, Origin
+from sevenfold.core.sound import replace_lone_surrogates
+from sevenfold.layers.memory_index import drop_index_entries
 from sevenfold.layers.stems import split_sentences
-from sevenfold.store.memory_book import HISTORY, MemoryBook
-from sevenfold.store.memory_changes import WAITS, Purged
+from sevenfold.store.memory_book import HISTORY_MUTEX, MemoryStore
+from sevenfold.store.memory_changes import WAITING_KINDS, PurgeReport
 from sevenfold.store.memory_records import (
-    Logged,
+    FileSnapshot,
     LoggedChange,
-    Placement,
-    Upkeep,
-    begin_log,
+    LoggedTransaction,
+    UpkeepRecord,
+    format_log_line,
     hash_text,
     is_upkeep,
+    make_first_entry,
     new_transaction_id,
-    spell,
 )
 from sevenfold.store.mutex import mutex
 
@@ -35,13 +35,13 @@ ERASED = LoggedChange("", None, None)
 LEAST_WORDS = 4
 """Of a sentence that tells where it came from."""
 
-Sync: TypeAlias = Callable[[Collection[str]], None]
+SyncKeys: TypeAlias = Callable[[Collection[str]], None]
 
-_INDEX = write_json(INDEX)
+_INDEX = write_json(INDEX_FILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PurgeSource:
     """Which versions are meant: exactly one of these is set."""
 
     session: str = ""
@@ -51,8 +51,8 @@ class Source:
     def check(self) -> None:
         if sum(map(bool, (self.session, self.key, self.who))) != 1:
             raise InputError("name one source to purge: a session, a key, or who wrote it")
-        if self.who and self.who not in WHO:
-            raise InputError(f"nobody writes as {self.who!r}; there are {', '.join(WHO)}")
+        if self.who and self.who not in CHANGE_AUTHORS:
+            raise InputError(f"nobody writes as {self.who!r}; there are {', '.join(CHANGE_AUTHORS)}")
 
     @property
     def said(self) -> str:
@@ -81,82 +81,97 @@ class _Erased:
     """Keys of other texts, written later, that hold one of them."""
 
 
-def purge(
-    book: MemoryBook, source: Source, now: datetime, placed: Mapping[str, Placement], sync: Sync
-) -> Purged:
+def purge_history(
+    book: MemoryStore, source: PurgeSource, now: datetime, placed: Mapping[str, FileSnapshot], sync: SyncKeys
+) -> PurgeReport:
     """Take every version of that source out of the history, at once and for good. Files follow.
 
     The caller holds the mutex of the files, knows what is `placed` there, and brings them up to date
     afterwards. They are synced before: what a power cut leaves of them must not look like somebody's edit.
     """
     source.check()
-    with mutex(book.folder, HISTORY):
+    with mutex(book.folder, HISTORY_MUTEX):
         book.refresh()
         erased = _Erased(set(), 0, set(), set(), set())
         lines = list(_without(book, source, erased))
         if erased.transactions:
-            sync((*erased.keys, INDEX))
+            sync((*erased.keys, INDEX_FILE))
             told = Origin("user", f"{erased.versions} versions erased by {source.said}")
-            last = Logged(new_transaction_id(), now, "purge", told, ())
+            last = LoggedTransaction(new_transaction_id(), now, "purge", told, ())
             kept = (_without_lines(book, line, erased.keys) for line in lines)
-            book.log.replace([spell(begin_log(now)), *kept, spell(last), *_upkeep(book, now, placed)])
+            book.log.replace(
+                [
+                    format_log_line(make_first_entry(now)),
+                    *kept,
+                    format_log_line(last),
+                    *_upkeep(book, now, placed),
+                ]
+            )
             book.start_anew()
     repeating = tuple(sorted(erased.repeating))
-    return Purged(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), repeating)
+    return PurgeReport(len(erased.transactions), erased.versions, tuple(sorted(erased.keys)), repeating)
 
 
-def forget_upkeep(book: MemoryBook, now: datetime) -> None:
+def forget_upkeep(book: MemoryStore, now: datetime) -> None:
     """Drop what the history tells of files that were put in place before: their names are in it."""
-    with mutex(book.folder, HISTORY):
+    with mutex(book.folder, HISTORY_MUTEX):
         book.refresh()
         lines = [line for line in book.log.read_lines() if not is_upkeep(line)]
-        book.log.replace([spell(begin_log(now)), *lines, *_upkeep(book, now, book.state.placed)])
+        book.log.replace(
+            [format_log_line(make_first_entry(now)), *lines, *_upkeep(book, now, book.state.placed)]
+        )
         book.start_anew()
 
 
-def _upkeep(book: MemoryBook, now: datetime, placed: Mapping[str, Placement]) -> Iterator[bytes]:
+def _upkeep(book: MemoryStore, now: datetime, placed: Mapping[str, FileSnapshot]) -> Iterator[bytes]:
     """What is known of the files, so that nothing of ours is taken for somebody else's."""
-    yield spell(Upkeep(0, now, placed, book.state.boot))
-    yield from (spell(Upkeep(0, now, {}, "", sha256)) for sha256 in sorted(book.state.intended))
+    yield format_log_line(UpkeepRecord(0, now, placed, book.state.boot))
+    yield from (
+        format_log_line(UpkeepRecord(0, now, {}, "", sha256)) for sha256 in sorted(book.state.intended)
+    )
 
 
-def _without(book: MemoryBook, source: Source, erased: _Erased) -> Iterator[bytes]:
+def _without(book: MemoryStore, source: PurgeSource, erased: _Erased) -> Iterator[bytes]:
     for line in book.log.read_lines():
         if is_upkeep(line):
             continue
         entry = book.log.parse(line) if source.mark in line or erased.said else None
-        if not isinstance(entry, Logged) or not _concerns(entry, source):
-            _note_repeating(entry.changes if isinstance(entry, Logged) else (), erased)
+        if not isinstance(entry, LoggedTransaction) or not _concerns(entry, source):
+            _note_repeating(entry.changes if isinstance(entry, LoggedTransaction) else (), erased)
             yield line
             continue
         erased.transactions.add(entry.id)
         kept = tuple(_kept(entry, change, source, erased) for change in entry.changes)
         _note_repeating(kept, erased)
-        if entry.kind not in WAITS or any(change.key for change in kept):
-            yield spell(replace(entry, changes=kept, origin=_without_trace(entry, source), reason=""))
+        if entry.kind not in WAITING_KINDS or any(change.key for change in kept):
+            yield format_log_line(
+                replace(entry, changes=kept, origin=_without_trace(entry, source), reason="")
+            )
 
 
-def _without_lines(book: MemoryBook, line: bytes, keys: Collection[str]) -> bytes:
+def _without_lines(book: MemoryStore, line: bytes, keys: Collection[str]) -> bytes:
     """A line of the history, in whose texts of the index nothing is said of these memories any more."""
     entry = book.log.parse(line) if _INDEX in line else None
-    if not isinstance(entry, Logged):
+    if not isinstance(entry, LoggedTransaction):
         return line
-    return spell(replace(entry, changes=tuple(_scrubbed(change, keys) for change in entry.changes)))
+    return format_log_line(replace(entry, changes=tuple(_scrubbed(change, keys) for change in entry.changes)))
 
 
 def _scrubbed(change: LoggedChange, keys: Collection[str]) -> LoggedChange:
-    if change.key != INDEX or change.text is None:
+    if change.key != INDEX_FILE or change.text is None:
         return change
-    text = drop_entries(change.text, keys)
+    text = drop_index_entries(change.text, keys)
     return replace(change, text=text, after=hash_text(text))
 
 
-def _concerns(entry: Logged, source: Source) -> bool:
+def _concerns(entry: LoggedTransaction, source: PurgeSource) -> bool:
     own = not source.key and source.is_meant("", entry.origin)
     return own or any(source.is_meant(item.key, entry.origin_of(item)) for item in entry.changes)
 
 
-def _kept(entry: Logged, change: LoggedChange, source: Source, erased: _Erased) -> LoggedChange:
+def _kept(
+    entry: LoggedTransaction, change: LoggedChange, source: PurgeSource, erased: _Erased
+) -> LoggedChange:
     if not source.is_meant(change.key, entry.origin_of(change)):
         # What was the transaction's alone is written down with the change, for the transaction loses it.
         return replace(change, origin=entry.origin_of(change))
@@ -166,7 +181,7 @@ def _kept(entry: Logged, change: LoggedChange, source: Source, erased: _Erased) 
     return ERASED
 
 
-def _without_trace(entry: Logged, source: Source) -> Origin:
+def _without_trace(entry: LoggedTransaction, source: PurgeSource) -> Origin:
     if source.key or not source.is_meant("", entry.origin):
         return entry.origin
     return Origin(entry.origin.who, "erased")
@@ -175,7 +190,7 @@ def _without_trace(entry: Logged, source: Source) -> Origin:
 def _note_repeating(kept: Iterable[LoggedChange], erased: _Erased) -> None:
     """A dream may have merged it into another memory, and somebody may have written it down again."""
     for change in kept if erased.said else ():
-        if change.key not in ("", INDEX) and not erased.said.isdisjoint(_sentences(change)):
+        if change.key not in ("", INDEX_FILE) and not erased.said.isdisjoint(_sentences(change)):
             erased.repeating.add(change.key)
 
 
@@ -183,6 +198,6 @@ def _sentences(change: LoggedChange) -> set[str]:
     """Of a text, those that are long enough not to be said by chance."""
     if change.text is None:
         return set()
-    memory = read_memory(change.key, sound_text(change.text))
+    memory = read_memory(change.key, replace_lone_surrogates(change.text))
     told = (*split_sentences(memory.body), memory.description)
     return {text.casefold() for text in told if len(text.split()) >= LEAST_WORDS}

@@ -11,10 +11,16 @@ from typing import TypeAlias, cast
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import JsonObject, freeze_object
-from sevenfold.core.provenance import SAID_BY, TAINTS, WHO, Origin, SaidBy, Taint, Who
-from sevenfold.store.memory_changes import KINDS, Change, Kind, Transaction, TransactionId
-from sevenfold.store.record_lines import frame_line, is_whole, write_line
-from sevenfold.store.records import Record, RecordId, UnknownRecord, new_id
+from sevenfold.core.provenance import CHANGE_AUTHORS, SAID_BY, TAINTS, ChangeAuthor, Origin, SaidBy, Taint
+from sevenfold.store.memory_changes import (
+    TRANSACTION_KINDS,
+    MemoryChange,
+    Transaction,
+    TransactionId,
+    TransactionKind,
+)
+from sevenfold.store.record_lines import checksum_line, is_whole, write_line
+from sevenfold.store.records import Record, RecordId, UnknownRecord, new_record_id
 
 TRANSACTION = "memory"
 UPKEEP = "upkeep"
@@ -25,7 +31,7 @@ _LATEST_NS = 253_402_300_799 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class FileStamp:
     """What tells a file from another without reading it."""
 
     size_bytes: int
@@ -38,15 +44,15 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class FileSnapshot:
     """What a file in the folder held when it was last looked at."""
 
     sha256: str | None
     """None: there is no such file."""
-    stamp: Stamp | None = None
+    stamp: FileStamp | None = None
 
 
-NOWHERE = Placement(None)
+NO_FILE = FileSnapshot(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +67,19 @@ class LoggedChange:
     """None: the transaction's."""
     at: datetime | None = None
     """None: when the transaction was. Adopted files are older."""
-    stamp: Stamp | None = None
+    stamp: FileStamp | None = None
     """Of the file in the folder that says so already."""
     order: int | None = None
     """Of a version that is put back: as new as it was then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedTransaction:
     """A transaction with its texts."""
 
     id: TransactionId
     at: datetime
-    kind: Kind
+    kind: TransactionKind
     origin: Origin
     changes: tuple[LoggedChange, ...]
     of: str = ""
@@ -87,65 +93,65 @@ class Logged:
     def told(self) -> Transaction:
         """Without the texts."""
         changes = tuple(
-            Change(item.key, item.before, item.after, self.origin_of(item)) for item in self.changes
+            MemoryChange(item.key, item.before, item.after, self.origin_of(item)) for item in self.changes
         )
         return Transaction(self.id, self.at, self.kind, self.origin, changes, self.of)
 
 
 @dataclass(frozen=True, slots=True)
-class Upkeep:
+class UpkeepRecord:
     """Files were put in place, for every transaction up to a place in the log."""
 
     upto: int
     at: datetime
-    files: Mapping[str, Placement]
+    files: Mapping[str, FileSnapshot]
     boot: str
     """Of the machine: what was put in place before it went down may be lost."""
     intends: str = ""
     """SHA-256 of an index that is about to be put in place; nothing else is told then."""
 
 
-LogEntry: TypeAlias = Logged | Upkeep
+LogEntry: TypeAlias = LoggedTransaction | UpkeepRecord
 _Wire: TypeAlias = "dict[str, object]"
 
 
-def begin_log(at: datetime) -> Upkeep:
+def make_first_entry(at: datetime) -> UpkeepRecord:
     """The first line, whose random id tells this file from any other."""
-    return Upkeep(0, at, {}, "")
+    return UpkeepRecord(0, at, {}, "")
 
 
 def new_transaction_id() -> TransactionId:
     """Short enough to be typed, long enough to be nobody else's."""
-    return TransactionId(new_id()[:12])
+    return TransactionId(new_record_id()[:12])
 
 
-def encode(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """The bytes of a file; the way back of `decode`."""
     return text.encode("utf-8", "surrogateescape")
 
 
-def decode(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     """Any bytes as text that gives the same bytes again."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def hash_text(text: str) -> str:
-    return hashlib.sha256(encode(text)).hexdigest()
+    return hashlib.sha256(encode_text(text)).hexdigest()
 
 
 def to_record(entry: LogEntry) -> Record:
-    if isinstance(entry, Logged):
+    if isinstance(entry, LoggedTransaction):
         return Record(UnknownRecord(TRANSACTION, _write_logged(entry)), entry.at, RecordId(entry.id))
     return Record(UnknownRecord(UPKEEP, freeze_object(_write_upkeep(entry))), entry.at)
 
 
-def spell(entry: LogEntry) -> bytes:
+def format_log_line(entry: LogEntry) -> bytes:
     """A line of the history."""
-    if isinstance(entry, Logged):
+    if isinstance(entry, LoggedTransaction):
         return write_line(to_record(entry))
     # As it is: it names every file of the folder, and nothing in it is anybody's text.
-    wire = {"k": UPKEEP, "id": new_id(), "at": entry.at.isoformat(), "v": _write_upkeep(entry)}
-    return frame_line(UPKEEP, json.dumps(wire, separators=(",", ":")).encode())
+    wire = {"k": UPKEEP, "id": new_record_id(), "at": entry.at.isoformat(), "v": _write_upkeep(entry)}
+    return checksum_line(UPKEEP, json.dumps(wire, separators=(",", ":")).encode())
 
 
 def is_upkeep(line: bytes) -> bool:
@@ -153,7 +159,7 @@ def is_upkeep(line: bytes) -> bool:
     return line.find(_UPKEEP_MARK, 0, 40) >= 0
 
 
-def read_entry(line: bytes) -> LogEntry | None:
+def read_log_entry(line: bytes) -> LogEntry | None:
     """What a line says; None for a kind of a newer version. `WireError` where it is damaged.
 
     Every process reads every line, so it is parsed as it is: who changed it has changed its checksum.
@@ -168,20 +174,20 @@ def read_entry(line: bytes) -> LogEntry | None:
         if kind != UPKEEP:
             return None
         files = cast("_Wire", value["files"])
-        placed = {key: read_placement(item) for key, item in files.items()}
+        placed = {key: read_file_snapshot(item) for key, item in files.items()}
         intends = _text(value.get("intends", ""))
-        return Upkeep(_whole(value["upto"]), at, placed, _text(value["boot"]), intends)
+        return UpkeepRecord(_whole(value["upto"]), at, placed, _text(value["boot"]), intends)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise WireError(f"it makes no sense: {error!r}") from error
 
 
-def write_placement(placement: Placement) -> list[object]:
+def write_file_snapshot(placement: FileSnapshot) -> list[object]:
     return [placement.sha256, *_write_stamp(placement.stamp)]
 
 
-def read_placement(wire: object) -> Placement:
+def read_file_snapshot(wire: object) -> FileSnapshot:
     sha256, *stamp = cast("list[object]", wire)
-    return Placement(None if sha256 is None else _text(sha256), _read_stamp(stamp))
+    return FileSnapshot(None if sha256 is None else _text(sha256), _read_stamp(stamp))
 
 
 def write_origin(origin: Origin) -> dict[str, object]:
@@ -199,7 +205,7 @@ def read_origin(wire: object) -> Origin:
     """`ValueError` for an origin that only a newer version can know."""
     fields = cast("_Wire", wire)
     return Origin(
-        WHO[WHO.index(cast("Who", fields["who"]))],
+        CHANGE_AUTHORS[CHANGE_AUTHORS.index(cast("ChangeAuthor", fields["who"]))],
         _text(fields["why"]),
         _text(fields.get("session", "")),
         _texts(fields.get("messages", ())),
@@ -209,16 +215,16 @@ def read_origin(wire: object) -> Origin:
     )
 
 
-def _write_upkeep(entry: Upkeep) -> _Wire:
+def _write_upkeep(entry: UpkeepRecord) -> _Wire:
     fields: _Wire = {
         "upto": entry.upto,
-        "files": {key: write_placement(item) for key, item in entry.files.items()},
+        "files": {key: write_file_snapshot(item) for key, item in entry.files.items()},
         "boot": entry.boot,
     }
     return fields | ({"intends": entry.intends} if entry.intends else {})
 
 
-def _write_logged(entry: Logged) -> JsonObject:
+def _write_logged(entry: LoggedTransaction) -> JsonObject:
     fields: dict[str, object] = {
         "kind": entry.kind,
         "origin": write_origin(entry.origin),
@@ -243,11 +249,11 @@ def _write_change(change: LoggedChange) -> dict[str, object]:
     return fields
 
 
-def _read_logged(id_: TransactionId, at: datetime, wire: _Wire) -> Logged:
-    return Logged(
+def _read_logged(id_: TransactionId, at: datetime, wire: _Wire) -> LoggedTransaction:
+    return LoggedTransaction(
         id_,
         at,
-        KINDS[KINDS.index(cast("Kind", wire["kind"]))],
+        TRANSACTION_KINDS[TRANSACTION_KINDS.index(cast("TransactionKind", wire["kind"]))],
         read_origin(wire["origin"]),
         tuple([_read_change(change) for change in cast("list[_Wire]", wire["changes"])]),
         _text(wire.get("of", "")),
@@ -270,13 +276,13 @@ def _read_change(wire: _Wire) -> LoggedChange:
     )
 
 
-def _write_stamp(stamp: Stamp | None) -> list[object]:
+def _write_stamp(stamp: FileStamp | None) -> list[object]:
     return [] if stamp is None else [stamp.size_bytes, stamp.modified_ns, stamp.inode]
 
 
-def _read_stamp(wire: object) -> Stamp | None:
+def _read_stamp(wire: object) -> FileStamp | None:
     numbers = [_whole(number) for number in cast("list[object]", wire)]
-    return Stamp(*numbers) if numbers else None
+    return FileStamp(*numbers) if numbers else None
 
 
 def _text(value: object) -> str:

@@ -11,46 +11,46 @@ from datetime import datetime
 from typing import cast
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.memories import INDEX
+from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.provenance import Origin
-from sevenfold.store.memory_changes import WAITS, TransactionId
-from sevenfold.store.memory_log import Found
+from sevenfold.store.memory_changes import WAITING_KINDS, TransactionId
+from sevenfold.store.memory_log import LogLine
 from sevenfold.store.memory_records import (
-    NOWHERE,
-    Logged,
+    NO_FILE,
+    FileSnapshot,
     LoggedChange,
-    Placement,
-    Upkeep,
+    LoggedTransaction,
+    UpkeepRecord,
+    read_file_snapshot,
     read_origin,
-    read_placement,
+    write_file_snapshot,
     write_origin,
-    write_placement,
 )
-from sevenfold.store.transcript import Place
+from sevenfold.store.transcript import RecordPosition
 
-FORMAT = 2
+_FORMAT = 2
 MAX_REJECTED = 200
 """Of what a person did not want, the newest: each is compared with what a writer wants next."""
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class MemoryVersion:
     """An accepted text: which, since when, whose, and where in the history it stands."""
 
     sha256: str
     at: datetime
     transaction: TransactionId
     origin: Origin
-    place: Place
+    place: RecordPosition
     order: int
     """Grows with every change: the newest memory has the largest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingTransaction:
     """A transaction that waits for a person."""
 
-    place: Place
+    place: RecordPosition
     is_outside: bool
     keys: tuple[str, ...]
 
@@ -69,15 +69,15 @@ class MemoryState:
     recorded: int = -1
     """Where that stands."""
     count: int = 0
-    versions: dict[str, Version] = field(default_factory=dict[str, Version])
-    layout: Version | None = None
+    versions: dict[str, MemoryVersion] = field(default_factory=dict[str, MemoryVersion])
+    layout: MemoryVersion | None = None
     """The index as a person last arranged it."""
-    waiting: dict[str, Pending] = field(default_factory=dict[str, Pending])
-    rejected: dict[str, Place] = field(default_factory=dict[str, Place])
+    waiting: dict[str, PendingTransaction] = field(default_factory=dict[str, PendingTransaction])
+    rejected: dict[str, RecordPosition] = field(default_factory=dict[str, RecordPosition])
     """Proposals that a person did not want, the oldest first, and where they stand."""
     held: dict[str, str] = field(default_factory=dict[str, str])
     """Which outside edit of a key waits: its file is left alone."""
-    placed: dict[str, Placement] = field(default_factory=dict[str, Placement])
+    placed: dict[str, FileSnapshot] = field(default_factory=dict[str, FileSnapshot])
     stale: set[str] = field(default_factory=set[str])
     """Memories whose files are not what they should be."""
     births: dict[str, int] = field(default_factory=dict[str, int])
@@ -93,25 +93,25 @@ class MemoryState:
     boot: str = ""
     """Of the machine, when files were last put in place."""
 
-    def take(self, found: Found) -> None:
+    def take(self, found: LogLine) -> None:
         """One line further."""
         self.tail, self.end = found.place.offset, found.place.offset + found.place.length_bytes
-        if isinstance(found.entry, Upkeep):
+        if isinstance(found.entry, UpkeepRecord):
             self._take_upkeep(found.entry)
         elif found.entry is not None:
             self._take_transaction(found.entry, found.place)
 
-    def holding(self, key: str) -> Placement:
-        return self.placed.get(key, NOWHERE)
+    def holding(self, key: str) -> FileSnapshot:
+        return self.placed.get(key, NO_FILE)
 
     def sha_of(self, key: str) -> str | None:
-        version = self.layout if key == INDEX else self.versions.get(key)
+        version = self.layout if key == INDEX_FILE else self.versions.get(key)
         return version.sha256 if version else None
 
     def is_waiting(self, key: str) -> bool:
         return any(key in pending.keys for pending in self.waiting.values())
 
-    def _take_upkeep(self, entry: Upkeep) -> None:
+    def _take_upkeep(self, entry: UpkeepRecord) -> None:
         if entry.intends:
             self.intended.add(entry.intends)
             return
@@ -126,9 +126,9 @@ class MemoryState:
         for key, placement in entry.files.items():
             self._place(key, placement)
 
-    def _take_transaction(self, entry: Logged, place: Place) -> None:
+    def _take_transaction(self, entry: LoggedTransaction, place: RecordPosition) -> None:
         self.last, self.recorded = entry.id, place.offset
-        if entry.kind in WAITS:
+        if entry.kind in WAITING_KINDS:
             self._take_waiting(entry, place)
         else:
             for change in entry.changes:
@@ -138,12 +138,14 @@ class MemoryState:
         for id_ in filter(None, (entry.of, *entry.settles)):
             self._settle(id_)
 
-    def _take_waiting(self, entry: Logged, place: Place) -> None:
+    def _take_waiting(self, entry: LoggedTransaction, place: RecordPosition) -> None:
         is_outside = entry.kind == "outside"
-        self.waiting[entry.id] = Pending(place, is_outside, tuple(change.key for change in entry.changes))
+        self.waiting[entry.id] = PendingTransaction(
+            place, is_outside, tuple(change.key for change in entry.changes)
+        )
         for change in entry.changes if is_outside else ():
             self.held[change.key] = entry.id
-            self._place(change.key, Placement(change.after, change.stamp))
+            self._place(change.key, FileSnapshot(change.after, change.stamp))
 
     def _take_rejection(self, id_: str) -> None:
         pending = self.waiting.get(id_)
@@ -153,7 +155,7 @@ class MemoryState:
         if len(self.rejected) > MAX_REJECTED:
             del self.rejected[next(iter(self.rejected))]
 
-    def _take_change(self, entry: Logged, change: LoggedChange, place: Place) -> None:
+    def _take_change(self, entry: LoggedTransaction, change: LoggedChange, place: RecordPosition) -> None:
         key = change.key
         self.count += 1
         if not key:
@@ -161,8 +163,8 @@ class MemoryState:
         version = None
         if change.after is not None:
             at, origin = change.at or entry.at, entry.origin_of(change)
-            version = Version(change.after, at, entry.id, origin, place, change.order or self.count)
-        if key == INDEX:
+            version = MemoryVersion(change.after, at, entry.id, origin, place, change.order or self.count)
+        if key == INDEX_FILE:
             self.layout = version
             self.since.clear()
         elif version is None:
@@ -171,10 +173,10 @@ class MemoryState:
             self.versions[key] = version
             self.births.setdefault(key, self.count)
             self.uncovered.setdefault(key, {})[version.sha256] = place.offset
-        if key != INDEX:
+        if key != INDEX_FILE:
             self.since.add(key)
         if change.stamp is not None:
-            self.placed[key] = Placement(change.after, change.stamp)
+            self.placed[key] = FileSnapshot(change.after, change.stamp)
         self._mark(key)
 
     def _settle(self, id_: str) -> None:
@@ -184,15 +186,15 @@ class MemoryState:
                 del self.held[key]
                 self._mark(key)
 
-    def _place(self, key: str, placement: Placement) -> None:
-        if placement == NOWHERE:
+    def _place(self, key: str, placement: FileSnapshot) -> None:
+        if placement == NO_FILE:
             self.placed.pop(key, None)
         else:
             self.placed[key] = placement
         self._mark(key)
 
     def _mark(self, key: str) -> None:
-        if key == INDEX:
+        if key == INDEX_FILE:
             return
         if key in self.held or self.holding(key).sha256 == self.sha_of(key):
             self.stale.discard(key)
@@ -200,11 +202,11 @@ class MemoryState:
             self.stale.add(key)
 
 
-def write_state(state: MemoryState) -> bytes:
+def write_memory_state(state: MemoryState) -> bytes:
     """For whoever opens the folder next: nothing in it that the history does not say."""
     origins: dict[Origin, int] = {}
 
-    def write_version(version: Version) -> list[object]:
+    def write_version(version: MemoryVersion) -> list[object]:
         origin = origins.setdefault(version.origin, len(origins))
         place = version.place
         who = [version.sha256, version.at.isoformat(), version.transaction, origin]
@@ -212,7 +214,7 @@ def write_state(state: MemoryState) -> bytes:
 
     versions = {key: write_version(version) for key, version in state.versions.items()}
     fields = {
-        "format": FORMAT,
+        "format": _FORMAT,
         "end": state.end,
         "tail": state.tail,
         "head": state.head,
@@ -229,7 +231,7 @@ def write_state(state: MemoryState) -> bytes:
         },
         "rejected": {id_: [place.offset, place.length_bytes] for id_, place in state.rejected.items()},
         "held": state.held,
-        "placed": {key: write_placement(item) for key, item in state.placed.items()},
+        "placed": {key: write_file_snapshot(item) for key, item in state.placed.items()},
         "stale": sorted(state.stale),
         "births": state.births,
         "since": sorted(state.since),
@@ -241,11 +243,11 @@ def write_state(state: MemoryState) -> bytes:
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
-def read_state(data: bytes) -> MemoryState:
+def read_memory_state(data: bytes) -> MemoryState:
     """`WireError` for whatever `write_state` did not write: the history is read again then."""
     try:
         wire = cast("dict[str, object]", json.loads(data))
-        if wire["format"] != FORMAT:
+        if wire["format"] != _FORMAT:
             raise WireError(f"its format is {wire['format']!r}")
         return _State(wire).read()
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
@@ -272,9 +274,11 @@ class _State:
             versions={key: self._version(item) for key, item in self._items("versions")},
             layout=None if layout is None else self._version(layout),
             waiting={id_: self._pending(item) for id_, item in self._items("waiting")},
-            rejected={id_: Place(*cast("tuple[int, int]", item)) for id_, item in self._items("rejected")},
+            rejected={
+                id_: RecordPosition(*cast("tuple[int, int]", item)) for id_, item in self._items("rejected")
+            },
             held={key: str(item) for key, item in self._items("held")},
-            placed={key: read_placement(item) for key, item in self._items("placed")},
+            placed={key: read_file_snapshot(item) for key, item in self._items("placed")},
             stale=self._names("stale"),
             births={key: int(cast("int", item)) for key, item in self._items("births")},
             since=self._names("since"),
@@ -293,13 +297,13 @@ class _State:
     def _whole(self, key: str) -> int:
         return int(cast("int", self._wire[key]))
 
-    def _version(self, wire: object) -> Version:
+    def _version(self, wire: object) -> MemoryVersion:
         sha256, at, transaction, origin, offset, length, order = cast(
             "tuple[str, str, str, int, int, int, int]", wire
         )
         when, id_ = datetime.fromisoformat(at), TransactionId(transaction)
-        return Version(sha256, when, id_, self._origins[origin], Place(offset, length), order)
+        return MemoryVersion(sha256, when, id_, self._origins[origin], RecordPosition(offset, length), order)
 
-    def _pending(self, wire: object) -> Pending:
+    def _pending(self, wire: object) -> PendingTransaction:
         offset, length, is_outside, *keys = cast("tuple[int, int, bool, *tuple[str, ...]]", wire)
-        return Pending(Place(offset, length), is_outside, tuple(keys))
+        return PendingTransaction(RecordPosition(offset, length), is_outside, tuple(keys))

@@ -15,11 +15,11 @@ from contextlib import suppress
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import read_object, write_json
 from sevenfold.store.folder import Folder
-from sevenfold.store.memory_marks import MarkBook
-from sevenfold.store.memory_uses import UseBook
+from sevenfold.store.memory_marks import MarkStore
+from sevenfold.store.memory_uses import UseStore
 
-SEARCH = "recall"
-DREAMS = "dreams"
+_SEARCH = "recall"
+DREAMS_FOLDER = "dreams"
 MAX_ACCOUNT_BYTES = 1024 * 1024
 
 _WORDY = ("reason", "changed", "removed", "archived", "spared", "let_go", "report", "steps")
@@ -29,12 +29,12 @@ _WORDY = ("reason", "changed", "removed", "archived", "spared", "let_go", "repor
 def forget_traces(control: Folder, changed: Collection[str], gone: Collection[str]) -> None:
     """Of memories of which something was erased, and of those that are gone. Which words a search and dreams
     hold is not asked: all of them go."""
-    MarkBook(control).put(dict.fromkeys(changed))
-    UseBook(control).forget(gone)
-    with suppress(FileMissing), control.subfolder(SEARCH, create=False) as kept:
+    MarkStore(control).put(dict.fromkeys(changed))
+    UseStore(control).forget(gone)
+    with suppress(FileMissing), control.subfolder(_SEARCH, create=False) as kept:
         for name in kept.names():
             kept.remove(name)
-    with suppress(FileMissing), control.subfolder(DREAMS, create=False) as dreams:
+    with suppress(FileMissing), control.subfolder(DREAMS_FOLDER, create=False) as dreams:
         for name in dreams.names():
             _forget_dream(dreams, name)
 

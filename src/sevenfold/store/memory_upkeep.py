@@ -16,48 +16,48 @@ from datetime import timedelta
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import AccessDenied, DiskFault, DiskFull, LockBusy, SevenfoldError
 from sevenfold.core.events import Emit, MemoryEdited, MemoryLagged, MemoryRecovered
-from sevenfold.core.memories import INDEX
+from sevenfold.core.memories import INDEX_FILE
 from sevenfold.core.provenance import Origin
-from sevenfold.store.kept_index import KeptIndex
-from sevenfold.store.lock_state import boot_id
-from sevenfold.store.memory_book import MemoryBook
-from sevenfold.store.memory_changes import Purged
-from sevenfold.store.memory_files import Look, MemoryFiles
-from sevenfold.store.memory_purge import Source, forget_upkeep, purge
+from sevenfold.store.kept_index import IndexRenderer
+from sevenfold.store.lock_state import read_boot_id
+from sevenfold.store.memory_book import MemoryStore
+from sevenfold.store.memory_changes import PurgeReport
+from sevenfold.store.memory_files import InspectedFile, MemoryFiles
+from sevenfold.store.memory_purge import PurgeSource, forget_upkeep, purge_history
 from sevenfold.store.memory_records import (
-    NOWHERE,
-    Logged,
+    NO_FILE,
+    FileSnapshot,
     LoggedChange,
-    Placement,
-    Upkeep,
-    begin_log,
-    decode,
-    encode,
+    LoggedTransaction,
+    UpkeepRecord,
+    decode_text,
+    encode_text,
     hash_text,
+    make_first_entry,
     new_transaction_id,
 )
 from sevenfold.store.memory_state import MemoryState
 from sevenfold.store.mutex import mutex
 
 FILES = "files"
-GLANCE = timedelta(milliseconds=25)
+FILES_WAIT = timedelta(milliseconds=25)
 """How long one waits for the files before looking whether somebody else has brought them up to date."""
 
-EDIT = Origin("outside edit", "a file was changed past the engine", taint=frozenset(["outside edit"]))
+_EDIT = Origin("outside edit", "a file was changed past the engine", taint=frozenset(["outside edit"]))
 
 
 class MemoryUpkeep:
     """One thread at a time; any number of processes."""
 
     def __init__(
-        self, book: MemoryBook, files: MemoryFiles, clock: Clock, emit: Emit, *, trusts_outside: bool
+        self, book: MemoryStore, files: MemoryFiles, clock: Clock, emit: Emit, *, trusts_outside: bool
     ) -> None:
         self._book, self._files, self._clock, self._emit = book, files, clock, emit
         self._trusts_outside = trusts_outside
-        self.index = KeptIndex(book)
+        self.index = IndexRenderer(book)
         self._erased = set[str]()
         """Keys that were purged: the history, which no longer speaks of them, cannot tell."""
-        self._placed: dict[str, Placement] = {}
+        self._placed: dict[str, FileSnapshot] = {}
         """What was put in place or looked at, and is not recorded yet."""
 
     def settle(self, offset: int) -> None:
@@ -70,7 +70,7 @@ class MemoryUpkeep:
         """Begin the history of a folder that has none: what lies there is accepted."""
         with self._alone():
             if not self._book.state.end:
-                self._book.record(lambda _: [begin_log(self._clock.now()), self._adopted()])
+                self._book.record(lambda _: [make_first_entry(self._clock.now()), self._adopted()])
                 self._bring_up_to_date()
 
     def notice(self, *, check: bool = False) -> None:
@@ -88,7 +88,7 @@ class MemoryUpkeep:
         with self._alone():
             state = self._book.state
             behind = len(state.stale)
-            for key in sorted({*self._files.keys(), *state.placed, *state.stale} - {INDEX}):
+            for key in sorted({*self._files.keys(), *state.placed, *state.stale} - {INDEX_FILE}):
                 self._look_at(key, check=check)
             self._look_at_index(check=check)
             if self._needs_record():
@@ -96,12 +96,12 @@ class MemoryUpkeep:
             if behind:
                 self._emit(MemoryRecovered(behind))
 
-    def purge(self, source: Source) -> Purged:
+    def purge(self, source: PurgeSource) -> PurgeReport:
         """Erase what came from a source, from the history and then from the files."""
         with self._alone():
             now, state = self._clock.now(), self._book.state
             placed = {**state.placed, **self._placed}
-            done = purge(self._book, source, now, placed, self._files.sync)
+            done = purge_history(self._book, source, now, placed, self._files.sync)
             self._erased |= {*done.keys}
             self._bring_up_to_date(is_durable=True)
             if self._needs_record():
@@ -131,8 +131,8 @@ class MemoryUpkeep:
             if self._needs_record():
                 self._bring_up_to_date()
 
-    def _is_news(self, key: str, look: Look) -> bool:
-        if key == INDEX:
+    def _is_news(self, key: str, look: InspectedFile) -> bool:
+        if key == INDEX_FILE:
             return look.text is not None and not self.index.is_same(look.text)
         return look.placement.sha256 != self._book.state.sha_of(key)
 
@@ -144,10 +144,10 @@ class MemoryUpkeep:
             with ExitStack() as held:
                 try:
                     # Anew each time: who waits for long asks ever more rarely, and would wait for ever.
-                    held.enter_context(mutex(self._book.folder, FILES, wait=min(left, GLANCE)))
+                    held.enter_context(mutex(self._book.folder, FILES, wait=min(left, FILES_WAIT)))
                     is_held = True
                 except LockBusy:
-                    left -= GLANCE
+                    left -= FILES_WAIT
                     if left <= timedelta():
                         raise
                     is_held = False
@@ -165,7 +165,7 @@ class MemoryUpkeep:
     def _needs_record(self) -> bool:
         state = self._book.state
         is_behind = bool(self._placed or state.stale) or state.recorded >= state.covered
-        return is_behind or state.boot != boot_id()
+        return is_behind or state.boot != read_boot_id()
 
     def _bring_up_to_date(self, *, is_durable: bool = False) -> None:
         """Make the history durable, then put files and index in place and record that.
@@ -183,8 +183,8 @@ class MemoryUpkeep:
             self._place_index()
             if is_durable:
                 self._files.sync(self._placed)
-            placed, boot, now = dict(self._placed), boot_id(), self._clock.now()
-            self._book.record(lambda _: [Upkeep(upto, now, placed, boot)])
+            placed, boot, now = dict(self._placed), read_boot_id(), self._clock.now()
+            self._book.record(lambda _: [UpkeepRecord(upto, now, placed, boot)])
             self._placed.clear()
             if not is_durable:  # else the history is about to be put together anew
                 self._book.write_checkpoint()
@@ -206,7 +206,7 @@ class MemoryUpkeep:
         """Bring one file in line with the history, or the history with the file."""
         state = self._book.state
         known = self._placed.get(key) or state.holding(key)
-        look = self._files.look(key, NOWHERE if check else known)
+        look = self._files.look(key, NO_FILE if check else known)
         if look is None:
             return
         wanted = known.sha256 if key in state.held else state.sha_of(key)
@@ -224,80 +224,80 @@ class MemoryUpkeep:
         else:
             self._note(key, self._files.put(key, self._book.text_of(key, version)))
 
-    def _note(self, key: str, placement: Placement) -> None:
+    def _note(self, key: str, placement: FileSnapshot) -> None:
         if placement != self._book.state.holding(key):
             self._placed[key] = placement
         else:
             self._placed.pop(key, None)
 
-    def _is_ours(self, key: str, known: Placement, look: Look) -> bool:
+    def _is_ours(self, key: str, known: FileSnapshot, look: InspectedFile) -> bool:
         """Whether the file is as it was when last looked at, or as one of us left it who died right after."""
         found = look.placement.sha256
         return found == known.sha256 or found in self._book.state.uncovered.get(key, {})
 
-    def _is_lost(self, key: str, look: Look) -> bool:
+    def _is_lost(self, key: str, look: InspectedFile) -> bool:
         """Whether a power cut took what we put there: the machine was started anew since, and the file is
         the beginning of what it once was, with zeros for the rest."""
-        if self._book.state.boot == boot_id():
+        if self._book.state.boot == read_boot_id():
             return False
-        left = encode(look.text or "").rstrip(b"\0")
-        if key == INDEX:
-            return self.index.was_once(decode(left[: left.rfind(b"\n") + 1]))
+        left = encode_text(look.text or "").rstrip(b"\0")
+        if key == INDEX_FILE:
+            return self.index.was_once(decode_text(left[: left.rfind(b"\n") + 1]))
         changes = self._book.changes()
-        return any(item.key == key and encode(item.text or "").startswith(left) for item in changes)
+        return any(item.key == key and encode_text(item.text or "").startswith(left) for item in changes)
 
-    def _record_edit(self, key: str, look: Look, origin: Origin = EDIT) -> None:
+    def _record_edit(self, key: str, look: InspectedFile, origin: Origin = _EDIT) -> None:
         """Somebody changed a file: it waits for a person, unless whoever did it may do so."""
-        told = replace(origin, is_accepted=True) if origin is EDIT and self._trusts_outside else origin
+        told = replace(origin, is_accepted=True) if origin is _EDIT and self._trusts_outside else origin
         kind = "commit" if told.is_trusted else "outside"
 
-        def plan(state: MemoryState) -> list[Logged]:
+        def plan(state: MemoryState) -> list[LoggedTransaction]:
             found = look.placement
             change = LoggedChange(key, state.sha_of(key), found.sha256, look.text, stamp=found.stamp)
             older = (state.held[key],) if key in state.held else ()
             now, id_ = self._clock.now(), new_transaction_id()
-            return [Logged(id_, now, kind, told, (change,), reason=origin.why, settles=older)]
+            return [LoggedTransaction(id_, now, kind, told, (change,), reason=origin.why, settles=older)]
 
         [found] = self._book.record(plan)
         self._placed.pop(key, None)
-        if isinstance(found.entry, Logged) and kind == "outside":
+        if isinstance(found.entry, LoggedTransaction) and kind == "outside":
             self._emit(MemoryEdited(key, found.entry.id))
 
     def _look_at_index(self, *, check: bool = False) -> None:
         """The same for the index, of which only what a person says in it counts."""
         state = self._book.state
-        known = self._placed.get(INDEX) or state.holding(INDEX)
-        look = self._files.look(INDEX, NOWHERE if check else known)
+        known = self._placed.get(INDEX_FILE) or state.holding(INDEX_FILE)
+        look = self._files.look(INDEX_FILE, NO_FILE if check else known)
         if look is None or look.placement.sha256 == known.sha256:
             return
         is_ours = look.text is None or look.placement.sha256 in state.intended
-        if is_ours or self._is_lost(INDEX, look) or self.index.is_same(look.text or ""):
-            self._placed[INDEX] = look.placement  # it is put there again
+        if is_ours or self._is_lost(INDEX_FILE, look) or self.index.is_same(look.text or ""):
+            self._placed[INDEX_FILE] = look.placement  # it is put there again
         else:
-            self._record_edit(INDEX, look)
+            self._record_edit(INDEX_FILE, look)
 
     def _place_index(self) -> None:
         state = self._book.state
-        known = self._placed.get(INDEX) or state.holding(INDEX)
-        wanted = self._edited_index() if INDEX in state.held else self.index.text()
+        known = self._placed.get(INDEX_FILE) or state.holding(INDEX_FILE)
+        wanted = self._edited_index() if INDEX_FILE in state.held else self.index.text()
         if not wanted and state.layout is None:
-            self._note(INDEX, self._files.remove(INDEX))
+            self._note(INDEX_FILE, self._files.remove(INDEX_FILE))
         elif (sha256 := hash_text(wanted)) != known.sha256:
             # Told before it is done: what lies there after a death is then known to be nobody else's.
-            intent = Upkeep(state.covered, self._clock.now(), {}, state.boot, sha256)
+            intent = UpkeepRecord(state.covered, self._clock.now(), {}, state.boot, sha256)
             self._book.record(lambda _: [intent])
-            self._note(INDEX, self._files.put(INDEX, wanted))
+            self._note(INDEX_FILE, self._files.put(INDEX_FILE, wanted))
 
     def _edited_index(self) -> str:
         """What somebody made of the index and nobody has accepted yet, with a line for every memory."""
-        state, look = self._book.state, self._files.look(INDEX)
-        since = state.waiting[state.held[INDEX]].place.offset
+        state, look = self._book.state, self._files.look(INDEX_FILE)
+        since = state.waiting[state.held[INDEX_FILE]].place.offset
         named = self._book.keys_since(since) | self._erased
         return self.index.updated((look.text if look else None) or "", named)
 
-    def _adopted(self) -> Logged:
+    def _adopted(self) -> LoggedTransaction:
         found: list[LoggedChange] = []
-        for key in [*self._files.keys(), INDEX]:
+        for key in [*self._files.keys(), INDEX_FILE]:
             look = self._files.look(key)
             if look and look.text is not None and look.placement.stamp:
                 stamp = look.placement.stamp
@@ -306,4 +306,4 @@ class MemoryUpkeep:
                 )
         found.sort(key=lambda change: (change.at or self._clock.now(), change.key))
         origin = Origin("user", "what was there when its history began")
-        return Logged(new_transaction_id(), self._clock.now(), "adopt", origin, tuple(found))
+        return LoggedTransaction(new_transaction_id(), self._clock.now(), "adopt", origin, tuple(found))

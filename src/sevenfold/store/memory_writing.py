@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sevenfold.core.errors import InputError
-from sevenfold.core.memories import KINDS, MemoryKey, change_field, write_memory
+from sevenfold.core.memories import MEMORY_KINDS, MemoryKey, change_field, write_memory
 from sevenfold.core.memory_secrets import refuse_secrets
-from sevenfold.layers.rules import ACKNOWLEDGE, read_conditions
+from sevenfold.layers.rules import ACKNOWLEDGE_GATE, parse_conditions
 from sevenfold.store.memory_changes import Write
 
 
-def key_of(name: str) -> MemoryKey:
+def make_memory_key(name: str) -> MemoryKey:
     """Of a memory by its topic, or by its file."""
     return MemoryKey(f"{name.removesuffix('.md')}.md")
 
 
-def write_new(
+def plan_new_memory(
     name: str,
     text: str,
     *,
@@ -26,9 +26,9 @@ def write_new(
     is_gate: bool = False,
 ) -> Write:
     """A memory that is not there yet. Without a description, its first line has to do."""
-    if kind not in KINDS:
-        raise InputError(f"{kind!r} is no type of memory; expected one of {', '.join(KINDS)}")
-    refused = read_conditions(applies_to).refused
+    if kind not in MEMORY_KINDS:
+        raise InputError(f"{kind!r} is no type of memory; expected one of {', '.join(MEMORY_KINDS)}")
+    refused = parse_conditions(applies_to).refused
     if refused:
         raise InputError(f"{refused[0].text!r} is no condition: {refused[0].reason}")
     if not text.strip():
@@ -37,6 +37,6 @@ def write_new(
     told = description or text.strip().splitlines()[0].lstrip("# ")
     written = write_memory(topic, told, kind, text, applies_to=applies_to)
     if is_gate:
-        written = change_field(written, "gate", ACKNOWLEDGE)
+        written = change_field(written, "gate", ACKNOWLEDGE_GATE)
     refuse_secrets(written)
-    return Write(key_of(name), written, None)
+    return Write(make_memory_key(name), written, None)

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 from sevenfold.core.errors import FileMissing
-from sevenfold.store.disk import mapped_errors
+from sevenfold.store.disk import map_os_errors
 from sevenfold.store.flock import drop_flock, take_flock
 from sevenfold.store.folder import Folder
-from sevenfold.store.inherited import forget_in_children
+from sevenfold.store.inherited import close_in_children
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def mutex(folder: Folder, name: str, *, wait: timedelta | None = None) -> Genera
     key = f"{name}.mutex"
     while True:
         with _handle(folder, key) as fd:
-            with mapped_errors(f"lock {folder.path}/{key}"):
+            with map_os_errors(f"lock {folder.path}/{key}"):
                 take_flock(
                     folder.disk, fd, folder.patience.mutex if wait is None else wait, f"{folder.path}/{key}"
                 )
@@ -70,7 +70,7 @@ def _handle(folder: Folder, key: str) -> Generator[int]:
     """One for each block: flock belongs to the open file, so threads exclude each other too."""
     fd, holder = _open(folder, key), os.getpid()
     try:
-        with forget_in_children(fd):
+        with close_in_children(fd):
             yield fd
     finally:
         # In a child that was forked inside the block it is closed already, and the number may be another's.

@@ -19,11 +19,11 @@ from datetime import timedelta
 
 from sevenfold.store.disk import FOLDER_FLAGS, Disk
 from sevenfold.store.flock import drop_flock, take_flock
-from sevenfold.store.inherited import forget_in_children
+from sevenfold.store.inherited import close_in_children
 
 
 @dataclass(frozen=True, slots=True)
-class NewNames:
+class ExclusiveRenamer:
     """The names of one open directory."""
 
     disk: Disk
@@ -66,7 +66,7 @@ class NewNames:
         # A handle of our own: flock belongs to the open file, and threads share the folder's.
         fd = self.disk.open_beneath(self.fd, ".", FOLDER_FLAGS)
         try:
-            with forget_in_children(fd):
+            with close_in_children(fd):
                 take_flock(self.disk, fd, self.wait, self.path)
                 yield
         finally:

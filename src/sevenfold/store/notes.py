@@ -11,8 +11,8 @@ from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import AccessDenied, FileDamaged, FileMissing, InputError, NotRegular
 from sevenfold.store.folder import Folder
 
-NOTES = "notes.md"
-UPDATING = "notes.updating"
+NOTES_FILE = "notes.md"
+UPDATING_FILE = "notes.updating"
 MAX_NOTES_BYTES = 256 * 1024
 """Five times the 12,000 tokens that notes may have: the loader truncates, the disk only guards."""
 
@@ -25,7 +25,7 @@ class NotesFile:
     def read(self) -> str | None:
         """The notes, or None where none were written yet."""
         try:
-            return self._folder.read(NOTES, max_bytes=MAX_NOTES_BYTES).decode("utf-8", "replace")
+            return self._folder.read(NOTES_FILE, max_bytes=MAX_NOTES_BYTES).decode("utf-8", "replace")
         except FileMissing:
             return None
 
@@ -36,7 +36,7 @@ class NotesFile:
             raise InputError(
                 f"notes of {len(data):,} bytes are over the limit of {MAX_NOTES_BYTES:,}; condense them"
             )
-        self._folder.replace(NOTES, data)
+        self._folder.replace(NOTES_FILE, data)
 
     @contextmanager
     def updating(self) -> Generator[None]:
@@ -47,7 +47,7 @@ class NotesFile:
                 with suppress(FileMissing, NotRegular, AccessDenied):
                     self._folder.remove(old)
         # Each has a mark of its own, so that of two at once the first to leave takes away only its own.
-        mark = f"{UPDATING}-{secrets.token_hex(8)}"
+        mark = f"{UPDATING_FILE}-{secrets.token_hex(8)}"
         self._folder.create(mark, self._clock.now().isoformat().encode())
         try:
             yield
@@ -60,7 +60,7 @@ class NotesFile:
         return any(self._counts(mark) for mark in self._marks())
 
     def _marks(self) -> list[str]:
-        return [name for name in self._folder.names() if name.startswith(UPDATING)]
+        return [name for name in self._folder.names() if name.startswith(UPDATING_FILE)]
 
     def _counts(self, mark: str) -> bool:
         try:

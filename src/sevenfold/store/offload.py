@@ -7,10 +7,10 @@ from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-async def durably(work: Callable[[], T]) -> T:
+async def run_blocking(work: Callable[[], _T]) -> _T:
     """Run `work` in a thread and return what it returns.
 
     A cancelled caller still waits for the work to end: once it has begun, whether it was acknowledged must
@@ -21,12 +21,12 @@ async def durably(work: Callable[[], T]) -> T:
     return await _ended(asyncio.get_running_loop().run_in_executor(None, copy_context().run, work))
 
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def await_shielded(work: Coroutine[Any, Any, _T]) -> _T:
     """Await work that a cancelled caller still waits for, because half of it would be worse than none."""
     return await _ended(asyncio.ensure_future(work))
 
 
-async def _ended(future: asyncio.Future[T]) -> T:
+async def _ended(future: asyncio.Future[_T]) -> _T:
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:

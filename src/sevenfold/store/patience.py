@@ -7,7 +7,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class FolderTimeouts:
     """Kept by a `Folder` and those below it, so that whoever works there need not be told."""
 
     mutex: timedelta = timedelta(seconds=15)
@@ -21,4 +21,4 @@ class Patience:
     folder there is."""
 
 
-PATIENCE = Patience()
+FOLDER_TIMEOUTS = FolderTimeouts()

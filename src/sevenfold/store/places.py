@@ -7,9 +7,9 @@ from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import ClassVar
 
-from sevenfold.core.settings import Source, amount, place, switch
+from sevenfold.core.settings import SettingSource, amount, file_path, switch
 
-HOME = ".sevenfold"
+HOME_FOLDER = ".sevenfold"
 """In the user's own folder."""
 
 
@@ -17,15 +17,15 @@ HOME = ".sevenfold"
 class PlaceSettings:
     SECTION: ClassVar[str] = "places"
 
-    home: PurePath | None = place(
+    home: PurePath | None = file_path(
         None,
         alias="SEVENFOLD_HOME",
-        never_from=(Source.COMMITTED, Source.LOCAL, Source.USER),
+        never_from=(SettingSource.COMMITTED, SettingSource.LOCAL, SettingSource.USER),
         never_because="home is where the user file lies, for every project; set SEVENFOLD_HOME instead",
     )
     """Unset: ~/.sevenfold, where people look for what a tool keeps for them."""
 
-    memory_dir: PurePath | None = place(None, alias="SEVENFOLD_MEMORY_DIR")
+    memory_dir: PurePath | None = file_path(None, alias="SEVENFOLD_MEMORY_DIR")
     """Unset: memory/ in the project's own folder under home, so that all worktrees share it and no repository
     holds it."""
 
@@ -42,4 +42,4 @@ class PlaceSettings:
 
     def home_folder(self, user_home: Path) -> Path:
         """Where `home` is, said or not."""
-        return user_home / HOME if self.home is None else Path(self.home)
+        return user_home / HOME_FOLDER if self.home is None else Path(self.home)

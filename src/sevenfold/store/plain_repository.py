@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sevenfold.core.errors import GitError
 from sevenfold.store.git_root import read_small
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.store.safe_git import run_git
 
 _LINKED = ("objects", "refs", "packed-refs", "logs", "shallow", "info/exclude")
@@ -58,14 +58,14 @@ async def plain_repository(common: Path, head: Path) -> AsyncGenerator[PlainRepo
     """The repository in the git folder `common`, with the content of the file `head` as its HEAD."""
     folder = Path(tempfile.mkdtemp(prefix="sevenfold-git-"))
     try:
-        await durably(lambda: _fill(folder, common, head))
+        await run_blocking(lambda: _fill(folder, common, head))
         settings = await _read_settings(folder, common)
         if settings.get("extensions.refstorage", "files") != "files":
             raise GitError(f"{common} keeps its refs in a format other than files, which is not supported")
-        await durably(lambda: _write_config(folder, settings))
+        await run_blocking(lambda: _write_config(folder, settings))
         yield PlainRepository(folder, "extensions.partialclone" in settings)
     finally:
-        await durably(lambda: shutil.rmtree(folder, ignore_errors=True))
+        await run_blocking(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def _fill(folder: Path, common: Path, head: Path) -> None:

@@ -17,20 +17,20 @@ from typing import Self
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import AccessDenied, FileMissing, KeyRefused, NotRegular, StoreError
-from sevenfold.core.events import Emit, SweepFailed, ignore
-from sevenfold.core.settings import Settings, Source
+from sevenfold.core.events import Emit, SweepFailed, ignore_event
+from sevenfold.core.settings import Settings, SettingSource
 from sevenfold.store.disk import SYSTEM_DISK, Disk
 from sevenfold.store.folder import Folder
-from sevenfold.store.git_root import find_root
-from sevenfold.store.identity import IDENTITY, ProjectId, claim, identify
-from sevenfold.store.keys import MAX_PARTS
+from sevenfold.store.git_root import find_project_root
+from sevenfold.store.identity import IDENTITY_FILE, ProjectId, claim_folder, make_project_id
+from sevenfold.store.keys import MAX_KEY_PARTS
 from sevenfold.store.lock import LockSettings
-from sevenfold.store.lock_face import FACE, LockFace
-from sevenfold.store.memory_place import claude_memory, open_among, open_own
-from sevenfold.store.patience import PATIENCE, Patience
+from sevenfold.store.lock_face import PID_FILE, PidFile
+from sevenfold.store.memory_place import claude_memory_path, open_memory_folder, open_shared_memory_folder
+from sevenfold.store.patience import FOLDER_TIMEOUTS, FolderTimeouts
 from sevenfold.store.places import PlaceSettings
 
-PROJECTS = "projects"
+PROJECTS_FOLDER = "projects"
 """In the home: a folder for each."""
 
 _SWEPT = "swept"
@@ -49,7 +49,7 @@ class Project:
     """For agents too: names of our own in it, such as the lock's face, do not exist for this folder."""
     mail: Folder
     control: Folder
-    face: LockFace
+    face: PidFile
     """The dream lock as the memory folder shows it to other programs."""
 
     @classmethod
@@ -61,32 +61,32 @@ class Project:
         memory_dir: Path | None = None,
         memory_home: Path | None = None,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
         disk: Disk = SYSTEM_DISK,
-        patience: Patience = PATIENCE,
+        patience: FolderTimeouts = FOLDER_TIMEOUTS,
     ) -> Self:
         """The project that `start` lies in, its folders made if need be.
 
         Its memory is `memory_dir` itself, or a folder of its own in `memory_home`, or lies under `home`.
         """
-        root = find_root(start, emit=emit)
-        named, projects = identify(root), home / PROJECTS
+        root = find_project_root(start, emit=emit)
+        named, projects = make_project_id(root), home / PROJECTS_FOLDER
         with ExitStack() as undo:
-            own = frozenset([FACE])
+            own = frozenset([PID_FILE])
             base = Folder.open(projects / named, create=True, disk=disk, own=own, patience=patience)
             undo.callback(base.close)
-            claim(base, IDENTITY, root)
+            claim_folder(base, IDENTITY_FILE, root)
             folder = undo.enter_context(base.without_own())
             sessions, mail, control = (
                 undo.enter_context(folder.subfolder(name)) for name in ("sessions", "mail", "control")
             )
             if memory_dir:
-                kept = open_own(memory_dir, root, projects, disk, patience)
+                kept = open_memory_folder(memory_dir, root, projects, disk, patience)
             elif memory_home:
-                kept = open_among(memory_home, named, root, projects, disk, patience)
+                kept = open_shared_memory_folder(memory_home, named, root, projects, disk, patience)
             else:
                 kept = base.subfolder("memory")
-            face = LockFace(undo.enter_context(kept))
+            face = PidFile(undo.enter_context(kept))
             memory = undo.enter_context(kept.without_own())
             base.close()
             project = cls(root, named, folder, sessions, memory, mail, control, face)
@@ -100,7 +100,7 @@ class Project:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def sweep(self, now: datetime, emit: Emit = ignore) -> int:
+    def sweep(self, now: datetime, emit: Emit = ignore_event) -> int:
         """Remove what dead writers left half-made, anywhere in the project; how many files that was."""
         return sum(_sweep_tree(folder, now, emit) for folder in (self.folder, self.memory))
 
@@ -128,7 +128,7 @@ def open_project(
     *,
     user_home: Path,
     clock: Clock | None = None,
-    emit: Emit = ignore,
+    emit: Emit = ignore_event,
     disk: Disk = SYSTEM_DISK,
 ) -> Project:
     """The project that `start` lies in, with its files where `settings` put them.
@@ -138,9 +138,9 @@ def open_project(
     """
     places = settings.of(PlaceSettings)
     chosen = Path(places.memory_dir) if places.memory_dir else None
-    is_own = settings.origin("places.memory_dir").source is Source.LOCAL
+    is_own = settings.origin("places.memory_dir").source is SettingSource.LOCAL
     if chosen is None and places.claude_memory:
-        chosen, is_own = claude_memory(find_root(start, emit=emit), user_home), True
+        chosen, is_own = claude_memory_path(find_project_root(start, emit=emit), user_home), True
     return Project.open(
         start,
         home=places.home_folder(user_home),
@@ -156,21 +156,21 @@ def open_project(
 def has_project(start: Path, settings: Settings, *, user_home: Path) -> bool:
     """Whether it was ever opened: to open it makes its folders."""
     home = settings.of(PlaceSettings).home_folder(user_home)
-    return (home / PROJECTS / identify(find_root(start))).is_dir()
+    return (home / PROJECTS_FOLDER / make_project_id(find_project_root(start))).is_dir()
 
 
 def find_control(home: Path, start: Path) -> Path:
     """Where the control folder of a project is, or would be: nothing is made."""
-    return home / PROJECTS / identify(find_root(start)) / "control"
+    return home / PROJECTS_FOLDER / make_project_id(find_project_root(start)) / "control"
 
 
-def _patience(settings: Settings) -> Patience:
+def _patience(settings: Settings) -> FolderTimeouts:
     """As the lock's section says, where whoever resolved the settings asked for it."""
     found = [section for section in settings.sections if isinstance(section, LockSettings)]
-    return found[0].patience if found else PATIENCE
+    return found[0].patience if found else FOLDER_TIMEOUTS
 
 
-def _sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_PARTS) -> int:
+def _sweep_tree(folder: Folder, now: datetime, emit: Emit, depth: int = MAX_KEY_PARTS) -> int:
     """As deep as a key can reach: nothing of ours lies deeper, and agents may nest folders without end."""
     swept = folder.sweep(now, emit)
     for name in folder.names() if depth else ():

@@ -17,38 +17,47 @@ from typing import Literal
 
 from sevenfold.core.canonical import Digest
 from sevenfold.core.errors import InputError, WireError
-from sevenfold.core.json import NESTING, Json, JsonObject, freeze, nesting, read_object, thaw, write_json
+from sevenfold.core.json import (
+    MAX_NESTING,
+    Json,
+    JsonObject,
+    freeze,
+    nesting_depth,
+    read_object,
+    thaw,
+    write_json,
+)
 from sevenfold.core.messages import ToolUseId
-from sevenfold.core.wire import MESSAGE_NESTING, read_message, write_message
-from sevenfold.layers.tool_results import Decision
+from sevenfold.core.wire import MAX_MESSAGE_NESTING, read_message, write_message
+from sevenfold.layers.tool_results import SpillDecision
 from sevenfold.store.records import (
-    AsideRecord,
-    Body,
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
+    InjectedRecord,
+    KeptSegment,
     MessageRecord,
     ParentRecord,
     Record,
+    RecordBody,
     RecordId,
-    Segment,
     UnknownRecord,
     UsageRecord,
 )
 
-HEAD = b'{"c":"'
+LINE_HEAD = b'{"c":"'
 INNER = b'{"\\u0063":"'
 """The same to whoever reads JSON, and the beginning of no line."""
-HEAD_BYTES = len(HEAD) + 8 + len(b'",')
+LINE_HEAD_BYTES = len(LINE_HEAD) + 8 + len(b'",')
 BOUNDARY_MARK = b'","k":"boundary",'
 MESSAGE_MARK = b'","k":"message",'
 """After the checksum. In a JSON string their quotes would be escaped, so only an object can hold them."""
 
-MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_RECORD_LINE_BYTES = 64 * 1024 * 1024
 """Twice the largest request the API takes (32 MB), to leave room for escapes."""
 
 
-MOST_NESTING = {"message": MESSAGE_NESTING, "aside": MESSAGE_NESTING + 1}
+MAX_RECORD_NESTING = {"message": MAX_MESSAGE_NESTING, "aside": MAX_MESSAGE_NESTING + 1}
 """Levels that a kind can be read back with: a message is kept shallower than JSON itself may be."""
 
 
@@ -56,33 +65,34 @@ def write_line(record: Record) -> bytes:
     """The line with its newline; `InputError` when it is too long to be read back."""
     kind, fields = _write_body(record.body)
     value = freeze(fields)
-    if nesting(value) > MOST_NESTING.get(kind, NESTING - 1):
+    if nesting_depth(value) > MAX_RECORD_NESTING.get(kind, MAX_NESTING - 1):
         raise InputError(
-            f"a {kind} record {nesting(value)} levels deep could not be read back; flatten it or make it text"
+            f"a {kind} record {nesting_depth(value)} levels deep could not be read back; flatten it "
+            f"or make it text"
         )
     wire = {"k": kind, "id": record.id, "at": record.at.isoformat(), "v": value}
-    return frame_line(kind, write_json(freeze(wire)))
+    return checksum_line(kind, write_json(freeze(wire)))
 
 
-def frame_line(kind: str, wire: bytes) -> bytes:
+def checksum_line(kind: str, wire: bytes) -> bytes:
     """A JSON object as a line with its checksum; `InputError` when it is too long to be read back."""
     # An object inside may look like a line of its own, and would be taken for one if the rest were torn off.
-    rest = wire[1:].replace(HEAD, INNER)
-    if len(rest) > MAX_LINE_BYTES:
+    rest = wire[1:].replace(LINE_HEAD, INNER)
+    if len(rest) > MAX_RECORD_LINE_BYTES:
         raise InputError(
-            f"a {kind} record of {len(rest):,} bytes is over the limit of {MAX_LINE_BYTES:,}; "
+            f"a {kind} record of {len(rest):,} bytes is over the limit of {MAX_RECORD_LINE_BYTES:,}; "
             "store large content as a spill first"
         )
-    return HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest + b"\n"
+    return LINE_HEAD + b"%08x" % zlib.crc32(rest) + b'",' + rest + b"\n"
 
 
 def is_whole(line: bytes, start: int = 0) -> bool:
     """Whether a line, without its newline, is exactly what was written; or what it holds from `start` on."""
-    rest = start + HEAD_BYTES
+    rest = start + LINE_HEAD_BYTES
     return (
-        line.startswith(HEAD, start)
+        line.startswith(LINE_HEAD, start)
         and line[rest - 2 : rest] == b'",'
-        and line[start + len(HEAD) : rest - 2] == b"%08x" % zlib.crc32(memoryview(line)[rest:])
+        and line[start + len(LINE_HEAD) : rest - 2] == b"%08x" % zlib.crc32(memoryview(line)[rest:])
     )
 
 
@@ -101,12 +111,12 @@ def read_line(line: bytes) -> Record:
     return Record(body, at, RecordId(_text(wire, "id")))
 
 
-def _write_body(body: Body) -> tuple[str, object]:
+def _write_body(body: RecordBody) -> tuple[str, object]:
     """The kind's name and the value's fields."""
     match body:
         case MessageRecord():
             return "message", write_message(body.message)
-        case AsideRecord():
+        case InjectedRecord():
             return "aside", {"origin": body.origin, "message": write_message(body.message)}
         case DecisionRecord():
             return "decision", asdict(body.decision)
@@ -131,16 +141,16 @@ def _write_body(body: Body) -> tuple[str, object]:
             return body.kind, thaw(body.wire)
 
 
-def _write_segment(kept: Segment | None) -> dict[str, object] | None:
+def _write_segment(kept: KeptSegment | None) -> dict[str, object] | None:
     if kept is None:
         return None
     return {"head": kept.head, "anchor": kept.anchor, "tail": kept.tail, "offset": kept.offset}
 
 
-def _read_decision(wire: JsonObject) -> Body:
+def _read_decision(wire: JsonObject) -> RecordBody:
     digest = _maybe_text(wire, "digest")
     return DecisionRecord(
-        Decision(
+        SpillDecision(
             ToolUseId(_text(wire, "tool_use_id")),
             _maybe_text(wire, "preview"),
             _maybe_text(wire, "spill"),
@@ -150,7 +160,7 @@ def _read_decision(wire: JsonObject) -> Body:
     )
 
 
-def _read_cut(wire: JsonObject) -> Body:
+def _read_cut(wire: JsonObject) -> RecordBody:
     first, detail = _maybe_text(wire, "first"), wire.get("detail")
     if not isinstance(detail, JsonObject):
         raise WireError("its detail is no object")
@@ -158,7 +168,7 @@ def _read_cut(wire: JsonObject) -> Body:
     return CutRecord(_whole(wire, "layer"), _text(wire, "reason"), id, detail)
 
 
-def _read_boundary(wire: JsonObject) -> Body:
+def _read_boundary(wire: JsonObject) -> RecordBody:
     trigger, last, tools = wire.get("trigger"), _maybe_text(wire, "last_message"), wire.get("tools")
     if trigger not in ("auto", "manual"):
         raise WireError(f"its trigger {trigger!r} is neither auto nor manual")
@@ -173,12 +183,12 @@ def _read_boundary(wire: JsonObject) -> Body:
     )
 
 
-def _read_segment(wire: Json) -> Segment | None:
+def _read_segment(wire: Json) -> KeptSegment | None:
     if wire is None:
         return None
     if not isinstance(wire, JsonObject):
         raise WireError("its kept segment is no object")
-    return Segment(
+    return KeptSegment(
         RecordId(_text(wire, "head")),
         RecordId(_text(wire, "anchor")),
         RecordId(_text(wire, "tail")),
@@ -186,7 +196,7 @@ def _read_segment(wire: Json) -> Segment | None:
     )
 
 
-def _read_usage(wire: JsonObject) -> Body:
+def _read_usage(wire: JsonObject) -> RecordBody:
     usage, dialect = wire.get("wire"), wire.get("dialect")
     if not isinstance(usage, JsonObject) or dialect not in ("anthropic", "openai"):
         raise WireError("its usage is none")
@@ -195,20 +205,20 @@ def _read_usage(wire: JsonObject) -> Body:
     return UsageRecord(_text(wire, "model"), _text(wire, "who"), usage, spoken, frame)
 
 
-def _read_parent(wire: JsonObject) -> Body:
+def _read_parent(wire: JsonObject) -> RecordBody:
     return ParentRecord(_text(wire, "session"))
 
 
-def _read_message_record(wire: JsonObject) -> Body:
+def _read_message_record(wire: JsonObject) -> RecordBody:
     return MessageRecord(read_message(wire))
 
 
-def _read_aside(wire: JsonObject) -> Body:
+def _read_aside(wire: JsonObject) -> RecordBody:
     named = wire.get("origin")
     origin = _ORIGINS.get(named) if isinstance(named, str) else None
     if origin is None:
         raise WireError(f"its origin is {named!r}; expected one of {', '.join(_ORIGINS)}")
-    return AsideRecord(read_message(wire.get("message")), origin)
+    return InjectedRecord(read_message(wire.get("message")), origin)
 
 
 def _text(wire: JsonObject, key: str) -> str:
@@ -234,7 +244,7 @@ _ORIGINS: Mapping[str, Literal["attachment", "memory", "summary"]] = {
     "memory": "memory",
     "summary": "summary",
 }
-_READERS: Mapping[str, Callable[[JsonObject], Body]] = {
+_READERS: Mapping[str, Callable[[JsonObject], RecordBody]] = {
     "message": _read_message_record,
     "aside": _read_aside,
     "decision": _read_decision,

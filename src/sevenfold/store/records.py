@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Literal, NewType, TypeAlias
 from uuid import uuid4
 
-from sevenfold.core.json import EMPTY, Json, JsonObject
+from sevenfold.core.json import EMPTY_OBJECT, Json, JsonObject
 from sevenfold.core.messages import Message
-from sevenfold.layers.tool_results import Decision
+from sevenfold.layers.tool_results import SpillDecision
 
 RecordId = NewType("RecordId", str)
 """Unique in a transcript: a record written twice, because the first try was in doubt, counts once."""
@@ -21,7 +21,7 @@ class MessageRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class AsideRecord:
+class InjectedRecord:
     """A message that the engine put into the view and that the caller's own history does not hold."""
 
     message: Message
@@ -32,7 +32,7 @@ class AsideRecord:
 class DecisionRecord:
     """What layer 1 decided for a tool result: final, so that later requests carry the same bytes."""
 
-    decision: Decision
+    decision: SpillDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class CutRecord:
     reason: str
     first: RecordId | None
     """The first record whose bytes differ from what was sent."""
-    detail: JsonObject = EMPTY
+    detail: JsonObject = EMPTY_OBJECT
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class KeptSegment:
     """Messages from before a boundary that stay in the view after it."""
 
     head: RecordId
@@ -67,7 +67,7 @@ class BoundaryRecord:
     last_message: RecordId | None
     tools: tuple[str, ...] = ()
     """Tools whose schemas were discovered before it, to be declared again."""
-    kept: Segment | None = None
+    kept: KeptSegment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ class UnknownRecord:
     wire: Json
 
 
-Body: TypeAlias = (
+RecordBody: TypeAlias = (
     MessageRecord
-    | AsideRecord
+    | InjectedRecord
     | DecisionRecord
     | CutRecord
     | BoundaryRecord
@@ -110,12 +110,12 @@ Body: TypeAlias = (
 )
 
 
-def new_id() -> RecordId:
+def new_record_id() -> RecordId:
     return RecordId(uuid4().hex)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    body: Body
+    body: RecordBody
     at: datetime
-    id: RecordId = field(default_factory=new_id)
+    id: RecordId = field(default_factory=new_record_id)

@@ -14,27 +14,27 @@ from typing import cast
 
 from sevenfold.core.errors import SettingsError
 from sevenfold.store.git_index import read_tracking
-from sevenfold.store.settings_files import LOCAL, MAX_FILE_BYTES
-from sevenfold.store.trust import Trust
-from sevenfold.store.user_files import FileState, find_real, find_state, replace_file
+from sevenfold.store.settings_files import LOCAL_SETTINGS_FILE, MAX_SETTINGS_BYTES
+from sevenfold.store.trust import TrustStore
+from sevenfold.store.user_files import FileState, find_file_state, replace_file, resolve_path
 
 _HEADER = re.compile(r"^[ \t]*\[[ \t]*permissions[ \t]*\][ \t]*(?:#.*)?$", re.MULTILINE)
 _ALLOW = re.compile(r"^[ \t]*allow[ \t]*=[ \t]*\[", re.MULTILINE)
 
 
-def add_allowed(root: Path, rule: str, trust: Trust | None = None) -> Path:
+def add_allow_rule(root: Path, rule: str, trust: TrustStore | None = None) -> Path:
     """Add a rule to `permissions.allow` of the project-local file; the file.
 
     `SettingsError` where the file cannot be changed with certainty, or would not be trusted with it. Where
     `trust` is kept it goes on to the changed file; one that nobody has agreed to is left alone, as all of it
     would be agreed to by one answer about a rule.
     """
-    path = root / LOCAL
-    real = find_real(str(path))
+    path = root / LOCAL_SETTINGS_FILE
+    real = resolve_path(str(path))
     if not Path(real).is_relative_to(root):
         raise SettingsError(f"{path} leads out of the project, to {real}; add {rule!r} there by hand")
-    before = find_state(real, max_bytes=MAX_FILE_BYTES)
-    if trust is not None and before is not None and not trust.is_trusted(LOCAL, before.data):
+    before = find_file_state(real, max_bytes=MAX_SETTINGS_BYTES)
+    if trust is not None and before is not None and not trust.is_trusted(LOCAL_SETTINGS_FILE, before.data):
         raise SettingsError(
             f"nobody has agreed to {path} as it is, so it may not allow anything; agree to it at the next "
             f"start of `sevenfold chat`, or add {rule!r} to permissions.allow in your user file"
@@ -43,7 +43,10 @@ def add_allowed(root: Path, rule: str, trust: Trust | None = None) -> Path:
     known = _parsed(path, text)
     if rule in _allowed(known):
         return path
-    if read_tracking(root, frozenset({LOCAL, LOCAL.partition("/")[0]})) != "untracked":
+    if (
+        read_tracking(root, frozenset({LOCAL_SETTINGS_FILE, LOCAL_SETTINGS_FILE.partition("/")[0]}))
+        != "untracked"
+    ):
         raise SettingsError(
             f"no git index shows that {path} is yours and not the repository's, so it may not allow "
             f"anything; add {rule!r} to permissions.allow in your user file"
@@ -53,9 +56,9 @@ def add_allowed(root: Path, rule: str, trust: Trust | None = None) -> Path:
         raise SettingsError(
             f"{path} is written in a way of its own; add {rule!r} to permissions.allow by hand"
         )
-    replace_file(real, after.encode(), expected=before, max_bytes=MAX_FILE_BYTES)
+    replace_file(real, after.encode(), expected=before, max_bytes=MAX_SETTINGS_BYTES)
     if trust is not None:
-        trust.trust(LOCAL, after.encode())
+        trust.trust(LOCAL_SETTINGS_FILE, after.encode())
     return path
 
 

@@ -14,22 +14,22 @@ from datetime import timedelta
 
 from sevenfold.core.clock import Clock
 from sevenfold.core.errors import LockBusy, SessionBusy, SevenfoldError, StoreError
-from sevenfold.core.events import Emit, LockFaceFailed, ignore
+from sevenfold.core.events import Emit, LockFaceFailed, ignore_event
 from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import mutex
 
-NAME = "session"
+_NAME = "session"
 HOLDER = "session.json"
 MAX_HOLDER_BYTES = 4_096
 
 
 @contextmanager
-def hold_session(folder: Folder, session: str, clock: Clock, emit: Emit = ignore) -> Generator[None]:
+def hold_session(folder: Folder, session: str, clock: Clock, emit: Emit = ignore_event) -> Generator[None]:
     """Keep others out of a session for the block; `SessionBusy` at once where somebody is in."""
     with ExitStack() as held:
         try:
-            held.enter_context(mutex(folder, NAME, wait=timedelta()))
+            held.enter_context(mutex(folder, _NAME, wait=timedelta()))
         except LockBusy as error:
             raise SessionBusy(
                 f"session {session} is open in {_holder(folder)}; go on there, close it there, or start "
@@ -39,7 +39,7 @@ def hold_session(folder: Folder, session: str, clock: Clock, emit: Emit = ignore
         try:
             folder.replace(HOLDER, write_json(freeze(told)))
         except StoreError as error:
-            emit(LockFaceFailed(f"{NAME} {session}", str(error)))
+            emit(LockFaceFailed(f"{_NAME} {session}", str(error)))
         yield
 
 

@@ -8,7 +8,7 @@ from typing import NewType
 from uuid import uuid4
 
 from sevenfold.core.errors import FileMissing, NotRegular
-from sevenfold.store.folder import Entry, Folder
+from sevenfold.store.folder import FileStat, Folder
 
 SessionId = NewType("SessionId", str)
 
@@ -53,7 +53,7 @@ def list_sessions(sessions: Folder) -> list[SessionEntry]:
     return sorted(found, key=lambda entry: (entry.modified, entry.id), reverse=True)
 
 
-def _entry(sessions: Folder, name: str) -> Entry | None:
+def _entry(sessions: Folder, name: str) -> FileStat | None:
     try:
         return sessions.entry(name)
     except NotRegular:

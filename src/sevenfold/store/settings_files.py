@@ -20,30 +20,30 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from sevenfold.core.errors import SettingsError, SevenfoldError
-from sevenfold.core.events import Emit, SettingRefused, ignore
-from sevenfold.core.setting_claims import Draft, Hearing
-from sevenfold.core.setting_merge import merge
-from sevenfold.core.settings import Section, Settings, Source
+from sevenfold.core.events import Emit, SettingRefused, ignore_event
+from sevenfold.core.setting_claims import RawSettings, SettingsCollector
+from sevenfold.core.setting_merge import merge_settings
+from sevenfold.core.settings import Settings, SettingSource, SettingsSection
 from sevenfold.store.folder import Folder
 from sevenfold.store.git_index import read_tracking
-from sevenfold.store.places import HOME, PlaceSettings
+from sevenfold.store.places import HOME_FOLDER, PlaceSettings
 from sevenfold.store.project import find_control, open_project
-from sevenfold.store.trust import Trust
+from sevenfold.store.trust import TrustStore
 
-MANAGED_FILE = Path("/etc/sevenfold/settings.toml")
+MANAGED_SETTINGS_FILE = Path("/etc/sevenfold/settings.toml")
 """An operator's policy. Never taken from the environment, which a user could set."""
 
-MAX_FILE_BYTES = 256 * 1024
+MAX_SETTINGS_BYTES = 256 * 1024
 """A thousand times what a person writes; parsing more is work for somebody who means harm."""
 
 MAX_LINE_DOTS = 64
 """Our deepest key has two. The parser's memory grows with the square of a key's parts: 256 KB of `a.a.a…` on
 one line would take all the memory there is."""
 
-COMMITTED = ".sevenfold/settings.toml"
-LOCAL = ".sevenfold/settings.local.toml"
+COMMITTED_SETTINGS_FILE = ".sevenfold/settings.toml"
+LOCAL_SETTINGS_FILE = ".sevenfold/settings.local.toml"
 
-TRACKED_LOCAL = f"{LOCAL} (the repository's)"
+TRACKED_LOCAL = f"{LOCAL_SETTINGS_FILE} (the repository's)"
 """What an answer about a project-local file is kept under where git does not show that it is the user's. It
 allows less than an agreement to `LOCAL`, and must not turn into one."""
 
@@ -72,7 +72,7 @@ class Proposal:
 class SettingsFile:
     """A file that settings are looked for in."""
 
-    source: Source
+    source: SettingSource
     path: Path
     confined_to: Path | None = None
     """A folder that it may not lead out of."""
@@ -87,15 +87,15 @@ class SettingsFile:
 
 
 def read_settings(
-    sections: Iterable[type[Section]],
+    sections: Iterable[type[SettingsSection]],
     *,
     root: Path | None,
     environ: Mapping[str, str],
     arguments: Mapping[str, Mapping[str, object]] | None = None,
-    managed_file: Path = MANAGED_FILE,
+    managed_file: Path = MANAGED_SETTINGS_FILE,
     trusts_local: bool = True,
     is_part: bool = False,
-    emit: Emit = ignore,
+    emit: Emit = ignore_event,
 ) -> Settings:
     """The settings of the project checked out at `root` (None: no project), from all sources.
 
@@ -106,8 +106,8 @@ def read_settings(
     """
     known, user_home = tuple(sections), find_user_home(environ)
     faults = _Faults()
-    managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], faults)
-    drafts = [Draft(Source.ARGUMENT, "", arguments or {}), *managed]
+    managed = _read_drafts([SettingsFile(SettingSource.MANAGED, managed_file)], faults)
+    drafts = [RawSettings(SettingSource.ARGUMENT, "", arguments or {}), *managed]
     home = _find_home(drafts, environ, user_home)
     answers = _Answers(home, root)
     drafts += _read_drafts(_own_files(home, root, trusts_local=trusts_local), faults, answers)
@@ -117,7 +117,7 @@ def read_settings(
             replace(item, tables={word: item.tables[word] for word in words & {*item.tables}})
             for item in drafts
         ]
-    settings = merge(
+    settings = merge_settings(
         known,
         drafts,
         environ=environ,
@@ -131,20 +131,20 @@ def read_settings(
 
 
 def read_proposals(
-    sections: Iterable[type[Section]],
+    sections: Iterable[type[SettingsSection]],
     *,
     root: Path,
     environ: Mapping[str, str],
     arguments: Mapping[str, Mapping[str, object]] | None = None,
-    managed_file: Path = MANAGED_FILE,
+    managed_file: Path = MANAGED_SETTINGS_FILE,
 ) -> tuple[Proposal, ...]:
     """The files of the repository at `root` that set anything, with what was answered to each.
 
     Files that cannot be read are left out: `read_settings` tells of them.
     """
     known, faults = tuple(sections), _Faults()
-    managed = _read_drafts([SettingsFile(Source.MANAGED, managed_file)], faults)
-    given = Draft(Source.ARGUMENT, "", arguments or {})
+    managed = _read_drafts([SettingsFile(SettingSource.MANAGED, managed_file)], faults)
+    given = RawSettings(SettingSource.ARGUMENT, "", arguments or {})
     home = _find_home([given, *managed], environ, find_user_home(environ))
     found: list[Proposal] = []
     for file in _own_files(home, root, trusts_local=True):
@@ -152,8 +152,8 @@ def read_proposals(
             content = _read_content(file) if file.consent_key else None
             if content is None:
                 continue
-            hearing = Hearing(known)
-            hearing.hear(Draft(file.source, str(file), _parse(file.path, content), file.advice))
+            hearing = SettingsCollector(known)
+            hearing.hear(RawSettings(file.source, str(file), _parse(file.path, content), file.advice))
             free = tuple(dict.fromkeys(claim.slot.key for claim in hearing.claims))
             consent = _Answers(home, root).find(file, content)
             found.append(Proposal(file, content, consent, free, tuple(hearing.waiting)))
@@ -165,7 +165,7 @@ def keep_consent(
 ) -> None:
     """Write down what a person has answered; it holds until the file changes."""
     with open_project(root, settings, user_home=user_home) as project:
-        trust, name = Trust(project.control), proposal.file.consent_key
+        trust, name = TrustStore(project.control), proposal.file.consent_key
         if is_agreed:
             trust.trust(name, proposal.content)
         else:
@@ -189,28 +189,32 @@ def find_checkout(start: Path) -> Path:
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
-def read_local(root: Path) -> bytes | None:
+def read_local_settings(root: Path) -> bytes | None:
     """What the project-local file holds, where git does not show that it is somebody else's; else None."""
-    file = _local_file(root / LOCAL, root, Path())
-    return _read_content(file) if file.source is Source.LOCAL else None
+    file = _local_file(root / LOCAL_SETTINGS_FILE, root, Path())
+    return _read_content(file) if file.source is SettingSource.LOCAL else None
 
 
 def _own_files(home: Path, root: Path | None, *, trusts_local: bool) -> list[SettingsFile]:
-    user = SettingsFile(Source.USER, home / "settings.toml")
+    user = SettingsFile(SettingSource.USER, home / "settings.toml")
     if root is None:
         return [user]
-    committed, local = root / COMMITTED, root / LOCAL
+    committed, local = root / COMMITTED_SETTINGS_FILE, root / LOCAL_SETTINGS_FILE
     return [
         # In one's own home folder the two are one file, and it is the user's.
         *(
             []
             if _is_same(committed, user.path)
-            else [SettingsFile(Source.COMMITTED, committed, confined_to=root, consent_key=COMMITTED)]
+            else [
+                SettingsFile(
+                    SettingSource.COMMITTED, committed, confined_to=root, consent_key=COMMITTED_SETTINGS_FILE
+                )
+            ]
         ),
         user,
         _found_local(local, root, user.path, trusts_local=trusts_local)
         if os.path.exists(local)
-        else SettingsFile(Source.LOCAL, local),
+        else SettingsFile(SettingSource.LOCAL, local),
     ]
 
 
@@ -220,10 +224,10 @@ def _is_same(one: Path, other: Path) -> bool:
 
 def _found_local(path: Path, root: Path, user_file: Path, *, trusts_local: bool) -> SettingsFile:
     file = _local_file(path, root, user_file)
-    if trusts_local or file.source is not Source.LOCAL:
+    if trusts_local or file.source is not SettingSource.LOCAL:
         return file
     return SettingsFile(
-        Source.COMMITTED,
+        SettingSource.COMMITTED,
         path,
         confined_to=root,
         remark="nobody has agreed to it",
@@ -233,19 +237,23 @@ def _found_local(path: Path, root: Path, user_file: Path, *, trusts_local: bool)
 
 def _local_file(path: Path, root: Path, user_file: Path) -> SettingsFile:
     """A repository or an archive can carry a file of this name too, and would be trusted with paths by it."""
-    names = {LOCAL, LOCAL.partition("/")[0]}
+    names = {LOCAL_SETTINGS_FILE, LOCAL_SETTINGS_FILE.partition("/")[0]}
     real = Path(os.path.realpath(path))
     if real.is_relative_to(os.path.realpath(root)):
         names.add(real.relative_to(os.path.realpath(root)).as_posix())
     answer = read_tracking(root, frozenset(names))
     if answer == "untracked":
-        return SettingsFile(Source.LOCAL, path)
+        return SettingsFile(SettingSource.LOCAL, path)
     if answer == "tracked":
         return SettingsFile(
-            Source.COMMITTED, path, confined_to=root, remark="tracked by git", consent_key=TRACKED_LOCAL
+            SettingSource.COMMITTED,
+            path,
+            confined_to=root,
+            remark="tracked by git",
+            consent_key=TRACKED_LOCAL,
         )
     return SettingsFile(
-        Source.COMMITTED,
+        SettingSource.COMMITTED,
         path,
         confined_to=root,
         remark="no readable git index shows that it is yours",
@@ -254,18 +262,18 @@ def _local_file(path: Path, root: Path, user_file: Path) -> SettingsFile:
     )
 
 
-def _find_home(drafts: Iterable[Draft], environ: Mapping[str, str], user_home: Path) -> Path:
+def _find_home(drafts: Iterable[RawSettings], environ: Mapping[str, str], user_home: Path) -> Path:
     """Home decides where the user file is, so only sources that do not depend on it can set it."""
     section = PlaceSettings.SECTION
     places = [
-        Draft(draft.source, draft.where, {section: draft.tables[section]})
+        RawSettings(draft.source, draft.where, {section: draft.tables[section]})
         for draft in drafts
         if section in draft.tables
     ]
     try:
-        settings = merge([PlaceSettings], places, environ=environ, user_home=user_home)
+        settings = merge_settings([PlaceSettings], places, environ=environ, user_home=user_home)
     except SettingsError:
-        return user_home / HOME  # said again, with everything else, once all sources are heard
+        return user_home / HOME_FOLDER  # said again, with everything else, once all sources are heard
     return settings.of(PlaceSettings).home_folder(user_home)
 
 
@@ -277,7 +285,7 @@ class _Faults:
     refused: list[SettingRefused] = field(default_factory=list[SettingRefused])
 
     def add(self, file: SettingsFile, error: SettingsError) -> None:
-        if file.source is Source.COMMITTED:
+        if file.source is SettingSource.COMMITTED:
             reason = str(error).removeprefix(f"{file.path}: ")
             self.refused.append(SettingRefused(str(file), "(the whole file)", reason))
         else:
@@ -296,17 +304,17 @@ class _Answers:
             return "unasked"
         try:
             with Folder.open(find_control(self.home, self.root)) as control:
-                trust = Trust(control)
+                trust = TrustStore(control)
                 if trust.is_trusted(file.consent_key, content):
                     return "agreed"
                 return "refused" if trust.is_refused(file.consent_key, content) else "unasked"
         except SevenfoldError:
             return "unasked"  # no answer was ever kept for this project, or none can be read
 
-    def draft(self, file: SettingsFile, content: bytes) -> Draft:
-        consent = self.find(file, content) if file.source is Source.COMMITTED else "unasked"
+    def draft(self, file: SettingsFile, content: bytes) -> RawSettings:
+        consent = self.find(file, content) if file.source is SettingSource.COMMITTED else "unasked"
         tables = _parse(file.path, content)
-        return Draft(
+        return RawSettings(
             file.source, str(file), tables, file.advice, consent == "agreed", _say_waiting(file, consent)
         )
 
@@ -318,9 +326,9 @@ def _say_waiting(file: SettingsFile, consent: Consent) -> str:
 
 def _read_drafts(
     files: Iterable[SettingsFile], faults: _Faults, answers: _Answers | None = None
-) -> list[Draft]:
+) -> list[RawSettings]:
     answers = answers or _Answers(Path(), None)
-    drafts: list[Draft] = []
+    drafts: list[RawSettings] = []
     for file in files:
         try:
             content = _read_content(file)
@@ -347,13 +355,15 @@ def _read_content(file: SettingsFile) -> bytes | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise SettingsError(f"{file.path}: expected a plain file, not a folder, pipe or device")
-        content = _read_up_to(fd, MAX_FILE_BYTES + 1)
+        content = _read_up_to(fd, MAX_SETTINGS_BYTES + 1)
     except OSError as error:
         raise SettingsError(f"{file.path}: cannot be read: {error.strerror}") from error
     finally:
         os.close(fd)
-    if len(content) > MAX_FILE_BYTES:
-        raise SettingsError(f"{file.path}: larger than the {MAX_FILE_BYTES:,} bytes that settings may have")
+    if len(content) > MAX_SETTINGS_BYTES:
+        raise SettingsError(
+            f"{file.path}: larger than the {MAX_SETTINGS_BYTES:,} bytes that settings may have"
+        )
     return content
 
 

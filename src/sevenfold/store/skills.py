@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.core.errors import FileDamaged, KeyRefused, SevenfoldError
-from sevenfold.core.events import Emit, ignore
-from sevenfold.core.frontmatter import Document, read_frontmatter
+from sevenfold.core.events import Emit, ignore_event
+from sevenfold.core.frontmatter import MarkdownDocument, read_frontmatter
 from sevenfold.core.tool_events import SkillSkipped
-from sevenfold.store.user_files import find_real, read_state
+from sevenfold.store.user_files import read_file_state, resolve_path
 
-FILE = "SKILL.md"
-MAX_BYTES = 256 * 1024
+_FILE = "SKILL.md"
+_MAX_BYTES = 256 * 1024
 MAX_SKILLS = 200
 """All of them are listed to the model."""
 
@@ -39,7 +39,7 @@ class SkillFile:
     """Of its SKILL.md, links followed."""
 
 
-def skill_folders(root: Path, home: Path) -> tuple[SkillFolder, ...]:
+def list_skill_folders(root: Path, home: Path) -> tuple[SkillFolder, ...]:
     """Where skills lie. The user's own come first: a repository cannot put another in the place of one."""
     return (
         SkillFolder(home / "skills"),
@@ -48,7 +48,7 @@ def skill_folders(root: Path, home: Path) -> tuple[SkillFolder, ...]:
     )
 
 
-def find_skills(folders: Sequence[SkillFolder], emit: Emit = ignore) -> tuple[SkillFile, ...]:
+def find_skills(folders: Sequence[SkillFolder], emit: Emit = ignore_event) -> tuple[SkillFile, ...]:
     """The skills there are, by name; what is found and not offered is told."""
     found: dict[str, SkillFile] = {}
     for folder in folders:
@@ -67,7 +67,7 @@ def find_skills(folders: Sequence[SkillFolder], emit: Emit = ignore) -> tuple[Sk
     return tuple(skills[:MAX_SKILLS])
 
 
-def read_skill(skill: SkillFile) -> Document:
+def read_skill(skill: SkillFile) -> MarkdownDocument:
     """The whole skill, as it is now."""
     return _document(skill.path)
 
@@ -79,11 +79,11 @@ def _candidates(folder: Path) -> Iterator[Path]:
         return  # most projects have none
     for name in names:
         if _NAME.fullmatch(name) and (folder / name).is_dir():
-            yield folder / name / FILE
+            yield folder / name / _FILE
 
 
 def _read(folder: SkillFolder, path: Path) -> SkillFile:
-    real = find_real(str(path))
+    real = resolve_path(str(path))
     within = folder.confined_to
     if within is not None and not Path(real).is_relative_to(within):
         raise KeyRefused(f"it leads out of the project, to {real}")
@@ -94,5 +94,5 @@ def _read(folder: SkillFolder, path: Path) -> SkillFile:
     return SkillFile(path.parent.name, document.text("description"), real)
 
 
-def _document(real: str) -> Document:
-    return read_frontmatter(read_state(real, max_bytes=MAX_BYTES).data.decode("utf-8", "replace"))
+def _document(real: str) -> MarkdownDocument:
+    return read_frontmatter(read_file_state(real, max_bytes=_MAX_BYTES).data.decode("utf-8", "replace"))

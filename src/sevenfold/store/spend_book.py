@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Self
 
 from sevenfold.core.errors import FileMissing, InputError, StoreError
-from sevenfold.core.events import Emit, SpendStateLost, ignore
-from sevenfold.core.json import EMPTY, JsonObject, freeze_object, read_object, write_json
+from sevenfold.core.events import Emit, SpendStateLost, ignore_event
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import mutex
-from sevenfold.store.records import Record, UnknownRecord, new_id
+from sevenfold.store.records import Record, UnknownRecord, new_record_id
 from sevenfold.store.transcript import Transcript
-from sevenfold.store.transcript_reader import Stored, scan
+from sevenfold.store.transcript_reader import StoredRecord, scan_transcript
 
-FOLDER = "spend"
-STATE = "spend.json"
-MAX_STATE_BYTES = 1024 * 1024
+SPEND_FOLDER = "spend"
+_STATE = "spend.json"
+_MAX_STATE_BYTES = 1024 * 1024
 LEDGER = "ledger-"
 CHARGE = "charge"
 """What a line of the ledger is called, beside the records of a transcript."""
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class SpendCharge:
     """One call of the ledger."""
 
     at: datetime
@@ -44,16 +44,16 @@ class Charge:
     """None: the price is not known."""
 
 
-class SpendBook:
+class SpendStore:
     """The folder of it, held open. Every method blocks on the disk."""
 
-    def __init__(self, folder: Folder, *, emit: Emit = ignore) -> None:
+    def __init__(self, folder: Folder, *, emit: Emit = ignore_event) -> None:
         self._folder = folder
         self._emit = emit
 
     @classmethod
-    def open(cls, home: Path, *, emit: Emit = ignore) -> Self:
-        return cls(Folder.open(home / FOLDER, create=True), emit=emit)
+    def open(cls, home: Path, *, emit: Emit = ignore_event) -> Self:
+        return cls(Folder.open(home / SPEND_FOLDER, create=True), emit=emit)
 
     def close(self) -> None:
         self._folder.close()
@@ -65,43 +65,43 @@ class SpendBook:
     def read(self, now: datetime) -> JsonObject:
         """The state as it is, empty where there is none. A damaged one is set aside, which is told."""
         try:
-            return read_object(self._folder.read(STATE, max_bytes=MAX_STATE_BYTES))
+            return read_object(self._folder.read(_STATE, max_bytes=_MAX_STATE_BYTES))
         except FileMissing:
-            return EMPTY
+            return EMPTY_OBJECT
         except (InputError, StoreError) as error:
             aside = f"spend-{now:%Y%m%d%H%M%S}.damaged"
-            self._folder.move(STATE, aside)
+            self._folder.move(_STATE, aside)
             self._emit(SpendStateLost(f"{self._folder.path}/{aside}", str(error)))
-            return EMPTY
+            return EMPTY_OBJECT
 
     def change(self, now: datetime, change: Callable[[JsonObject], JsonObject]) -> None:
         """Read, change and replace the state with nobody else in between. If `change` raises, it stays."""
-        with mutex(self._folder, FOLDER):
+        with mutex(self._folder, SPEND_FOLDER):
             before = self.read(now)
             after = change(before)
             if after != before:
-                self._folder.replace(STATE, write_json(after))
+                self._folder.replace(_STATE, write_json(after))
 
-    def append(self, charge: Charge) -> None:
+    def append(self, charge: SpendCharge) -> None:
         """One line more, on the disk when this returns."""
         fields = {key: value for key, value in asdict(charge).items() if key != "at"}
         at = charge.at.astimezone(UTC)
         with Transcript.open(self._folder, f"{LEDGER}{at:%Y-%m-%d}", emit=self._emit) as ledger:
-            ledger.append(Record(UnknownRecord(CHARGE, freeze_object(fields)), at, new_id()))
+            ledger.append(Record(UnknownRecord(CHARGE, freeze_object(fields)), at, new_record_id()))
 
-    def charges(self, since: date, until: date) -> Iterator[Charge]:
+    def charges(self, since: date, until: date) -> Iterator[SpendCharge]:
         """Every call from one day to another, both included, oldest first."""
         day = since
         while day <= until:
             name = f"{LEDGER}{day:%Y-%m-%d}"
             if self._folder.entry(f"{name}.jsonl") is not None:
-                for line in scan(self._folder, name):
-                    if isinstance(line, Stored) and (charge := _read_charge(line.record)) is not None:
+                for line in scan_transcript(self._folder, name):
+                    if isinstance(line, StoredRecord) and (charge := _read_charge(line.record)) is not None:
                         yield charge
             day += timedelta(days=1)
 
 
-def _read_charge(record: Record) -> Charge | None:
+def _read_charge(record: Record) -> SpendCharge | None:
     body = record.body
     if not isinstance(body, UnknownRecord) or body.kind != CHARGE or not isinstance(body.wire, JsonObject):
         return None
@@ -112,4 +112,4 @@ def _read_charge(record: Record) -> Charge | None:
         return None
     if not (isinstance(tokens, int) and isinstance(read, int) and isinstance(usd, int | None)):
         return None
-    return Charge(record.at, kind, model, session, tokens, read, usd)
+    return SpendCharge(record.at, kind, model, session, tokens, read, usd)

@@ -20,14 +20,14 @@ from sevenfold.core.errors import (
     NotRegular,
     SevenfoldError,
 )
-from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore
+from sevenfold.core.events import Emit, ResultSpilled, SpillFailed, ignore_event
 from sevenfold.core.json import freeze, write_json
 from sevenfold.core.messages import Text, ToolResult, ToolUseId
 from sevenfold.core.wire import write_block
-from sevenfold.layers.tool_results import Decision, ToolResultSettings, render_preview
+from sevenfold.layers.tool_results import SpillDecision, ToolResultSettings, render_preview
 from sevenfold.store.folder import Folder
 
-FOLDER = "tool-results"
+SPILL_FOLDER = "tool-results"
 MAX_SPILL_BYTES = 256 * 1024 * 1024
 """Beyond what a tool returns by accident; a larger result has to be cut by the tool itself."""
 
@@ -43,11 +43,11 @@ class _Content:
     suffix: str
 
 
-class Spills:
+class SpillStore:
     """The spills of one session, in its folder."""
 
-    def __init__(self, session: Folder, settings: ToolResultSettings, *, emit: Emit = ignore) -> None:
-        self._folder = session.subfolder(FOLDER)
+    def __init__(self, session: Folder, settings: ToolResultSettings, *, emit: Emit = ignore_event) -> None:
+        self._folder = session.subfolder(SPILL_FOLDER)
         self._settings = settings
         self._emit = emit
         self._sizes: dict[str, int] = {}
@@ -55,7 +55,7 @@ class Spills:
     def close(self) -> None:
         self._folder.close()
 
-    def store(self, result: ToolResult) -> Decision:
+    def store(self, result: ToolResult) -> SpillDecision:
         """Store the result and decide for its preview; where storing fails, decide to leave it alone."""
         size = 0
         try:
@@ -64,17 +64,19 @@ class Spills:
             name = self._write(result.tool_use_id, content)
         except SevenfoldError as error:
             self._emit(SpillFailed(result.tool_use_id, size, str(error)))
-            return Decision(result.tool_use_id)
+            return SpillDecision(result.tool_use_id)
         path = f"{self._folder.path}/{name}"
         self._emit(ResultSpilled(result.tool_use_id, path, size))
         preview = render_preview(content.text, path, size, self._settings)
-        return Decision(result.tool_use_id, preview, f"{FOLDER}/{name}", digest(content.data), size)
+        return SpillDecision(
+            result.tool_use_id, preview, f"{SPILL_FOLDER}/{name}", digest(content.data), size
+        )
 
-    def path_of(self, decision: Decision) -> str | None:
+    def path_of(self, decision: SpillDecision) -> str | None:
         """Where its file is; None where the result was left in the context."""
         return None if decision.spill is None else f"{self._folder.path}/{_name_of(decision)}"
 
-    def read(self, decision: Decision) -> bytes:
+    def read(self, decision: SpillDecision) -> bytes:
         """The whole result again, checked against what was stored."""
         name = _name_of(decision)
         data = self._folder.read(name, max_bytes=MAX_SPILL_BYTES)
@@ -132,7 +134,7 @@ class Spills:
         return entry.size_bytes if entry else 0
 
 
-def stored_digest(result: ToolResult) -> Digest:
+def spill_digest(result: ToolResult) -> Digest:
     """The digest that storing this result would give its decision."""
     return digest(_stored_form(result).data)
 
@@ -153,7 +155,7 @@ def _stored_form(result: ToolResult) -> _Content:
     return _Content(text, text.encode("utf-8", "backslashreplace"), ".txt")
 
 
-def _name_of(decision: Decision) -> str:
+def _name_of(decision: SpillDecision) -> str:
     if decision.spill is None:
         raise FileMissing(f"the result of {decision.tool_use_id} was left in the context, not stored")
-    return decision.spill.removeprefix(f"{FOLDER}/")
+    return decision.spill.removeprefix(f"{SPILL_FOLDER}/")

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from typing import Self
 
 from sevenfold.core.errors import FileMissing, StoreError, WriterBroken
-from sevenfold.core.events import Emit, TailSealed, ignore
-from sevenfold.store.disk import mapped_errors, read_all, write_all
+from sevenfold.core.events import Emit, TailSealed, ignore_event
+from sevenfold.store.disk import map_os_errors, read_fully, write_all
 from sevenfold.store.flock import drop_flock, take_flock
 from sevenfold.store.folder import Folder
-from sevenfold.store.inherited import forget_in_children
+from sevenfold.store.inherited import close_in_children
 from sevenfold.store.record_lines import write_line
 from sevenfold.store.records import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPosition:
     """Where a record stands in its transcript."""
 
     offset: int
@@ -45,10 +45,10 @@ class Transcript:
         self._broken: str | None = None
         self._pid = os.getpid()
         self._exits = ExitStack()
-        self._exits.enter_context(forget_in_children(fd))
+        self._exits.enter_context(close_in_children(fd))
 
     @classmethod
-    def open(cls, folder: Folder, session: str, *, emit: Emit = ignore) -> Self:
+    def open(cls, folder: Folder, session: str, *, emit: Emit = ignore_event) -> Self:
         """The transcript `<session>.jsonl`, made if it is not there."""
         key = f"{session}.jsonl"
         # Also where it is there: its maker may have died before its name was durable, and ours must be.
@@ -68,14 +68,14 @@ class Transcript:
             if self._fd >= 0:
                 self._exits.close()
                 fd, self._fd = self._fd, -1
-                with mapped_errors(f"close {self._folder.path}/{self._key}"):
+                with map_os_errors(f"close {self._folder.path}/{self._key}"):
                     self._disk.close(fd)
 
-    def append(self, record: Record, *, durable: bool = True) -> Place:
+    def append(self, record: Record, *, durable: bool = True) -> RecordPosition:
         """Add one record; on return it is on the disk, or with `durable=False` in the kernel's hands."""
         return self.append_all((record,), durable=durable)[0]
 
-    def append_all(self, records: Sequence[Record], *, durable: bool = True) -> list[Place]:
+    def append_all(self, records: Sequence[Record], *, durable: bool = True) -> list[RecordPosition]:
         """Add records in one go, with one fsync for all."""
         lines = [write_line(record) for record in records]
         with self._in_turn("append to"):
@@ -88,9 +88,9 @@ class Transcript:
                 drop_flock(self._disk, self._fd)
         if start > end:
             self._emit(TailSealed(f"{self._folder.path}/{self._key}", end))
-        places: list[Place] = []
+        places: list[RecordPosition] = []
         for line in lines:
-            places.append(Place(start, len(line)))
+            places.append(RecordPosition(start, len(line)))
             start += len(line)
         return places
 
@@ -105,7 +105,7 @@ class Transcript:
         if self._pid != os.getpid():
             # Before the lock: a thread of the parent's may have held it at the fork, and does not exist here.
             raise StoreError(f"transcript {self._key} was opened by the parent process; open it here as well")
-        with self._thread_lock, mapped_errors(f"{doing} {self._folder.path}/{self._key}"):
+        with self._thread_lock, map_os_errors(f"{doing} {self._folder.path}/{self._key}"):
             self._refuse_if_unusable()
             yield
 
@@ -143,7 +143,7 @@ class Transcript:
         return end + 1
 
     def _last_byte(self, end: int) -> bytes:
-        return read_all(self._disk, self._fd, 1, end - 1)
+        return read_fully(self._disk, self._fd, 1, end - 1)
 
     def _refuse_if_unusable(self) -> None:
         if self._fd < 0:

@@ -13,21 +13,21 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sevenfold.core.errors import WireError
-from sevenfold.core.events import Emit, LineQuarantined, ignore
+from sevenfold.core.events import Emit, LineQuarantined, ignore_event
 from sevenfold.store import boundary_search
-from sevenfold.store.boundary_search import LineParts, find_start
-from sevenfold.store.disk import READ_FLAGS, Disk, mapped_errors, read_all
+from sevenfold.store.boundary_search import LineBuffer, find_resume_point
+from sevenfold.store.disk import READ_FLAGS, Disk, map_os_errors, read_fully
 from sevenfold.store.folder import Folder
-from sevenfold.store.record_lines import HEAD, HEAD_BYTES, is_whole, read_line
+from sevenfold.store.record_lines import LINE_HEAD, LINE_HEAD_BYTES, is_whole, read_line
 from sevenfold.store.records import (
-    AsideRecord,
     BoundaryRecord,
     CutRecord,
     DecisionRecord,
+    InjectedRecord,
+    KeptSegment,
     MessageRecord,
     Record,
     RecordId,
-    Segment,
     UnknownRecord,
     UsageRecord,
 )
@@ -41,7 +41,7 @@ tried: more than chance puts there, and a bound on what hostile content can cost
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRecord:
     """A record and where its line starts."""
 
     record: Record
@@ -55,69 +55,69 @@ class BadLine:
     reason: str
 
 
-Line: TypeAlias = Stored | BadLine
+TranscriptLine: TypeAlias = StoredRecord | BadLine
 
-KEPT = (MessageRecord, AsideRecord, DecisionRecord, CutRecord, UsageRecord, UnknownRecord)
+_KEPT = (MessageRecord, InjectedRecord, DecisionRecord, CutRecord, UsageRecord, UnknownRecord)
 """All but boundaries: one that stands among kept messages has been overtaken."""
 
-UNFINISHED = "the file ends in mid-line"
+UNFINISHED_LINE = "the file ends in mid-line"
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class ResumedSession:
     """All that a session needs to go on. A boundary that was written twice counts where it stands first."""
 
-    boundary: Stored | None
-    kept: tuple[Stored, ...]
+    boundary: StoredRecord | None
+    kept: tuple[StoredRecord, ...]
     """What the boundary kept from before itself."""
-    records: tuple[Stored, ...]
+    records: tuple[StoredRecord, ...]
     """Everything after the boundary, in file order, each id once."""
     bad: tuple[BadLine, ...]
     repeated: int
     """Records that stood there twice and were read once."""
 
 
-def scan(
+def scan_transcript(
     folder: Folder, session: str, *, start: int = 0, end: int | None = None, kinds: tuple[str, ...] = ()
-) -> Iterator[Line]:
+) -> Iterator[TranscriptLine]:
     """Every line from `start`, which must be where a line starts, up to `end`.
 
     With `kinds`, records of other kinds are passed over without being read or checked, which is much faster.
     """
     heads = tuple(b'"k":"%s"' % kind.encode() for kind in kinds)
-    with folder.opened(f"{session}.jsonl", READ_FLAGS) as fd, mapped_errors(f"read transcript {session}"):
+    with folder.opened(f"{session}.jsonl", READ_FLAGS) as fd, map_os_errors(f"read transcript {session}"):
         yield from _lines(folder.disk, fd, start, end, heads)
 
 
-def resume(folder: Folder, session: str, *, emit: Emit = ignore) -> Resumed:
+def resume(folder: Folder, session: str, *, emit: Emit = ignore_event) -> ResumedSession:
     """The session from its last boundary on. The work grows with what is after it, not before."""
     key = f"{session}.jsonl"
-    with folder.opened(key, READ_FLAGS) as fd, mapped_errors(f"read transcript {session}"):
-        start = find_start(folder.disk, fd)
+    with folder.opened(key, READ_FLAGS) as fd, map_os_errors(f"read transcript {session}"):
+        start = find_resume_point(folder.disk, fd)
         found = _Gathered(boundaries=set(start.older))
         for line in _lines(folder.disk, fd, start.offset, None):
             found.take(line)
-        kept: tuple[Stored, ...] = ()
+        kept: tuple[StoredRecord, ...] = ()
         if found.boundary and isinstance(found.boundary.record.body, BoundaryRecord):
             segment = found.boundary.record.body.kept
             if segment:
                 kept = _read_kept(folder.disk, fd, segment, found)
     for bad in found.bad:
         emit(LineQuarantined(f"{folder.path}/{key}", bad.offset, bad.length_bytes, bad.reason))
-    return Resumed(found.boundary, kept, tuple(found.records), tuple(found.bad), found.repeated)
+    return ResumedSession(found.boundary, kept, tuple(found.records), tuple(found.bad), found.repeated)
 
 
 @dataclass(slots=True)
 class _Gathered:
-    boundary: Stored | None = None
-    records: list[Stored] = field(default_factory=list[Stored])
+    boundary: StoredRecord | None = None
+    records: list[StoredRecord] = field(default_factory=list[StoredRecord])
     bad: list[BadLine] = field(default_factory=list[BadLine])
     repeated: int = 0
     seen: set[RecordId] = field(default_factory=set[RecordId])
     boundaries: set[RecordId] = field(default_factory=set[RecordId])
     """Met by now. Another copy of one says nothing new, also where a later one stands between."""
 
-    def take(self, line: Line) -> None:
+    def take(self, line: TranscriptLine) -> None:
         if isinstance(line, BadLine):
             self.bad.append(line)
         elif line.record.id in self.boundaries:
@@ -132,7 +132,7 @@ class _Gathered:
         else:
             self.keep(line)
 
-    def keep(self, line: Stored) -> None:
+    def keep(self, line: StoredRecord) -> None:
         if line.record.id in self.seen:
             self.repeated += 1
         else:
@@ -140,7 +140,7 @@ class _Gathered:
             self.records.append(line)
 
 
-def _read_kept(disk: Disk, fd: int, segment: Segment, found: _Gathered) -> tuple[Stored, ...]:
+def _read_kept(disk: Disk, fd: int, segment: KeptSegment, found: _Gathered) -> tuple[StoredRecord, ...]:
     """The kept messages by the boundary's pointer, or by a search from the start where it points nowhere."""
     end = found.boundary.offset if found.boundary else None
     pointed = [segment.offset] if _starts_line(disk, fd, segment.offset, end) else []
@@ -154,7 +154,7 @@ def _read_kept(disk: Disk, fd: int, segment: Segment, found: _Gathered) -> tuple
     return ()
 
 
-def _gather_kept(lines: Iterator[Line], segment: Segment) -> _Gathered:
+def _gather_kept(lines: Iterator[TranscriptLine], segment: KeptSegment) -> _Gathered:
     """From the head to the tail; where the tail is damaged, all that follows: rather more than less.
 
     Decisions and cuts count beyond the tail too: they are written after the messages that they are about.
@@ -168,7 +168,7 @@ def _gather_kept(lines: Iterator[Line], segment: Segment) -> _Gathered:
             kept.bad += [line] if started and not ended else []
             continue
         started = started or line.record.id == segment.head
-        wanted = (DecisionRecord, CutRecord) if ended else KEPT
+        wanted = (DecisionRecord, CutRecord) if ended else _KEPT
         if started and isinstance(line.record.body, wanted):
             kept.keep(line)
         ended = ended or (started and line.record.id == segment.tail)
@@ -178,15 +178,17 @@ def _gather_kept(lines: Iterator[Line], segment: Segment) -> _Gathered:
 def _starts_line(disk: Disk, fd: int, offset: int, end: int | None) -> bool:
     if offset <= 0 or (end is not None and offset >= end):
         return offset == 0
-    return read_all(disk, fd, 1, offset - 1) == b"\n"
+    return read_fully(disk, fd, 1, offset - 1) == b"\n"
 
 
-def _lines(disk: Disk, fd: int, start: int, end: int | None, heads: tuple[bytes, ...] = ()) -> Iterator[Line]:
+def _lines(
+    disk: Disk, fd: int, start: int, end: int | None, heads: tuple[bytes, ...] = ()
+) -> Iterator[TranscriptLine]:
     stop = disk.stat(fd).st_size if end is None else end
     offset = start
-    line = LineParts()
+    line = LineBuffer()
     while start < stop:
-        chunk = read_all(disk, fd, min(boundary_search.CHUNK_BYTES, stop - start), start)
+        chunk = read_fully(disk, fd, min(boundary_search.CHUNK_BYTES, stop - start), start)
         if not chunk:
             break
         start += len(chunk)
@@ -196,40 +198,40 @@ def _lines(disk: Disk, fd: int, start: int, end: int | None, heads: tuple[bytes,
             if not heads or not _is_other(line, heads):
                 yield from _read(line, offset, closed=True)
             offset += line.length + 1
-            line = LineParts()
+            line = LineBuffer()
         line.add(rest)
     if line.length:
         yield from _read(line, offset, closed=False)
 
 
-def _is_other(line: LineParts, heads: tuple[bytes, ...]) -> bool:
+def _is_other(line: LineBuffer, heads: tuple[bytes, ...]) -> bool:
     """Whether a line is of a kind that nobody asked for, by its beginning."""
     text = b"" if line.is_too_long else line.text()
-    return text.startswith(HEAD) and not text.startswith(heads, HEAD_BYTES)
+    return text.startswith(LINE_HEAD) and not text.startswith(heads, LINE_HEAD_BYTES)
 
 
-def _read(line: LineParts, offset: int, *, closed: bool) -> Iterator[Line]:
+def _read(line: LineBuffer, offset: int, *, closed: bool) -> Iterator[TranscriptLine]:
     """What a line holds. One that lacks its newline counts if it is whole: the next writer will close it."""
     length = line.length + closed
     if line.is_too_long:
-        yield BadLine(offset, length, "it is too long" if closed else UNFINISHED)
+        yield BadLine(offset, length, "it is too long" if closed else UNFINISHED_LINE)
         return
     text = line.text()
     try:
-        yield Stored(read_line(text), offset)
+        yield StoredRecord(read_line(text), offset)
     except WireError as error:
-        reason = str(error) if closed else UNFINISHED
+        reason = str(error) if closed else UNFINISHED_LINE
         glued = _glued(text)
         if glued is None:
             yield BadLine(offset, length, reason)
         else:
             yield BadLine(offset, glued.offset, reason)
-            yield Stored(glued.record, offset + glued.offset)
+            yield StoredRecord(glued.record, offset + glued.offset)
 
 
-def _glued(line: bytes) -> Stored | None:
+def _glued(line: bytes) -> StoredRecord | None:
     """The whole line at the end of a bad one: one that was glued to a fragment that nobody closed off."""
-    if line.rfind(HEAD) <= 0:
+    if line.rfind(LINE_HEAD) <= 0:
         return None
     budget = max(_MAX_PASSES * len(line), _LEAST_SEARCH_BYTES)
     starts = deque((match.start() for match in _START.finditer(line, 1)), maxlen=_MAX_STARTS)
@@ -240,5 +242,5 @@ def _glued(line: bytes) -> Stored | None:
             break
         if is_whole(line, start):
             with suppress(WireError):
-                return Stored(read_line(line[start:]), start)
+                return StoredRecord(read_line(line[start:]), start)
     return None

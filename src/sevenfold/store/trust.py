@@ -8,14 +8,14 @@ from sevenfold.core.errors import FileDamaged, FileMissing, NotRegular, WireErro
 from sevenfold.core.json import JsonObject, read_object, write_json
 from sevenfold.store.folder import Folder
 
-TRUSTED = "trusted.json"
+TRUSTED_FILE = "trusted.json"
 MAX_TRUST_BYTES = 256 * 1024
 
 _REFUSED = "refused:"
 """Before the name of a file that somebody has said no to."""
 
 
-class Trust:
+class TrustStore:
     """The agreements for one project, in its control folder."""
 
     def __init__(self, control: Folder) -> None:
@@ -39,11 +39,11 @@ class Trust:
 
     def _write(self, key: str, opposite: str, content: bytes) -> None:
         kept = {known: value for known, value in self._read().items() if known != opposite}
-        self._folder.replace(TRUSTED, write_json(JsonObject({**kept, key: digest(content)})))
+        self._folder.replace(TRUSTED_FILE, write_json(JsonObject({**kept, key: digest(content)})))
 
     def _read(self) -> JsonObject:
         """Nothing is trusted where the record cannot be read: that costs a question."""
         try:
-            return read_object(self._folder.read(TRUSTED, max_bytes=MAX_TRUST_BYTES))
+            return read_object(self._folder.read(TRUSTED_FILE, max_bytes=MAX_TRUST_BYTES))
         except (FileMissing, FileDamaged, NotRegular, WireError):
             return JsonObject()

@@ -23,8 +23,8 @@ from sevenfold.store.disk import (
     READ_FLAGS,
     SYSTEM_DISK,
     Disk,
-    mapped_errors,
-    read_all,
+    map_os_errors,
+    read_fully,
     write_all,
 )
 from sevenfold.store.keys import check_path
@@ -39,7 +39,7 @@ _TEMP = ".sevenfold-tmp-"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class FileOwner:
     user: int
     group: int
 
@@ -50,26 +50,26 @@ class FileState:
 
     data: bytes
     mode: int
-    owner: Owner
+    owner: FileOwner
 
     @property
     def sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
 
-def find_real(path: str) -> str:
+def resolve_path(path: str) -> str:
     """Where a path leads once every link is followed; what is not there yet counts as plain names."""
     check_path(path)
-    with mapped_errors(f"follow {path}"):
+    with map_os_errors(f"follow {path}"):
         return os.path.realpath(path)
 
 
 @contextmanager
-def opened_file(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
+def open_user_file(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
     """A handle of a plain file, for reading. Never waits: a FIFO or a device is refused."""
     if real.startswith(_NO_FILES):
         raise NotRegular(f"{real} is no file on a disk; run a command that prints it")
-    with mapped_errors(f"open {real}"), _parent(real, disk) as folder:
+    with map_os_errors(f"open {real}"), _parent(real, disk) as folder:
         fd = disk.open(_name(real), READ_FLAGS, dir_fd=folder)
         try:
             kind = disk.stat(fd).st_mode
@@ -83,9 +83,9 @@ def opened_file(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
 
 
 @contextmanager
-def opened_folder(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
+def open_user_folder(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
     """A handle of a folder, for listing what is in it."""
-    with mapped_errors(f"open {real}"), _folder([name for name in real.split("/") if name], disk) as step:
+    with map_os_errors(f"open {real}"), _folder([name for name in real.split("/") if name], disk) as step:
         fd = disk.open(".", FOLDER_FLAGS, dir_fd=step)
     try:
         yield fd
@@ -93,21 +93,21 @@ def opened_folder(real: str, *, disk: Disk = SYSTEM_DISK) -> Generator[int]:
         disk.close(fd)
 
 
-def read_state(real: str, *, max_bytes: int, disk: Disk = SYSTEM_DISK) -> FileState:
+def read_file_state(real: str, *, max_bytes: int, disk: Disk = SYSTEM_DISK) -> FileState:
     """The whole file, refused rather than cut where it is over `max_bytes`."""
-    with opened_file(real, disk=disk) as fd, mapped_errors(f"read {real}"):
+    with open_user_file(real, disk=disk) as fd, map_os_errors(f"read {real}"):
         found = disk.stat(fd)
         # One more than is allowed, since a file may grow after it was measured.
-        data = read_all(disk, fd, min(found.st_size, max_bytes) + 1)
+        data = read_fully(disk, fd, min(found.st_size, max_bytes) + 1)
         if len(data) > max_bytes:
             raise FileDamaged(f"{real} has {found.st_size:,} bytes; at most {max_bytes:,} are taken here")
         return FileState(data, stat.S_IMODE(found.st_mode), _owner(found))
 
 
-def find_state(real: str, *, max_bytes: int, disk: Disk = SYSTEM_DISK) -> FileState | None:
+def find_file_state(real: str, *, max_bytes: int, disk: Disk = SYSTEM_DISK) -> FileState | None:
     """The same, or None where there is no file."""
     try:
-        return read_state(real, max_bytes=max_bytes, disk=disk)
+        return read_file_state(real, max_bytes=max_bytes, disk=disk)
     except FileMissing:
         return None
 
@@ -119,7 +119,7 @@ def replace_file(
 
     Mode and owner are kept. Missing folders above are made. A file that is not as expected is left alone.
     """
-    with mapped_errors(f"write {real}"), _parent(real, disk, create=expected is None) as step:
+    with map_os_errors(f"write {real}"), _parent(real, disk, create=expected is None) as step:
         _put(step, real, data, expected, max_bytes, disk)
         _sync_folder(step, disk)
 
@@ -153,7 +153,7 @@ def _write_temp(folder: int, temp: str, data: bytes, model: FileState | None, di
 
 
 def _check_unchanged(real: str, expected: FileState | None, max_bytes: int, disk: Disk) -> None:
-    found = find_state(real, max_bytes=max_bytes, disk=disk)
+    found = find_file_state(real, max_bytes=max_bytes, disk=disk)
     if expected is None and found is not None:
         raise FileExists(f"{real} was made meanwhile; read it first")
     if expected is not None and (found is None or found.data != expected.data):
@@ -222,8 +222,8 @@ def _name(real: str) -> str:
     return real.rpartition("/")[2]
 
 
-def _owner(found: os.stat_result) -> Owner:
-    return Owner(found.st_uid, found.st_gid)
+def _owner(found: os.stat_result) -> FileOwner:
+    return FileOwner(found.st_uid, found.st_gid)
 
 
 @cache

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import secrets
 
-from sevenfold.sync.ports import Files
-from sevenfold.sync.state import SyncState, after_arrival
+from sevenfold.sync.ports import LocalFiles
+from sevenfold.sync.state import SyncState, after_pending_write
 
 
-def new_mark() -> str:
+def new_write_mark() -> str:
     """One that no other write has."""
     return secrets.token_hex(8)
 
 
-async def with_arrival_known(state: SyncState, files: Files) -> SyncState:
+async def resolve_pending_write(state: SyncState, files: LocalFiles) -> SyncState:
     if state.incoming is None:
         return state
-    return after_arrival(state, came=await files.was_written(state.incoming.mark))
+    return after_pending_write(state, came=await files.was_written(state.incoming.mark))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from sevenfold.sync.protocol import MAX_BODY_BYTES
+from sevenfold.sync.protocol import MAX_REQUEST_BYTES
 
 _FRAME_BYTES = len('{"bodies":[]}')
 
 
-def split_batches(texts: Sequence[str], max_bytes: int = MAX_BODY_BYTES) -> Iterator[tuple[str, ...]]:
+def split_batches(texts: Sequence[str], max_bytes: int = MAX_REQUEST_BYTES) -> Iterator[tuple[str, ...]]:
     """As many a request as fit; one that is too large for any travels alone."""
     batch: list[str] = []
     size = _FRAME_BYTES

@@ -18,44 +18,51 @@ from sevenfold.core.events import (
     TeamSecretBlocked,
     TeamSynced,
     TeamTextKept,
-    ignore,
+    ignore_event,
 )
-from sevenfold.sync.arrivals import new_mark, with_arrival_known
+from sevenfold.sync.arrivals import new_write_mark, resolve_pending_write
 from sevenfold.sync.batches import split_batches
 from sevenfold.sync.decide import (
-    Decision,
-    Delete,
-    Drop,
-    Leave,
-    Meet,
-    Policy,
-    Push,
-    Take,
-    decide,
+    DeleteRemote,
+    DoNothing,
+    MergeTexts,
+    PullText,
+    PushText,
+    RemoveFile,
+    SyncPolicy,
+    SyncStep,
+    choose_sync_step,
 )
-from sevenfold.sync.drafts import Draft, choose_compatible, draft_step
-from sevenfold.sync.ports import Files, Ledger, Missing, Remote, Screen, let_all_pass
+from sevenfold.sync.drafts import PlannedWrite, choose_compatible, prepare_write
+from sevenfold.sync.ports import (
+    LocalFiles,
+    MissingBodies,
+    ScreenTexts,
+    SyncLedger,
+    SyncRemote,
+    allow_all_texts,
+)
 from sevenfold.sync.protocol import (
     MAX_CHANGES,
-    NOTHING,
-    Applied,
-    Change,
+    NO_ENTRY,
     Checksum,
     Commit,
-    Entry,
-    Outcome,
+    CommitApplied,
+    CommitOutcome,
+    TeamChange,
+    TeamEntry,
     TeamKey,
-    checksum_of,
-    commit_id,
+    compute_checksum,
+    make_commit_id,
 )
-from sevenfold.sync.report import Conflict, Report
+from sevenfold.sync.report import SyncConflict, SyncReport
 from sevenfold.sync.state import (
-    Arrival,
     LocalText,
+    PendingWrite,
     SyncState,
     after_answer,
-    after_arrival,
-    facts_of,
+    after_pending_write,
+    collect_key_facts,
     with_refusal,
     with_settled,
     without_rewritten,
@@ -65,46 +72,46 @@ MAX_STEPS = 12
 """A conflict on one of many keys takes three: list, merge, send. Who needs more is not getting on."""
 
 
-UNANSWERED = "it was sent, and whether it arrived cannot be asked"
+_UNANSWERED = "it was sent, and whether it arrived cannot be asked"
 
 
-class Exchange:
+class SyncExchange:
     """One run of it. Only one of a device's may be under way."""
 
     def __init__(
         self,
-        remote: Remote,
-        files: Files,
-        ledger: Ledger,
+        remote: SyncRemote,
+        files: LocalFiles,
+        ledger: SyncLedger,
         *,
-        policy: Policy = "merge",
-        screen: Screen = let_all_pass,
-        emit: Emit = ignore,
+        policy: SyncPolicy = "merge",
+        screen: ScreenTexts = allow_all_texts,
+        emit: Emit = ignore_event,
     ) -> None:
         self._remote, self._files, self._ledger = remote, files, ledger
-        self._policy: Policy = policy
+        self._policy: SyncPolicy = policy
         self._screen = screen
         self._emit = emit
-        self._report = Report()
+        self._report = SyncReport()
         self._saved: SyncState | None = None
         self._refusal: TeamRefused | None = None
         self._is_listed = False
 
-    async def run(self, *, sends: bool = True) -> Report:
+    async def run(self, *, sends: bool = True) -> SyncReport:
         """Pull, and send what is new here unless `sends` is off."""
         self._saved = await self._ledger.read()
-        state = await with_arrival_known(self._saved, self._files)
+        state = await resolve_pending_write(self._saved, self._files)
         state = await self._with_pending_known(state)
         state = await self._with_listing(state)
         for _ in range(MAX_STEPS):
             here = await self._files.scan()
             state = without_rewritten(state, here)
             plan = self._plan(state, here)
-            if any(isinstance(step, Take | Drop | Meet) for step in plan.values()):
+            if any(isinstance(step, PullText | RemoveFile | MergeTexts) for step in plan.values()):
                 state = await self._carried_out(state, here, plan)
                 continue
             state = await self._written(with_settled(state, plan))
-            if not (sends and any(isinstance(step, Push | Delete) for step in plan.values())):
+            if not (sends and any(isinstance(step, PushText | DeleteRemote) for step in plan.values())):
                 self._report.is_settled = True
                 break
             state = await self._with_sent(state, here, plan)
@@ -126,7 +133,7 @@ class Exchange:
             return state
         try:
             outcome = await self._remote.push_commit(pending)
-            if isinstance(outcome, Missing):
+            if isinstance(outcome, MissingBodies):
                 texts = [await self._files.body(checksum) for checksum in outcome.checksums]
                 outcome = await self._completed(
                     pending, outcome, [text for text in texts if text is not None]
@@ -135,10 +142,10 @@ class Exchange:
             if not error.was_never_applied:
                 self._refusal = error
                 for change in pending.changes:
-                    self._hold(change.key, f"{UNANSWERED}: {error}")
+                    self._hold(change.key, f"{_UNANSWERED}: {error}")
                 return state
             outcome = None
-        applied = outcome if isinstance(outcome, Applied) else None
+        applied = outcome if isinstance(outcome, CommitApplied) else None
         return await self._written(after_answer(state, pending, applied))
 
     async def _with_listing(self, state: SyncState) -> SyncState:
@@ -150,10 +157,10 @@ class Exchange:
         self._is_listed = True
         return replace(state, etag=listing.etag, remote=listing.entries)
 
-    def _plan(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> dict[TeamKey, Decision]:
+    def _plan(self, state: SyncState, here: Mapping[TeamKey, LocalText]) -> dict[TeamKey, SyncStep]:
         keys = {*here, *state.remote, *state.bases, *state.doomed}
         names = {key.casefold(): key for key in here}
-        plan: dict[TeamKey, Decision] = {}
+        plan: dict[TeamKey, SyncStep] = {}
         for key in sorted(keys):
             if key in self._report.held:
                 continue
@@ -165,20 +172,22 @@ class Exchange:
                     key, f"its name differs from that of {names[key]!r} in case alone; rename that one"
                 )
                 continue
-            step = decide(facts_of(state, here, key), self._policy)
-            if not isinstance(step, Leave):
+            step = choose_sync_step(collect_key_facts(state, here, key), self._policy)
+            if not isinstance(step, DoNothing):
                 plan[key] = step
         return plan
 
     async def _carried_out(
-        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, Decision]
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, SyncStep]
     ) -> SyncState:
         """Files as the plan wants them. Where one has changed meanwhile, none is touched: plan again."""
-        work = {key: step for key, step in plan.items() if isinstance(step, Take | Drop | Meet)}
+        work = {
+            key: step for key, step in plan.items() if isinstance(step, PullText | RemoveFile | MergeTexts)
+        }
         bodies = await self._bodies({key: step.entry for key, step in work.items()})
         drafts = choose_compatible(
             [
-                await draft_step(
+                await prepare_write(
                     self._files,
                     here,
                     key,
@@ -192,15 +201,15 @@ class Exchange:
         )
         if not drafts:
             return state
-        arrival = Arrival(new_mark(), {draft.key: draft.entry for draft in drafts})
+        arrival = PendingWrite(new_write_mark(), {draft.key: draft.entry for draft in drafts})
         changes = {change.key: change for draft in drafts for change in draft.changes}
         state = await self._written(replace(state, incoming=arrival))
         came = await self._files.write(list(changes.values()), arrival.mark)
         for draft in drafts if came else ():
             self._note(draft)
-        return await self._written(after_arrival(state, came=came))
+        return await self._written(after_pending_write(state, came=came))
 
-    async def _bodies(self, wanted: Mapping[TeamKey, Entry]) -> Mapping[Checksum, str]:
+    async def _bodies(self, wanted: Mapping[TeamKey, TeamEntry]) -> Mapping[Checksum, str]:
         sums = sorted({entry.checksum for entry in wanted.values() if entry.checksum is not None})
         bodies = await self._remote.pull_bodies(sums) if sums else dict[Checksum, str]()
         for key, entry in wanted.items():
@@ -210,10 +219,10 @@ class Exchange:
                 self._report.held[key] = reason
         return bodies
 
-    def _note(self, draft: Draft) -> None:
+    def _note(self, draft: PlannedWrite) -> None:
         report = self._report
         if draft.copy:
-            report.conflicts.append(Conflict(draft.key, draft.copy))
+            report.conflicts.append(SyncConflict(draft.key, draft.copy))
             self._emit(TeamConflicted(draft.key, draft.copy))
         if draft.kept:
             self._keep(draft.key, draft.kept)
@@ -225,34 +234,34 @@ class Exchange:
             report.taken.append(draft.key)
 
     async def _choose_changes(
-        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, Decision]
-    ) -> tuple[Change, ...]:
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, SyncStep]
+    ) -> tuple[TeamChange, ...]:
         """What the plan sends, less what may not leave and what the server has refused as it is."""
         for key, step in plan.items():
             refused = state.refused.get(key)
-            if isinstance(step, Push) and refused is not None and refused.checksum == step.checksum:
+            if isinstance(step, PushText) and refused is not None and refused.checksum == step.checksum:
                 self._hold(key, refused.reason)
         texts = {
             key: here[key].text
             for key, step in plan.items()
-            if isinstance(step, Push) and key not in self._report.held
+            if isinstance(step, PushText) and key not in self._report.held
         }
         blocked = await self._screen(texts) if texts else dict[TeamKey, str]()
         for key, reason in blocked.items():
             self._report.held[key] = reason
             self._emit(TeamSecretBlocked(key, reason))
-        changes: list[Change] = []
+        changes: list[TeamChange] = []
         for key, step in plan.items():
-            if isinstance(step, Push) and key not in self._report.held:
-                changes.append(Change(key, step.expected, step.checksum))
+            if isinstance(step, PushText) and key not in self._report.held:
+                changes.append(TeamChange(key, step.expected, step.checksum))
                 if step.kept:
                     self._keep(key, step.kept)
-            elif isinstance(step, Delete):
-                changes.append(Change(key, step.expected, None))
+            elif isinstance(step, DeleteRemote):
+                changes.append(TeamChange(key, step.expected, None))
         return tuple(changes[:MAX_CHANGES])
 
     async def _with_sent(
-        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, Decision]
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], plan: Mapping[TeamKey, SyncStep]
     ) -> SyncState:
         if not self._is_listed:
             return await self._with_listing(replace(state, etag=""))
@@ -263,13 +272,13 @@ class Exchange:
         return state
 
     async def _sent(
-        self, state: SyncState, here: Mapping[TeamKey, LocalText], changes: tuple[Change, ...]
+        self, state: SyncState, here: Mapping[TeamKey, LocalText], changes: tuple[TeamChange, ...]
     ) -> SyncState:
-        commit = Commit(commit_id(state.device, changes), changes)
+        commit = Commit(make_commit_id(state.device, changes), changes)
         state = await self._written(replace(state, pending=commit))
         try:
             outcome = await self._remote.push_commit(commit)
-            if isinstance(outcome, Missing):
+            if isinstance(outcome, MissingBodies):
                 texts = [here[one.key].text for one in changes if one.checksum]
                 outcome = await self._completed(commit, outcome, texts)
         except TeamRefused as error:
@@ -280,9 +289,9 @@ class Exchange:
                 raise
             return state
         state = await self._written(
-            after_answer(state, commit, outcome if isinstance(outcome, Applied) else None)
+            after_answer(state, commit, outcome if isinstance(outcome, CommitApplied) else None)
         )
-        if isinstance(outcome, Applied):
+        if isinstance(outcome, CommitApplied):
             self._report.sent += [one.key for one in changes if one.checksum is not None]
             self._report.deleted += [one.key for one in changes if one.checksum is None]
             self._report.is_settled = True
@@ -292,17 +301,19 @@ class Exchange:
     def _makes_room(self, state: SyncState, commit: Commit, error: TeamRefused) -> bool:
         """Whether less can be sent where all of it is too much: what is there already, changed or deleted,
         does not wait for what is new."""
-        new = [one.key for one in commit.changes if state.remote.get(one.key, NOTHING).checksum is None]
+        new = [one.key for one in commit.changes if state.remote.get(one.key, NO_ENTRY).checksum is None]
         if error.kind != "quota" or not 0 < len(new) < len(commit.changes):
             return False
         for key in new:
             self._hold(key, str(error))
         return True
 
-    async def _completed(self, commit: Commit, missing: Missing, texts: Sequence[str]) -> Outcome | Missing:
+    async def _completed(
+        self, commit: Commit, missing: MissingBodies, texts: Sequence[str]
+    ) -> CommitOutcome | MissingBodies:
         """A commit again, with the texts that it lacked."""
         wanted = set(missing.checksums)
-        for batch in split_batches([text for text in texts if checksum_of(text) in wanted]):
+        for batch in split_batches([text for text in texts if compute_checksum(text) in wanted]):
             await self._remote.push_bodies(batch)
         return await self._remote.push_commit(commit)
 

@@ -10,15 +10,15 @@ from sevenfold.core.errors import InputError, TeamRefused
 from sevenfold.core.json import Json, JsonObject
 from sevenfold.sync.membership import Membership
 from sevenfold.sync.protocol import RepoId
-from sevenfold.sync.server_link import ServerLink
+from sevenfold.sync.server_link import ServerClient
 
-MAX_NAME_CHARS = 200
+_MAX_NAME_CHARS = 200
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class TokenOwner:
     """Whom a token speaks for."""
 
     org: str
@@ -28,13 +28,13 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Repository:
+class TeamRepository:
     id: RepoId
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceCode:
+class DeviceLogin:
     """What a person has to say to an admin, and what is asked with until they have."""
 
     code: str
@@ -45,19 +45,19 @@ class DeviceCode:
     """How often it is worth asking before the code is over."""
 
 
-async def pull_person(link: ServerLink) -> Person:
+async def pull_person(link: ServerClient) -> TokenOwner:
     told = await link.call("GET", "/whoami")
     org, name, member, role = (_name(told, part) for part in ("org", "org_name", "member", "role"))
-    return Person(org, name, member, role)
+    return TokenOwner(org, name, member, role)
 
 
-async def pull_repositories(link: ServerLink) -> tuple[Repository, ...]:
+async def pull_repositories(link: ServerClient) -> tuple[TeamRepository, ...]:
     told = (await link.call("GET", "/repos")).get("repos")
     rows = [row for row in told if isinstance(row, JsonObject)] if isinstance(told, tuple) else []
-    return tuple(Repository(RepoId(_name(row, "id")), _name(row, "name")) for row in rows)
+    return tuple(TeamRepository(RepoId(_name(row, "id")), _name(row, "name")) for row in rows)
 
 
-def choose_repository(known: Sequence[Repository], wanted: str, folder_name: str) -> Repository:
+def choose_repository(known: Sequence[TeamRepository], wanted: str, folder_name: str) -> TeamRepository:
     """The one that is meant: by its name or id, the only one, or the one that is called as the folder."""
     named = [one for one in known if wanted and wanted in (one.name, one.id)]
     alike = [one for one in known if one.name.rpartition("/")[2] == folder_name]
@@ -73,10 +73,10 @@ def choose_repository(known: Sequence[Repository], wanted: str, folder_name: str
     )
 
 
-async def start_device(link: ServerLink, name: str) -> DeviceCode:
+async def start_device_login(link: ServerClient, name: str) -> DeviceLogin:
     told = await link.call("POST", "/device", {"name": name})
     interval = max(1, _whole(told, "interval"))
-    return DeviceCode(
+    return DeviceLogin(
         _text(told, "user_code"),
         _text(told, "verify"),
         _text(told, "device_code"),
@@ -85,7 +85,7 @@ async def start_device(link: ServerLink, name: str) -> DeviceCode:
     )
 
 
-async def pull_token(link: ServerLink, device: DeviceCode, sleep: Sleep) -> str:
+async def pull_token(link: ServerClient, device: DeviceLogin, sleep: Sleep) -> str:
     """The device's token, once somebody has approved it."""
     for _ in range(device.polls):
         try:
@@ -98,7 +98,7 @@ async def pull_token(link: ServerLink, device: DeviceCode, sleep: Sleep) -> str:
     raise TeamRefused(f"nobody approved {device.code} in time; begin again")
 
 
-def make_membership(link: ServerLink, person: Person, repository: Repository) -> Membership:
+def make_membership(link: ServerClient, person: TokenOwner, repository: TeamRepository) -> Membership:
     return Membership(link.url, repository.id, repository.name, person.org_name or person.org, person.member)
 
 
@@ -112,8 +112,10 @@ def _text(value: JsonObject, name: str) -> str:
 def _name(value: JsonObject, part: str) -> str:
     """A text that is a name: it is shown to people, and to the model beside its first prompt."""
     found = _text(value, part)
-    if len(found) > MAX_NAME_CHARS or not found.isprintable():
-        raise TeamRefused(f"the server's {part!r} is no name: {found[:MAX_NAME_CHARS]!r}; nothing was joined")
+    if len(found) > _MAX_NAME_CHARS or not found.isprintable():
+        raise TeamRefused(
+            f"the server's {part!r} is no name: {found[:_MAX_NAME_CHARS]!r}; nothing was joined"
+        )
     return found
 
 

@@ -9,14 +9,14 @@ from datetime import datetime
 from sevenfold.core.errors import FileDamaged, FileMissing, WireError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.folder import Folder
-from sevenfold.store.offload import durably
-from sevenfold.sync.pace import Pace
-from sevenfold.sync.protocol import Change, Checksum, Commit, CommitId, Entry, TeamKey
-from sevenfold.sync.state import Arrival, Refused, SyncState
+from sevenfold.store.offload import run_blocking
+from sevenfold.sync.pace import RetryState
+from sevenfold.sync.protocol import Checksum, Commit, CommitId, TeamChange, TeamEntry, TeamKey
+from sevenfold.sync.state import PendingWrite, RefusedText, SyncState
 
-STATE = "state.json"
-PACE = "pace.json"
-MAX_STATE_BYTES = 32 * 1024 * 1024
+SYNC_STATE_FILE = "state.json"
+RETRY_FILE = "pace.json"
+_MAX_STATE_BYTES = 32 * 1024 * 1024
 
 
 class FolderLedger:
@@ -26,33 +26,34 @@ class FolderLedger:
         self._folder = folder
 
     async def read(self) -> SyncState:
-        return await durably(self.read_state)
+        return await run_blocking(self.read_state)
 
     async def write(self, state: SyncState) -> None:
-        await durably(lambda: self._folder.replace(STATE, write_json(_written(state))))
+        await run_blocking(lambda: self._folder.replace(SYNC_STATE_FILE, write_json(_written(state))))
 
     def read_state(self) -> SyncState:
         """As it was written last. Blocks on the disk."""
         try:
-            return _read(read_object(self._folder.read(STATE, max_bytes=MAX_STATE_BYTES)))
+            return _read(read_object(self._folder.read(SYNC_STATE_FILE, max_bytes=_MAX_STATE_BYTES)))
         except FileMissing:
             return SyncState(secrets.token_hex(16))
         except WireError as error:
             raise FileDamaged(
-                f"{self._folder.path}/{STATE} cannot be read: {error}; `sevenfold team leave` and join "
+                f"{self._folder.path}/{SYNC_STATE_FILE} cannot be read: {error}; `sevenfold team "
+                f"leave` and join "
                 "again, by which no text is lost"
             ) from error
 
-    def read_pace(self) -> Pace:
+    def read_pace(self) -> RetryState:
         """One that cannot be read is as good as none: at worst it is tried once more."""
         try:
-            return _pace(read_object(self._folder.read(PACE, max_bytes=MAX_STATE_BYTES)))
+            return _pace(read_object(self._folder.read(RETRY_FILE, max_bytes=_MAX_STATE_BYTES)))
         except (FileMissing, WireError):
-            return Pace()
+            return RetryState()
 
-    def write_pace(self, pace: Pace) -> None:
+    def write_pace(self, pace: RetryState) -> None:
         self._folder.replace(
-            PACE,
+            RETRY_FILE,
             write_json(
                 freeze_object(
                     {
@@ -94,7 +95,7 @@ def _written(state: SyncState) -> JsonObject:
     )
 
 
-def _entries(entries: Mapping[TeamKey, Entry]) -> dict[str, list[int | str | None]]:
+def _entries(entries: Mapping[TeamKey, TeamEntry]) -> dict[str, list[int | str | None]]:
     return {key: [entry.version, entry.checksum] for key, entry in entries.items()}
 
 
@@ -112,12 +113,12 @@ def _read(value: JsonObject) -> SyncState:
     )
 
 
-def _read_entries(value: Json) -> dict[TeamKey, Entry]:
+def _read_entries(value: Json) -> dict[TeamKey, TeamEntry]:
     return {TeamKey(key): _entry(one) for key, one in _object(value).items()}
 
 
-def _arrival(value: JsonObject) -> Arrival:
-    return Arrival(
+def _arrival(value: JsonObject) -> PendingWrite:
+    return PendingWrite(
         _text(value.get("mark")), _read_entries(value.get("entries")), _doomed(value.get("doomed"))
     )
 
@@ -126,14 +127,14 @@ def _doomed(value: Json) -> dict[TeamKey, Checksum]:
     return {TeamKey(key): Checksum(_text(one)) for key, one in _object(value).items()}
 
 
-def _entry(value: Json) -> Entry:
+def _entry(value: Json) -> TeamEntry:
     version, checksum = _items(value, 2)
-    return Entry(_whole(version), None if checksum is None else Checksum(_text(checksum)))
+    return TeamEntry(_whole(version), None if checksum is None else Checksum(_text(checksum)))
 
 
-def _refused(value: Json) -> Refused:
+def _refused(value: Json) -> RefusedText:
     checksum, reason = _items(value, 2)
-    return Refused(Checksum(_text(checksum)), _text(reason))
+    return RefusedText(Checksum(_text(checksum)), _text(reason))
 
 
 def _commit(value: JsonObject) -> Commit:
@@ -142,16 +143,16 @@ def _commit(value: JsonObject) -> Commit:
     return Commit(CommitId(_text(value.get("id"))), tuple(_change(one) for one in listed))
 
 
-def _change(value: Json) -> Change:
+def _change(value: Json) -> TeamChange:
     key, expected, checksum = _items(value, 3)
-    return Change(
+    return TeamChange(
         TeamKey(_text(key)), _whole(expected), None if checksum is None else Checksum(_text(checksum))
     )
 
 
-def _pace(value: JsonObject) -> Pace:
+def _pace(value: JsonObject) -> RetryState:
     failures, not_before = value.get("failures"), value.get("not_before")
-    return Pace(
+    return RetryState(
         tuple(_moment(one) for one in failures) if isinstance(failures, tuple) else (),
         _whole(value.get("in_a_row")),
         None if not_before is None else _moment(not_before),
@@ -172,23 +173,23 @@ def _moment(value: Json) -> datetime:
 
 def _object(value: Json) -> JsonObject:
     if not isinstance(value, JsonObject):
-        raise WireError(f"expected an object in {STATE}, found {type(value).__name__}")
+        raise WireError(f"expected an object in {SYNC_STATE_FILE}, found {type(value).__name__}")
     return value
 
 
 def _items(value: Json, count: int) -> tuple[Json, ...]:
     if not isinstance(value, tuple) or len(value) != count:
-        raise WireError(f"expected a list of {count} in {STATE}, found {value!r:.80}")
+        raise WireError(f"expected a list of {count} in {SYNC_STATE_FILE}, found {value!r:.80}")
     return value
 
 
 def _text(value: Json) -> str:
     if not isinstance(value, str):
-        raise WireError(f"expected a text in {STATE}, found {value!r:.80}")
+        raise WireError(f"expected a text in {SYNC_STATE_FILE}, found {value!r:.80}")
     return value
 
 
 def _whole(value: Json) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise WireError(f"expected a number in {STATE}, found {value!r:.80}")
+        raise WireError(f"expected a number in {SYNC_STATE_FILE}, found {value!r:.80}")
     return value

@@ -11,15 +11,15 @@ from sevenfold.core.errors import FileMissing, InputError, TeamLeft, WireError
 from sevenfold.core.json import JsonObject, freeze_object, read_object, write_json
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import edit_file, mutex
-from sevenfold.sync.ledger import PACE, STATE
+from sevenfold.sync.ledger import RETRY_FILE, SYNC_STATE_FILE
 from sevenfold.sync.protocol import RepoId
 
-FOLDER = "team"
+TEAM_FOLDER = "team"
 """In a project's control folder."""
-MEMBER = "member.json"
-EXCHANGE = "exchange"
+MEMBER_FILE = "member.json"
+EXCHANGE_MUTEX = "exchange"
 """Held by whoever exchanges, joins or leaves."""
-TOKENS = "team-tokens.json"
+TOKENS_FILE = "team-tokens.json"
 _MAX_BYTES = 1024 * 1024
 
 
@@ -35,7 +35,7 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class TeamAccess:
     """A place, and the right to it."""
 
     membership: Membership
@@ -45,11 +45,11 @@ class Joined:
 def read_membership(folder: Folder) -> Membership | None:
     """None: the project has joined nothing."""
     try:
-        value = read_object(folder.read(MEMBER, max_bytes=_MAX_BYTES))
+        value = read_object(folder.read(MEMBER_FILE, max_bytes=_MAX_BYTES))
     except FileMissing:
         return None
     except WireError as error:
-        raise InputError(f"{folder.path}/{MEMBER} cannot be read: {error}; join again") from error
+        raise InputError(f"{folder.path}/{MEMBER_FILE} cannot be read: {error}; join again") from error
     url, repo, name, org, member = (
         str(value.get(part, "")) for part in ("url", "repo", "repo_name", "org", "member")
     )
@@ -60,19 +60,19 @@ def write_membership(folder: Folder, joined: Membership, *, wait: timedelta = ti
     """What was agreed with another server is forgotten: there all of it is new, and nothing is deleted."""
     told = {"url": joined.url, "repo": joined.repo, "repo_name": joined.repo_name}
     told |= {"org": joined.org, "member": joined.member}
-    with mutex(folder, EXCHANGE, wait=wait):
+    with mutex(folder, EXCHANGE_MUTEX, wait=wait):
         if not _is_at(folder, joined):
             _forget(folder)
-        folder.replace(MEMBER, write_json(freeze_object(told)))
+        folder.replace(MEMBER_FILE, write_json(freeze_object(told)))
 
 
 def forget_membership(folder: Folder, *, wait: timedelta = timedelta(0)) -> None:
     """The files stay, and so does what was allowed."""
-    with mutex(folder, EXCHANGE, wait=wait):
+    with mutex(folder, EXCHANGE_MUTEX, wait=wait):
         _forget(folder)
 
 
-def check_place(folder: Folder, place: Membership) -> None:
+def check_membership(folder: Folder, place: Membership) -> None:
     """`TeamLeft` unless the project has still joined that: a session may outlast it, and what belongs to one
     team must not be sent to another."""
     if not _is_at(folder, place):
@@ -91,20 +91,20 @@ def _is_at(folder: Folder, place: Membership) -> bool:
 
 
 def _forget(folder: Folder) -> None:
-    for name in (MEMBER, STATE, PACE):
+    for name in (MEMBER_FILE, SYNC_STATE_FILE, RETRY_FILE):
         if folder.entry(name) is not None:
             folder.remove(name)
 
 
-def find_joined(folder: Folder, home: Folder) -> Joined | None:
+def find_team_access(folder: Folder, home: Folder) -> TeamAccess | None:
     """What `sevenfold team join` has left: the place in the project's folder, the token in our home."""
     place = read_membership(folder)
     if place is None:
         return None
-    token = Tokens(home).find(place.url, place.org)
+    token = TokenStore(home).find(place.url, place.org)
     if not token:
         raise InputError(f"there is no token for {place.url}; `sevenfold team join {place.url}` asks for one")
-    return Joined(place, token)
+    return TeamAccess(place, token)
 
 
 def check_token(text: str) -> str:
@@ -118,7 +118,7 @@ def _is_token(text: str) -> bool:
     return 0 < len(text) <= 1_000 and text.isascii() and text.isprintable() and " " not in text
 
 
-class Tokens:
+class TokenStore:
     """The tokens of this person, by server and organisation: one server may have several.
 
     `home` is ours alone: its files are made for their owner only."""
@@ -150,11 +150,11 @@ class Tokens:
         def changed(before: bytes | None) -> bytes:
             return write_json(change(read_object(before) if before else JsonObject()))
 
-        edit_file(self._home, TOKENS, changed, control=self._home, max_bytes=_MAX_BYTES)
+        edit_file(self._home, TOKENS_FILE, changed, control=self._home, max_bytes=_MAX_BYTES)
 
     def _read(self) -> JsonObject:
         try:
-            return read_object(self._home.read(TOKENS, max_bytes=_MAX_BYTES))
+            return read_object(self._home.read(TOKENS_FILE, max_bytes=_MAX_BYTES))
         except FileMissing:
             return JsonObject()
 

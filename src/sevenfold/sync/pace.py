@@ -10,15 +10,15 @@ from datetime import datetime, timedelta
 
 from sevenfold.core.errors import SevenfoldError, TeamOffline, TeamRefused
 
-HOUR = timedelta(hours=1)
+FAILURE_WINDOW = timedelta(hours=1)
 MAX_FAILURES = 60
 """In an hour, whatever changes meanwhile: an agent that writes a file a second is no reason."""
-FIRST_WAIT = timedelta(seconds=5)
-LONGEST_WAIT = timedelta(minutes=5)
+_FIRST_WAIT = timedelta(seconds=5)
+LONGEST_RETRY_WAIT = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RetryState:
     """What went wrong lately."""
 
     failures: tuple[datetime, ...] = ()
@@ -31,31 +31,31 @@ class Pace:
     """What files and token were like then: as long as they are the same, so is the answer."""
 
 
-def choose_wait(pace: Pace, now: datetime, mark: str) -> str:
+def choose_wait(pace: RetryState, now: datetime, mark: str) -> str:
     """Why not to try now; empty: do."""
     if pace.refusal and pace.mark == mark:
         return f"the server refused: {pace.refusal}; nothing is sent until a file or the token changes"
     if len(_recent(pace.failures, now)) >= MAX_FAILURES:
         return f"{MAX_FAILURES} attempts have failed within the hour; the next one waits"
-    if pace.not_before is not None and now < pace.not_before <= now + LONGEST_WAIT:
+    if pace.not_before is not None and now < pace.not_before <= now + LONGEST_RETRY_WAIT:
         return f"the last attempt failed; the next one is at {pace.not_before:%H:%M:%S} UTC"
     return ""
 
 
-def after_failure(pace: Pace, now: datetime, error: SevenfoldError, mark: str) -> Pace:
+def after_failure(pace: RetryState, now: datetime, error: SevenfoldError, mark: str) -> RetryState:
     failures = (*_recent(pace.failures, now), now)
     in_a_row = pace.in_a_row + 1
-    wait = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(in_a_row - 1, 10))
+    wait = min(LONGEST_RETRY_WAIT, _FIRST_WAIT * 2 ** min(in_a_row - 1, 10))
     if isinstance(error, TeamOffline) and error.retry_after is not None:
-        wait = min(LONGEST_WAIT, max(wait, error.retry_after))
+        wait = min(LONGEST_RETRY_WAIT, max(wait, error.retry_after))
     is_final = isinstance(error, TeamRefused)
     failed = replace(pace, failures=failures, in_a_row=in_a_row, not_before=now + wait)
     return replace(failed, refusal=str(error) if is_final else "", mark=mark if is_final else "")
 
 
-def after_success(pace: Pace, now: datetime) -> Pace:
-    return Pace(_recent(pace.failures, now))
+def after_success(pace: RetryState, now: datetime) -> RetryState:
+    return RetryState(_recent(pace.failures, now))
 
 
 def _recent(moments: tuple[datetime, ...], now: datetime) -> tuple[datetime, ...]:
-    return tuple(moment for moment in moments if now - HOUR < moment <= now)[-MAX_FAILURES:]
+    return tuple(moment for moment in moments if now - FAILURE_WINDOW < moment <= now)[-MAX_FAILURES:]

@@ -6,31 +6,31 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from sevenfold.sync.protocol import Checksum, Commit, Entry, Outcome, TeamKey
+from sevenfold.sync.protocol import Checksum, Commit, CommitOutcome, TeamEntry, TeamKey
 from sevenfold.sync.state import LocalText, SyncState
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class RemoteListing:
     """What a server says it has."""
 
     etag: str
     seq: int
-    entries: Mapping[TeamKey, Entry]
+    entries: Mapping[TeamKey, TeamEntry]
     """Tombstones too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingBodies:
     """Bodies that a commit names and the server does not have; nothing was applied."""
 
     checksums: tuple[Checksum, ...]
 
 
-class Remote(Protocol):
+class SyncRemote(Protocol):
     """The server. `TeamUnreached` when it is not there, `TeamRefused` when it does not want to."""
 
-    async def pull_entries(self, etag: str) -> Listing | None:
+    async def pull_entries(self, etag: str) -> RemoteListing | None:
         """None: as it was at `etag`."""
         ...
 
@@ -40,7 +40,7 @@ class Remote(Protocol):
 
     async def push_bodies(self, texts: Sequence[str]) -> None: ...
 
-    async def push_commit(self, commit: Commit) -> Outcome | Missing: ...
+    async def push_commit(self, commit: Commit) -> CommitOutcome | MissingBodies: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class FileChange:
     text: str | None = field(repr=False)
 
 
-class Files(Protocol):
+class LocalFiles(Protocol):
     """The team's folder on this device."""
 
     async def scan(self) -> Mapping[TeamKey, LocalText]: ...
@@ -70,7 +70,7 @@ class Files(Protocol):
         ...
 
 
-class Ledger(Protocol):
+class SyncLedger(Protocol):
     """Where a device keeps what it knows, whole or not at all."""
 
     async def read(self) -> SyncState: ...
@@ -78,10 +78,10 @@ class Ledger(Protocol):
     async def write(self, state: SyncState) -> None: ...
 
 
-Screen: TypeAlias = Callable[[Mapping[TeamKey, str]], Awaitable[Mapping[TeamKey, str]]]
+ScreenTexts: TypeAlias = Callable[[Mapping[TeamKey, str]], Awaitable[Mapping[TeamKey, str]]]
 """What may not leave among the texts, and why."""
 
 
-async def let_all_pass(_: Mapping[TeamKey, str]) -> Mapping[TeamKey, str]:
+async def allow_all_texts(_: Mapping[TeamKey, str]) -> Mapping[TeamKey, str]:
     """A screen that finds nothing."""
     return {}

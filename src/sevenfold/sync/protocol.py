@@ -19,19 +19,19 @@ TeamKey = NewType("TeamKey", str)
 Checksum = NewType("Checksum", str)
 CommitId = NewType("CommitId", str)
 
-MAX_BODY_BYTES = 200_000
+MAX_REQUEST_BYTES = 200_000
 """The most that one request carries; a single larger file travels alone."""
-MAX_FILE_BYTES = 250_000
-MAX_ENTRIES = 500
+MAX_TEAM_FILE_BYTES = 250_000
+MAX_TEAM_ENTRIES = 500
 MAX_TOTAL_BYTES = 10_000_000
-MAX_CHANGES = 2 * MAX_ENTRIES
+MAX_CHANGES = 2 * MAX_TEAM_ENTRIES
 """Every memory there may be replaced and every one of them removed, at once."""
 
 _CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TeamEntry:
     """What the server has under a key."""
 
     version: int
@@ -41,11 +41,11 @@ class Entry:
     """None: it was deleted; the tombstone is kept."""
 
 
-NOTHING = Entry(0, None)
+NO_ENTRY = TeamEntry(0, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TeamChange:
     """One key, and what its writer had seen there."""
 
     key: TeamKey
@@ -61,37 +61,39 @@ class Commit:
 
     id: CommitId
     """Sent again with the same id, it has the same answer and no second effect."""
-    changes: tuple[Change, ...]
+    changes: tuple[TeamChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class CommitApplied:
     seq: int
-    entries: Mapping[TeamKey, Entry]
+    entries: Mapping[TeamKey, TeamEntry]
     """The changed ones alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Conflicts:
+class CommitConflicts:
     """Nothing was applied: these keys are not as the writer had seen them."""
 
-    entries: Mapping[TeamKey, Entry]
+    entries: Mapping[TeamKey, TeamEntry]
     """As they are."""
 
 
-Outcome: TypeAlias = Applied | Conflicts
+CommitOutcome: TypeAlias = CommitApplied | CommitConflicts
 
 
-def apply_commit(entries: Mapping[TeamKey, Entry], seq: int, commit: Commit) -> Outcome:
+def apply_commit(entries: Mapping[TeamKey, TeamEntry], seq: int, commit: Commit) -> CommitOutcome:
     """What a commit does to a repository at `seq`; of `entries` only the keys of the commit matter."""
     moved = {
         change.key: now
         for change in commit.changes
-        if (now := entries.get(change.key, NOTHING)).version != change.expected
+        if (now := entries.get(change.key, NO_ENTRY)).version != change.expected
     }
     if moved:
-        return Conflicts(moved)
-    return Applied(seq + 1, {change.key: Entry(seq + 1, change.checksum) for change in commit.changes})
+        return CommitConflicts(moved)
+    return CommitApplied(
+        seq + 1, {change.key: TeamEntry(seq + 1, change.checksum) for change in commit.changes}
+    )
 
 
 def check_commit(commit: Commit) -> None:
@@ -110,7 +112,7 @@ def check_commit(commit: Commit) -> None:
         seen.add(change.key)
 
 
-def checksum_of(text: str) -> Checksum:
+def compute_checksum(text: str) -> Checksum:
     return Checksum(f"sha256:{sha256(text.encode()).hexdigest()}")
 
 
@@ -118,7 +120,7 @@ def is_checksum(text: str) -> bool:
     return bool(_CHECKSUM.fullmatch(text))
 
 
-def commit_id(device: str, changes: Sequence[Change]) -> CommitId:
+def make_commit_id(device: str, changes: Sequence[TeamChange]) -> CommitId:
     """The same for the same change of the same versions from the same device, and for nothing else.
 
     Without the device, a file that somebody wrote anew would be taken for the equal one that was deleted.
@@ -127,7 +129,7 @@ def commit_id(device: str, changes: Sequence[Change]) -> CommitId:
     return CommitId(sha256(f"{device}\n{said}".encode()).hexdigest())
 
 
-def _check_change(change: Change) -> None:
+def _check_change(change: TeamChange) -> None:
     check_team_key(change.key)
     if change.expected < 0:
         raise InputError(f"{change.key}: version {change.expected} is expected; versions start at 0")

@@ -8,13 +8,13 @@ from sevenfold.sync.protocol import TeamKey
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class SyncConflict:
     key: TeamKey
     copy: TeamKey
 
 
 @dataclass(slots=True)
-class Report:
+class SyncReport:
     """What an exchange did."""
 
     taken: list[TeamKey] = field(default_factory=list[TeamKey])
@@ -22,7 +22,7 @@ class Report:
     merged: list[TeamKey] = field(default_factory=list[TeamKey])
     sent: list[TeamKey] = field(default_factory=list[TeamKey])
     deleted: list[TeamKey] = field(default_factory=list[TeamKey])
-    conflicts: list[Conflict] = field(default_factory=list[Conflict])
+    conflicts: list[SyncConflict] = field(default_factory=list[SyncConflict])
     kept: dict[TeamKey, str] = field(default_factory=dict[TeamKey, str])
     held: dict[TeamKey, str] = field(default_factory=dict[TeamKey, str])
     """What is not exchanged for now, and why."""

@@ -11,13 +11,20 @@ from itertools import pairwise
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
-from sevenfold.core.secrets import MAX_CHARS, WHY, Allowance, Fingerprint, Inspection, find_secrets
+from sevenfold.core.secrets import (
+    MAX_SCAN_CHARS,
+    SCAN_REFUSAL_TEXTS,
+    Allowance,
+    Fingerprint,
+    Inspection,
+    find_secrets,
+)
 from sevenfold.store.folder import Folder
 from sevenfold.store.mutex import edit_file
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.sync.protocol import TeamKey
 
-ALLOWED = "allowed.json"
+ALLOWED_FILE = "allowed.json"
 SEAM_CHARS = 20_000
 """Around the place where two texts meet: the longest key there is, encoded three times over."""
 
@@ -26,7 +33,7 @@ _FINGERPRINT = re.compile("[0-9a-f]{20}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedSecrets:
     """What people have allowed on this device, and the key that names findings."""
 
     key: bytes
@@ -40,7 +47,7 @@ class SecretScreen:
         self._folder = folder
 
     async def __call__(self, texts: Mapping[TeamKey, str]) -> Mapping[TeamKey, str]:
-        return await durably(lambda: self.inspect(texts))
+        return await run_blocking(lambda: self.inspect(texts))
 
     def inspect(self, texts: Mapping[TeamKey, str]) -> dict[TeamKey, str]:
         """What may not leave and why: rule, line and fingerprint. Takes CPU time: run it in a thread."""
@@ -61,39 +68,39 @@ class SecretScreen:
             )
         new = Allowance(Fingerprint(fingerprint), reason)
 
-        def added(before: Allowed) -> Allowed:
+        def added(before: AllowedSecrets) -> AllowedSecrets:
             others = [one for one in before.allowances if one.fingerprint != fingerprint]
             return replace(before, allowances=(*others, new))
 
         self._edit(added)
 
-    def read(self) -> Allowed:
+    def read(self) -> AllowedSecrets:
         try:
-            return _read(self._folder.read(ALLOWED, max_bytes=_MAX_BYTES))
+            return _read(self._folder.read(ALLOWED_FILE, max_bytes=_MAX_BYTES))
         except FileMissing:
             return self._edit(lambda made: made)
 
-    def _edit(self, change: Callable[[Allowed], Allowed]) -> Allowed:
+    def _edit(self, change: Callable[[AllowedSecrets], AllowedSecrets]) -> AllowedSecrets:
         def changed(before: bytes | None) -> bytes:
-            return _written(change(_read(before) if before else Allowed(secrets.token_bytes(32))))
+            return _written(change(_read(before) if before else AllowedSecrets(secrets.token_bytes(32))))
 
-        kept = edit_file(self._folder, ALLOWED, changed, control=self._folder, max_bytes=_MAX_BYTES)
+        kept = edit_file(self._folder, ALLOWED_FILE, changed, control=self._folder, max_bytes=_MAX_BYTES)
         return _read(kept or b"")
 
 
-def _look(text: str, allowed: Allowed) -> Inspection:
+def _look(text: str, allowed: AllowedSecrets) -> Inspection:
     return find_secrets(text, key=allowed.key, allowances=allowed.allowances)
 
 
-def _find_in_names(texts: Mapping[TeamKey, str], allowed: Allowed) -> dict[TeamKey, str]:
+def _find_in_names(texts: Mapping[TeamKey, str], allowed: AllowedSecrets) -> dict[TeamKey, str]:
     """A name leaves too. All of them are looked through at once, and one by one only where that finds any."""
-    if _look("\n".join(texts)[:MAX_CHARS], allowed).is_clean:
+    if _look("\n".join(texts)[:MAX_SCAN_CHARS], allowed).is_clean:
         return {}
     found = {key: _look(key.removesuffix(".md"), allowed) for key in texts}
     return {key: f"in its name: {_reason(one)}" for key, one in found.items() if not one.is_clean}
 
 
-def _find_across(texts: Mapping[TeamKey, str], allowed: Allowed) -> dict[TeamKey, str]:
+def _find_across(texts: Mapping[TeamKey, str], allowed: AllowedSecrets) -> dict[TeamKey, str]:
     """A secret that begins in one text and ends in the next blocks both."""
     for keys in _stretches(texts):
         if blocked := _find_along(keys, texts, allowed):
@@ -102,7 +109,10 @@ def _find_across(texts: Mapping[TeamKey, str], allowed: Allowed) -> dict[TeamKey
 
 
 def _find_along(
-    keys: Sequence[TeamKey], texts: Mapping[TeamKey, str], allowed: Allowed, limit: int = MAX_CHARS
+    keys: Sequence[TeamKey],
+    texts: Mapping[TeamKey, str],
+    allowed: AllowedSecrets,
+    limit: int = MAX_SCAN_CHARS,
 ) -> dict[TeamKey, str]:
     row = [texts[key] for key in keys]
     found = _look(_joined(row, limit), allowed)
@@ -125,7 +135,7 @@ def _stretches(texts: Mapping[TeamKey, str]) -> Iterator[list[TeamKey]]:
     stretch: list[TeamKey] = []
     size = 0
     for key, text in texts.items():
-        if len(stretch) > 1 and size + len(text) > MAX_CHARS:
+        if len(stretch) > 1 and size + len(text) > MAX_SCAN_CHARS:
             yield stretch
             stretch, size = stretch[-1:], len(texts[stretch[-1]])
         stretch.append(key)
@@ -154,26 +164,28 @@ def _place(line: int, texts: Sequence[str]) -> int:
 
 def _reason(found: Inspection) -> str:
     if not found.findings:
-        return WHY[found.refusal] if found.refusal else ""
+        return SCAN_REFUSAL_TEXTS[found.refusal] if found.refusal else ""
     first = found.findings[0]
     more = f", and {len(found.findings) - 1} more" if len(found.findings) > 1 else ""
     return f"line {first.line}: {first.name} ({first.rule}, fingerprint {first.fingerprint}){more}"
 
 
-def _written(allowed: Allowed) -> bytes:
+def _written(allowed: AllowedSecrets) -> bytes:
     rows = [{"fingerprint": one.fingerprint, "reason": one.reason} for one in allowed.allowances]
     return write_json(freeze_object({"key": allowed.key.hex(), "allowances": rows}))
 
 
-def _read(data: bytes) -> Allowed:
+def _read(data: bytes) -> AllowedSecrets:
     try:
         value = read_object(data)
         key, rows = value.get("key"), value.get("allowances")
         if isinstance(key, str) and isinstance(rows, tuple):
-            return Allowed(bytes.fromhex(key), tuple(map(_allowance, rows)))
+            return AllowedSecrets(bytes.fromhex(key), tuple(map(_allowance, rows)))
     except (InputError, ValueError):
         pass
-    raise InputError(f"{ALLOWED} is not as it was written; remove it, and allow again what may be shared")
+    raise InputError(
+        f"{ALLOWED_FILE} is not as it was written; remove it, and allow again what may be shared"
+    )
 
 
 def _allowance(value: Json) -> Allowance:

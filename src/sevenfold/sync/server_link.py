@@ -15,34 +15,34 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit
 
 from sevenfold.core.errors import InputError, TeamOffline, TeamRefused, WireError
-from sevenfold.core.events import Emit, TeamEntryRefused, ignore
-from sevenfold.core.json import EMPTY, JsonObject, read_object
+from sevenfold.core.events import Emit, TeamEntryRefused, ignore_event
+from sevenfold.core.json import EMPTY_OBJECT, JsonObject, read_object
 from sevenfold.core.version import __version__
-from sevenfold.sync.ports import Listing, Missing
-from sevenfold.sync.protocol import MAX_TOTAL_BYTES, Applied, Checksum, Commit, Conflicts, RepoId
+from sevenfold.sync.ports import MissingBodies, RemoteListing
+from sevenfold.sync.protocol import MAX_TOTAL_BYTES, Checksum, Commit, CommitApplied, CommitConflicts, RepoId
 from sevenfold.sync.wire import (
     read_applied,
-    read_complaint,
+    read_body_text,
     read_conflicts,
-    read_entries,
+    read_listed_texts,
     read_missing,
-    read_text,
-    read_texts,
+    read_remote_entries,
+    read_server_problem,
 )
 
 if TYPE_CHECKING:
     import httpx2
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-API = "/api/v1"
-MEMORY = f"{API}/memory"
+_API = "/api/v1"
+_MEMORY = f"{_API}/memory"
 
 MAX_ANSWER_BYTES = 3 * MAX_TOTAL_BYTES
 """All that a repository may hold, with room for how JSON spells it."""
-ONE_BY_ONE = 20
+MAX_SINGLE_PULLS = 20
 """Up to so many texts are asked for singly; for more, all at once is less to wait for."""
-MOST_TOLD = 20
+MAX_BAD_NAMES = 20
 """Names that are none, of one listing: a server may have thousands of them."""
 SLOWEST_BYTES_PER_SECOND = 10_000
 """Who sends less than a line of the nineties carries is keeping us busy, a byte at a time."""
@@ -51,7 +51,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerResponse:
     status: int
     body: JsonObject
     etag: str = ""
@@ -76,7 +76,7 @@ def check_server(url: str) -> str:
     return url.rstrip("/")
 
 
-class ServerLink:
+class ServerClient:
     """One repository on one server, as one member. Close it after use."""
 
     def __init__(
@@ -86,7 +86,7 @@ class ServerLink:
         repo: RepoId | None = None,
         *,
         timeout: timedelta = timedelta(seconds=20),
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self.url = check_server(url)
         self._token, self._repo, self._emit = token, repo, emit
@@ -105,43 +105,43 @@ class ServerLink:
         if self._client is not None:
             await self._client.aclose()
 
-    async def pull_entries(self, etag: str) -> Listing | None:
+    async def pull_entries(self, etag: str) -> RemoteListing | None:
         headers = {"if-none-match": etag} if etag else {}
-        answer = await self.ask("GET", MEMORY, query={"view": "hashes"}, headers=headers)
+        answer = await self.ask("GET", _MEMORY, query={"view": "hashes"}, headers=headers)
         if answer.status == HTTPStatus.NOT_MODIFIED:
             return None
-        found = _read(lambda: read_entries(_checked(answer).body))
-        for key, reason in islice(found.refused.items(), MOST_TOLD):
+        found = _read(lambda: read_remote_entries(_checked(answer).body))
+        for key, reason in islice(found.refused.items(), MAX_BAD_NAMES):
             self._emit(TeamEntryRefused(key, reason))
-        if len(found.refused) > MOST_TOLD:
-            more = len(found.refused) - MOST_TOLD
+        if len(found.refused) > MAX_BAD_NAMES:
+            more = len(found.refused) - MAX_BAD_NAMES
             self._emit(
                 TeamEntryRefused(f"{more:,} more", "their names are none that a shared memory may have")
             )
-        return Listing(answer.etag, found.seq, found.entries)
+        return RemoteListing(answer.etag, found.seq, found.entries)
 
     async def pull_bodies(self, checksums: Sequence[Checksum]) -> Mapping[Checksum, str]:
         texts: dict[Checksum, str] = {}
-        if len(checksums) > ONE_BY_ONE:
-            answer = _checked(await self.ask("GET", MEMORY))
-            texts |= _read(lambda answer=answer: read_texts(answer.body))
+        if len(checksums) > MAX_SINGLE_PULLS:
+            answer = _checked(await self.ask("GET", _MEMORY))
+            texts |= _read(lambda answer=answer: read_listed_texts(answer.body))
         # Somebody may have replaced a few since they were listed: the old ones can still be had singly.
-        for checksum in [one for one in checksums if one not in texts][:ONE_BY_ONE]:
-            answer = await self.ask("GET", f"{MEMORY}/bodies/{checksum}")
+        for checksum in [one for one in checksums if one not in texts][:MAX_SINGLE_PULLS]:
+            answer = await self.ask("GET", f"{_MEMORY}/bodies/{checksum}")
             if answer.status == HTTPStatus.OK:
-                texts |= _read(lambda answer=answer: read_text(answer.body))
+                texts |= _read(lambda answer=answer: read_body_text(answer.body))
             elif answer.status != HTTPStatus.NOT_FOUND:
                 _checked(answer)
         return texts
 
     async def push_bodies(self, texts: Sequence[str]) -> None:
-        _checked(await self.ask("POST", f"{MEMORY}/bodies", body={"bodies": list(texts)}))
+        _checked(await self.ask("POST", f"{_MEMORY}/bodies", body={"bodies": list(texts)}))
 
-    async def push_commit(self, commit: Commit) -> Applied | Conflicts | Missing:
+    async def push_commit(self, commit: Commit) -> CommitApplied | CommitConflicts | MissingBodies:
         changes = [
             {"key": one.key, "expected": one.expected, "checksum": one.checksum} for one in commit.changes
         ]
-        answer = await self.ask("POST", f"{MEMORY}/commit", body={"id": commit.id, "changes": changes})
+        answer = await self.ask("POST", f"{_MEMORY}/commit", body={"id": commit.id, "changes": changes})
         if answer.status == HTTPStatus.CONFLICT and "conflicts" in answer.body:
             return _read(lambda: read_conflicts(answer.body))
         if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY and "missing" in answer.body:
@@ -150,7 +150,7 @@ class ServerLink:
 
     async def call(self, method: str, path: str, body: Mapping[str, object] | None = None) -> JsonObject:
         """Any other operation of the server; its answer, or the error that it is."""
-        return _checked(await self.ask(method, f"{API}{path}", body=body, is_of_repo=False)).body
+        return _checked(await self.ask(method, f"{_API}{path}", body=body, is_of_repo=False)).body
 
     async def ask(
         self,
@@ -161,7 +161,7 @@ class ServerLink:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         is_of_repo: bool = True,
-    ) -> Answer:
+    ) -> ServerResponse:
         _check_client()
         import httpx2
 
@@ -218,7 +218,7 @@ def _check_client() -> None:
         raise TeamRefused("a team's server needs an HTTP client; pip install 'sevenfold[team]'")
 
 
-async def _read_answer(response: httpx2.Response, limit: asyncio.Timeout) -> Answer:
+async def _read_answer(response: httpx2.Response, limit: asyncio.Timeout) -> ServerResponse:
     """All of it, with more time the more of it comes."""
     if response.headers.get("content-encoding", "identity") != "identity":
         raise TeamOffline(
@@ -233,7 +233,7 @@ async def _read_answer(response: httpx2.Response, limit: asyncio.Timeout) -> Ans
                 f"{response.url.host} answers with more than {MAX_ANSWER_BYTES:,} bytes; nothing was taken"
             )
     wait = response.headers.get("retry-after", "")
-    return Answer(
+    return ServerResponse(
         response.status_code,
         _object(bytes(data)),
         response.headers.get("etag", ""),
@@ -245,12 +245,12 @@ async def _read_answer(response: httpx2.Response, limit: asyncio.Timeout) -> Ans
 def _object(data: bytes) -> JsonObject:
     """What is no JSON, from something that stands before the server say, has a status all the same."""
     try:
-        return read_object(data) if data else EMPTY
+        return read_object(data) if data else EMPTY_OBJECT
     except WireError:
-        return EMPTY
+        return EMPTY_OBJECT
 
 
-def _checked(answer: Answer) -> Answer:
+def _checked(answer: ServerResponse) -> ServerResponse:
     """The answer, if it is what was asked for."""
     status = answer.status
     if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
@@ -261,14 +261,14 @@ def _checked(answer: Answer) -> Answer:
             "the server at its own address",
             status=status,
         )
-    complaint = read_complaint(answer.body)
+    complaint = read_server_problem(answer.body)
     said = str(complaint) or f"it answered {status} without a word; is this a Sevenfold server?"
     if status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS) or status >= 500:
         raise TeamOffline(f"the server cannot now: {said}", retry_after=answer.retry_after)
     raise TeamRefused(said, status=status, kind=complaint.kind, keys=complaint.keys)
 
 
-def _read(read: Callable[[], T]) -> T:
+def _read(read: Callable[[], _T]) -> _T:
     try:
         return read()
     except WireError as error:

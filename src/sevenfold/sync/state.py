@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sevenfold.core.errors import TeamRefused
-from sevenfold.sync.decide import Decision, KeyFacts, Settle
-from sevenfold.sync.protocol import NOTHING, Applied, Checksum, Commit, Entry, TeamKey
+from sevenfold.sync.decide import KeyFacts, RecordAgreement, SyncStep
+from sevenfold.sync.protocol import NO_ENTRY, Checksum, Commit, CommitApplied, TeamEntry, TeamKey
 
 V = TypeVar("V")
 
@@ -24,7 +24,7 @@ class LocalText:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedText:
     """A text that the server does not take; it is not sent again until it changes."""
 
     checksum: Checksum
@@ -32,12 +32,12 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class PendingWrite:
     """What was about to be changed in the files, all of it or nothing."""
 
     mark: str
     """Written with it, so that whoever was cut off can tell which, whatever became of the files since."""
-    entries: Mapping[TeamKey, Entry]
+    entries: Mapping[TeamKey, TeamEntry]
     doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
     """Files that go because somebody wants them deleted for all."""
 
@@ -48,26 +48,26 @@ class SyncState:
 
     device: str
     etag: str = ""
-    remote: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
+    remote: Mapping[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
     """As last listed."""
-    bases: Mapping[TeamKey, Entry] = field(default_factory=dict[TeamKey, Entry])
-    incoming: Arrival | None = None
+    bases: Mapping[TeamKey, TeamEntry] = field(default_factory=dict[TeamKey, TeamEntry])
+    incoming: PendingWrite | None = None
     doomed: Mapping[TeamKey, Checksum] = field(default_factory=dict[TeamKey, Checksum])
-    refused: Mapping[TeamKey, Refused] = field(default_factory=dict[TeamKey, Refused])
+    refused: Mapping[TeamKey, RefusedText] = field(default_factory=dict[TeamKey, RefusedText])
     pending: Commit | None = None
 
 
-def facts_of(state: SyncState, here: Mapping[TeamKey, LocalText], key: TeamKey) -> KeyFacts:
+def collect_key_facts(state: SyncState, here: Mapping[TeamKey, LocalText], key: TeamKey) -> KeyFacts:
     mine = here.get(key)
     return KeyFacts(
         state.bases.get(key),
         mine.checksum if mine else None,
-        state.remote.get(key, NOTHING),
+        state.remote.get(key, NO_ENTRY),
         state.doomed.get(key),
     )
 
 
-def after_arrival(state: SyncState, *, came: bool) -> SyncState:
+def after_pending_write(state: SyncState, *, came: bool) -> SyncState:
     """It is known whether what was about to be written is in the files."""
     if state.incoming is None:
         return state
@@ -77,8 +77,8 @@ def after_arrival(state: SyncState, *, came: bool) -> SyncState:
     return replace(
         state,
         incoming=None,
-        bases=agreed(state.bases, entries),
-        doomed={**without(state.doomed, entries), **doomed},
+        bases=merge_bases(state.bases, entries),
+        doomed={**without_keys(state.doomed, entries), **doomed},
     )
 
 
@@ -86,20 +86,20 @@ def without_rewritten(state: SyncState, here: Mapping[TeamKey, LocalText]) -> Sy
     """What is there again after it was to be deleted for all was written anew, and stays."""
     if not any(key in here for key in state.doomed):
         return state
-    return replace(state, doomed=without(state.doomed, here))
+    return replace(state, doomed=without_keys(state.doomed, here))
 
 
-def with_settled(state: SyncState, plan: Mapping[TeamKey, Decision]) -> SyncState:
-    settled = {key: step.base or NOTHING for key, step in plan.items() if isinstance(step, Settle)}
+def with_settled(state: SyncState, plan: Mapping[TeamKey, SyncStep]) -> SyncState:
+    settled = {key: step.base or NO_ENTRY for key, step in plan.items() if isinstance(step, RecordAgreement)}
     if not settled:
         return state
-    return replace(state, bases=agreed(state.bases, settled), doomed=without(state.doomed, settled))
+    return replace(state, bases=merge_bases(state.bases, settled), doomed=without_keys(state.doomed, settled))
 
 
 def with_refusal(state: SyncState, commit: Commit, error: TeamRefused) -> SyncState:
     """What the server complains of, by key or by checksum, is not sent again as it is."""
     refused = {
-        one.key: Refused(one.checksum, reason)
+        one.key: RefusedText(one.checksum, reason)
         for one in commit.changes
         if one.checksum is not None
         and (reason := error.keys.get(one.key) or error.keys.get(one.checksum)) is not None
@@ -107,7 +107,7 @@ def with_refusal(state: SyncState, commit: Commit, error: TeamRefused) -> SyncSt
     return replace(state, pending=None, refused={**state.refused, **refused})
 
 
-def after_answer(state: SyncState, commit: Commit, applied: Applied | None) -> SyncState:
+def after_answer(state: SyncState, commit: Commit, applied: CommitApplied | None) -> SyncState:
     """The commit's answer is known, and it need not be asked for again. None: it changed nothing."""
     if applied is None:
         return replace(state, pending=None)
@@ -117,17 +117,19 @@ def after_answer(state: SyncState, commit: Commit, applied: Applied | None) -> S
         pending=None,
         etag="",  # it spoke of the server as it was before
         remote={**state.remote, **applied.entries},
-        bases=agreed(state.bases, applied.entries),
-        doomed=without(state.doomed, gone),
-        refused=without(state.refused, [one.key for one in commit.changes]),
+        bases=merge_bases(state.bases, applied.entries),
+        doomed=without_keys(state.doomed, gone),
+        refused=without_keys(state.refused, [one.key for one in commit.changes]),
     )
 
 
-def agreed(bases: Mapping[TeamKey, Entry], entries: Mapping[TeamKey, Entry]) -> dict[TeamKey, Entry]:
+def merge_bases(
+    bases: Mapping[TeamKey, TeamEntry], entries: Mapping[TeamKey, TeamEntry]
+) -> dict[TeamKey, TeamEntry]:
     """Nothing is remembered of what is deleted: there is no file that could be older."""
     merged = {**bases, **entries}
     return {key: entry for key, entry in merged.items() if entry.checksum is not None}
 
 
-def without(values: Mapping[TeamKey, V], keys: Collection[TeamKey]) -> dict[TeamKey, V]:
+def without_keys(values: Mapping[TeamKey, V], keys: Collection[TeamKey]) -> dict[TeamKey, V]:
     return {key: value for key, value in values.items() if key not in keys}

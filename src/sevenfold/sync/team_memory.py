@@ -11,21 +11,21 @@ from hashlib import sha256
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import LockBusy, SevenfoldError, TeamLeft, TeamOffline
-from sevenfold.core.events import Emit, TeamStopped, TeamUnreached, ignore
+from sevenfold.core.events import Emit, TeamStopped, TeamUnreached, ignore_event
 from sevenfold.run.sync_settings import SyncSettings
 from sevenfold.store.folder import Folder
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.mutex import mutex
-from sevenfold.store.offload import durably
-from sevenfold.sync.decide import Policy
-from sevenfold.sync.exchange import Exchange
+from sevenfold.store.offload import run_blocking
+from sevenfold.sync.decide import SyncPolicy
+from sevenfold.sync.exchange import SyncExchange
 from sevenfold.sync.ledger import FolderLedger
-from sevenfold.sync.membership import EXCHANGE, Joined, check_place
+from sevenfold.sync.membership import EXCHANGE_MUTEX, TeamAccess, check_membership
 from sevenfold.sync.pace import after_failure, after_success, choose_wait
 from sevenfold.sync.protocol import TeamKey
-from sevenfold.sync.report import Report
+from sevenfold.sync.report import SyncReport
 from sevenfold.sync.screening import SecretScreen
-from sevenfold.sync.server_link import ServerLink
+from sevenfold.sync.server_link import ServerClient
 from sevenfold.sync.team_files import TeamFiles
 from sevenfold.sync.wishes import delete_for_all
 
@@ -38,13 +38,13 @@ class TeamMemory:
 
     def __init__(
         self,
-        joined: Joined,
+        joined: TeamAccess,
         memory: MemoryDir,
         folder: Folder,
         settings: SyncSettings,
         *,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self.joined, self.settings = joined, settings
         self.files = TeamFiles(memory)
@@ -54,22 +54,22 @@ class TeamMemory:
         self._clock = clock or SystemClock()
         self._is_away = False
 
-    async def pull_news(self) -> Report | None:
+    async def pull_news(self) -> SyncReport | None:
         """For a session that is about to begin: bounded in time, and never an error. None: no news."""
         return await self._in_time(sends=False)
 
-    async def push_news(self) -> Report | None:
+    async def push_news(self) -> SyncReport | None:
         """What is new here, for a session that ends: bounded in time too, and never an error."""
         return await self._in_time(sends=True)
 
-    async def try_exchange(self, *, sends: bool = True, is_patient: bool = False) -> Report | None:
+    async def try_exchange(self, *, sends: bool = True, is_patient: bool = False) -> SyncReport | None:
         """Exchange, unless the last failure says not to yet. What goes wrong is told and remembered; the
         patient, who will try again by themselves, are told once that the server is away. `TeamLeft` where
         there is nothing more to try."""
-        pace = await durably(self.ledger.read_pace)
+        pace = await run_blocking(self.ledger.read_pace)
         if is_patient and choose_wait(pace, self._clock.now(), ""):
             return None  # without a look at every file, each second that a server is away
-        mark = await durably(lambda: self.read_mark(sends=sends))
+        mark = await run_blocking(lambda: self.read_mark(sends=sends))
         why_not = choose_wait(pace, self._clock.now(), mark)
         if why_not:
             if not is_patient:
@@ -84,13 +84,13 @@ class TeamMemory:
                 self._emit(TeamUnreached(BUSY))
             return None
         except SevenfoldError as error:
-            await durably(lambda error=error: self._note_failure(error, mark))
+            await run_blocking(lambda error=error: self._note_failure(error, mark))
             self._tell(error, is_patient=is_patient)
             return None
         self._is_away = False
         return report
 
-    async def _in_time(self, *, sends: bool) -> Report | None:
+    async def _in_time(self, *, sends: bool) -> SyncReport | None:
         try:
             async with asyncio.timeout(self.settings.pull_seconds):
                 return await self.try_exchange(sends=sends, is_patient=sends)
@@ -98,7 +98,7 @@ class TeamMemory:
             reason = f"{self.joined.membership.url} took longer than {self.settings.pull_seconds} s"
             # The next session is not to wait for it as well.
             with suppress(SevenfoldError):
-                await durably(lambda: self._note_failure(TeamOffline(reason), ""))
+                await run_blocking(lambda: self._note_failure(TeamOffline(reason), ""))
             self._tell(TeamOffline(reason))
         except SevenfoldError as error:
             self._tell(error)
@@ -111,12 +111,12 @@ class TeamMemory:
             self._is_away = True
             self._emit(TeamUnreached(str(error)))
 
-    async def exchange(self, *, sends: bool = True, wait: timedelta = timedelta(0)) -> Report:
+    async def exchange(self, *, sends: bool = True, wait: timedelta = timedelta(0)) -> SyncReport:
         """Pull, and send what is new unless `sends` is off; whatever goes wrong is raised."""
         async with self._alone(wait), self._link() as link:
             return await self._run(link, sends=sends)
 
-    async def push(self, *, wait: timedelta = timedelta(0)) -> Report:
+    async def push(self, *, wait: timedelta = timedelta(0)) -> SyncReport:
         """Send what is new here because somebody asks for it: also what the server has refused before."""
         async with self._alone(wait), self._link() as link:
             state = await self.ledger.read()
@@ -149,14 +149,16 @@ class TeamMemory:
         }
         return unsent | {key: DELETED for key in state.doomed if key not in files}
 
-    async def _run(self, link: ServerLink, *, sends: bool) -> Report:
+    async def _run(self, link: ServerClient, *, sends: bool) -> SyncReport:
         policy = await self._choose_policy(sends=sends)
-        exchange = Exchange(link, self.files, self.ledger, policy=policy, screen=self.screen, emit=self._emit)
+        exchange = SyncExchange(
+            link, self.files, self.ledger, policy=policy, screen=self.screen, emit=self._emit
+        )
         report = await exchange.run(sends=sends)
-        await durably(self._forget_failures)
+        await run_blocking(self._forget_failures)
         return report
 
-    async def _choose_policy(self, *, sends: bool) -> Policy:
+    async def _choose_policy(self, *, sends: bool) -> SyncPolicy:
         """For a mirror the server wins a pull and the local side wins a push; but a new member does not
         overwrite what the team has."""
         if self.settings.policy != "mirror":
@@ -169,9 +171,9 @@ class TeamMemory:
             self.ledger.write_pace(after_success(pace, self._clock.now()))
 
     @asynccontextmanager
-    async def _link(self) -> AsyncGenerator[ServerLink]:
+    async def _link(self) -> AsyncGenerator[ServerClient]:
         place = self.joined.membership
-        async with ServerLink(
+        async with ServerClient(
             place.url, self.joined.token, place.repo, timeout=self.settings.timeout, emit=self._emit
         ) as link:
             yield link
@@ -180,6 +182,6 @@ class TeamMemory:
     async def _alone(self, wait: timedelta) -> AsyncGenerator[None]:
         """One process of a device at a time, and with the server that the project has joined still."""
         with ExitStack() as held:
-            await durably(lambda: held.enter_context(mutex(self._folder, EXCHANGE, wait=wait)))
-            await durably(lambda: check_place(self._folder, self.joined.membership))
+            await run_blocking(lambda: held.enter_context(mutex(self._folder, EXCHANGE_MUTEX, wait=wait)))
+            await run_blocking(lambda: check_membership(self._folder, self.joined.membership))
             yield

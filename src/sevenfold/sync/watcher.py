@@ -13,9 +13,9 @@ from datetime import datetime
 
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import LockBusy, SevenfoldError
-from sevenfold.core.events import Emit, TeamStopped, ignore
+from sevenfold.core.events import Emit, TeamStopped, ignore_event
 from sevenfold.store.memory_dir import MemoryDir
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 from sevenfold.sync.protocol import TeamKey
 from sevenfold.sync.team_memory import TeamMemory
 
@@ -25,7 +25,7 @@ NOTICE_EVERY = 10
 """Looks between two searches for edits that came past the engine: those look at every file."""
 
 
-class Watcher:
+class TeamWatcher:
     """Looks now and then, and exchanges when there is something to send."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Watcher:
         *,
         is_behind: bool = False,
         clock: Clock | None = None,
-        emit: Emit = ignore,
+        emit: Emit = ignore_event,
     ) -> None:
         self._team, self._memory, self._emit = team, memory, emit
         self._is_behind = is_behind
@@ -62,7 +62,7 @@ class Watcher:
     async def finish(self) -> None:
         """For a session that ends: what is new does not wait for the next one, if the server is there."""
         try:
-            if self._is_new(await durably(self._team.read_unsent)):
+            if self._is_new(await run_blocking(self._team.read_unsent)):
                 await self._team.push_news()
         except SevenfoldError as error:
             self._emit(TeamStopped(str(error)))
@@ -70,7 +70,7 @@ class Watcher:
     async def look(self) -> None:
         generation = await self._next_generation()
         if generation != self._generation:
-            self._take(await durably(self._team.read_unsent))
+            self._take(await run_blocking(self._team.read_unsent))
             self._generation = generation
         if self._since is not None and self._is_due(self._since):
             report = await self._team.try_exchange(is_patient=True)
@@ -96,5 +96,5 @@ class Watcher:
     async def _next_generation(self) -> int:
         self._looks += 1
         if self._looks % NOTICE_EVERY == 0:
-            await durably(self._memory.notice)
-        return await durably(self._memory.generation)
+            await run_blocking(self._memory.notice)
+        return await run_blocking(self._memory.generation)

@@ -7,35 +7,35 @@ from dataclasses import dataclass
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject
-from sevenfold.core.sound import sound_text
+from sevenfold.core.sound import replace_lone_surrogates
 from sevenfold.core.team_keys import is_team_key
-from sevenfold.sync.ports import Missing
+from sevenfold.sync.ports import MissingBodies
 from sevenfold.sync.protocol import (
-    MAX_FILE_BYTES,
-    Applied,
+    MAX_TEAM_FILE_BYTES,
     Checksum,
     Commit,
-    Conflicts,
-    Entry,
+    CommitApplied,
+    CommitConflicts,
+    TeamEntry,
     TeamKey,
-    checksum_of,
+    compute_checksum,
     is_checksum,
 )
 
-MAX_LISTED = 20_000
+_MAX_LISTED = 20_000
 """Entries and tombstones: a team of 500 memories that deletes fifty a day for a year."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entries:
+class RemoteEntries:
     seq: int
-    entries: Mapping[TeamKey, Entry]
+    entries: Mapping[TeamKey, TeamEntry]
     refused: Mapping[str, str]
     """What is left out of it, and why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class ServerProblem:
     """Why the server did not do it."""
 
     kind: str = ""
@@ -47,55 +47,55 @@ class Complaint:
         return "; ".join(part for part in (self.message, self.advice) if part)
 
 
-def read_entries(answer: JsonObject) -> Entries:
+def read_remote_entries(answer: JsonObject) -> RemoteEntries:
     living, deleted = _object(answer, "entries"), _object(answer, "deleted")
-    if len(living) + len(deleted) > MAX_LISTED:
+    if len(living) + len(deleted) > _MAX_LISTED:
         raise WireError(
-            f"the server lists {len(living) + len(deleted):,} keys; at most {MAX_LISTED:,} are read"
+            f"the server lists {len(living) + len(deleted):,} keys; at most {_MAX_LISTED:,} are read"
         )
-    entries: dict[TeamKey, Entry] = {}
+    entries: dict[TeamKey, TeamEntry] = {}
     refused: dict[str, str] = {}
     for key, value in (*living.items(), *deleted.items()):
         if not is_team_key(key):
             refused[key[:100]] = "its name is none that a shared memory may have"
             continue
         entries[TeamKey(key)] = _entry(value, is_living=key in living)
-    return Entries(_whole(answer, "seq"), entries, refused)
+    return RemoteEntries(_whole(answer, "seq"), entries, refused)
 
 
-def read_texts(answer: JsonObject) -> Mapping[Checksum, str]:
+def read_listed_texts(answer: JsonObject) -> Mapping[Checksum, str]:
     """The texts of a full listing that are what their checksums say."""
     texts = (_text(value) for value in _object(answer, "entries").values())
     return {found.checksum: found.text for found in texts if found}
 
 
-def read_text(answer: JsonObject) -> Mapping[Checksum, str]:
+def read_body_text(answer: JsonObject) -> Mapping[Checksum, str]:
     found = _text(answer)
     return {found.checksum: found.text} if found else {}
 
 
-def read_applied(answer: JsonObject, commit: Commit) -> Applied:
+def read_applied(answer: JsonObject, commit: Commit) -> CommitApplied:
     versions = _object(answer, "versions")
-    entries = {one.key: Entry(_whole(versions, one.key), one.checksum) for one in commit.changes}
-    return Applied(_whole(answer, "seq"), entries)
+    entries = {one.key: TeamEntry(_whole(versions, one.key), one.checksum) for one in commit.changes}
+    return CommitApplied(_whole(answer, "seq"), entries)
 
 
-def read_conflicts(answer: JsonObject) -> Conflicts:
+def read_conflicts(answer: JsonObject) -> CommitConflicts:
     found = _object(answer, "conflicts")
-    return Conflicts({TeamKey(key): _entry(value, is_living=False) for key, value in found.items()})
+    return CommitConflicts({TeamKey(key): _entry(value, is_living=False) for key, value in found.items()})
 
 
-def read_missing(answer: JsonObject) -> Missing:
+def read_missing(answer: JsonObject) -> MissingBodies:
     found = answer.get("missing")
     named = found if isinstance(found, tuple) else ()
-    return Missing(tuple(Checksum(one) for one in named if isinstance(one, str) and is_checksum(one)))
+    return MissingBodies(tuple(Checksum(one) for one in named if isinstance(one, str) and is_checksum(one)))
 
 
-def read_complaint(answer: JsonObject) -> Complaint:
+def read_server_problem(answer: JsonObject) -> ServerProblem:
     error = answer.get("error")
     said = error if isinstance(error, JsonObject) else JsonObject()
     kind, message, advice = (_words(said.get(name)) for name in ("kind", "message", "try"))
-    return Complaint(kind, message, advice, dict(_blamed(answer, message)))
+    return ServerProblem(kind, message, advice, dict(_blamed(answer, message)))
 
 
 def _blamed(answer: JsonObject, message: str) -> Iterator[tuple[str, str]]:
@@ -124,22 +124,26 @@ def _text(value: Json) -> _Text | None:
     one = value if isinstance(value, JsonObject) else JsonObject()
     text, told = one.get("content"), one.get("checksum")
     # What is no sound text would be another one by the time it is in a file.
-    if not isinstance(text, str) or sound_text(text) != text or len(text.encode()) > MAX_FILE_BYTES:
+    if (
+        not isinstance(text, str)
+        or replace_lone_surrogates(text) != text
+        or len(text.encode()) > MAX_TEAM_FILE_BYTES
+    ):
         return None
-    checksum = checksum_of(text)
+    checksum = compute_checksum(text)
     return _Text(checksum, text) if checksum == told else None
 
 
-def _entry(value: Json, *, is_living: bool) -> Entry:
+def _entry(value: Json, *, is_living: bool) -> TeamEntry:
     one = value if isinstance(value, JsonObject) else JsonObject()
     version, checksum = _whole(one, "version"), one.get("checksum")
     if isinstance(checksum, str) and is_checksum(checksum):
-        return Entry(version, Checksum(checksum))
+        return TeamEntry(version, Checksum(checksum))
     if checksum is not None or is_living:
         raise WireError(
             f"{_words(checksum)!r} is no checksum; the server and this program do not fit together"
         )
-    return Entry(version, None)
+    return TeamEntry(version, None)
 
 
 def _object(answer: JsonObject, name: str) -> JsonObject:

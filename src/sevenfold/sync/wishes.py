@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sevenfold.core.errors import InputError, LockBusy
-from sevenfold.sync.arrivals import new_mark, with_arrival_known
-from sevenfold.sync.ports import FileChange, Files, Ledger
+from sevenfold.sync.arrivals import new_write_mark, resolve_pending_write
+from sevenfold.sync.ports import FileChange, LocalFiles, SyncLedger
 from sevenfold.sync.protocol import TeamKey
-from sevenfold.sync.state import Arrival, after_arrival
+from sevenfold.sync.state import PendingWrite, after_pending_write
 
 _TRIES = 3
 
 
-async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
+async def delete_for_all(key: TeamKey, files: LocalFiles, ledger: SyncLedger) -> None:
     """Remove the file and write down the wish; the next exchange tells the others.
 
     The wish counts once the file is gone, also where this is cut off in between: the old text would come back
@@ -26,12 +26,12 @@ async def delete_for_all(key: TeamKey, files: Files, ledger: Ledger) -> None:
             raise InputError(f"there is no {key!r} in the team's folder; `sevenfold team status` lists it")
         if mine.hold:
             raise InputError(f"{key!r} is not deleted: {mine.hold}")
-        state = await with_arrival_known(await ledger.read(), files)
-        leaving = Arrival(new_mark(), {}, {key: mine.checksum})
+        state = await resolve_pending_write(await ledger.read(), files)
+        leaving = PendingWrite(new_write_mark(), {}, {key: mine.checksum})
         state = replace(state, incoming=leaving)
         await ledger.write(state)
         is_gone = await files.write([FileChange(key, mine.checksum, None)], leaving.mark)
-        await ledger.write(after_arrival(state, came=is_gone))
+        await ledger.write(after_pending_write(state, came=is_gone))
         if is_gone:
             return
     raise LockBusy(f"{key!r} keeps changing, and was not deleted; try again")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.face.asking import Asking
-from sevenfold.agent.face.brush import Brush
+from sevenfold.agent.face.asking import PermissionPrompt
+from sevenfold.agent.face.brush import TextRenderer
 from sevenfold.agent.face.chat import Chat
-from sevenfold.agent.face.house import House
+from sevenfold.agent.face.house import ChatServices
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import FileMissing
 from sevenfold.store.sessions import SessionEntry
@@ -35,8 +35,8 @@ class Keys:
     def text(self) -> str:
         return "\n".join(self.printed)
 
-    def brush(self) -> Brush:
-        return Brush(100)
+    def brush(self) -> TextRenderer:
+        return TextRenderer(100)
 
     def put(self, text: str) -> None:
         self.printed.append(text)
@@ -84,7 +84,7 @@ class Desk:
     """A chat that runs, and its keyboard."""
 
     agent: Agent
-    asking: Asking = field(default_factory=Asking)
+    asking: PermissionPrompt = field(default_factory=PermissionPrompt)
     clock: ManualClock = field(default_factory=ManualClock)
     others: list[Agent] = field(default_factory=list[Agent])
     """Handed out one by one when another session is opened."""
@@ -95,7 +95,9 @@ class Desk:
     chat: Chat = field(init=False)
 
     def __post_init__(self) -> None:
-        house = House(self._open, lambda: self.sessions, self._describe, lambda _: ["- [A](a.md) — a hook"])
+        house = ChatServices(
+            self._open, lambda: self.sessions, self._describe, lambda _: ["- [A](a.md) — a hook"]
+        )
         self.chat = Chat(self.agent, house, self.asking, lambda _: self.keys, self.clock)
 
     async def _open(self, _session: str | None) -> Agent:

@@ -8,66 +8,75 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.face.asking import Asking, read_answer, render_question, render_request
-from sevenfold.agent.face.brush import Brush
+from sevenfold.agent.face.asking import (
+    PermissionPrompt,
+    parse_permission_answer,
+    render_permission_question,
+    render_permission_request,
+)
+from sevenfold.agent.face.brush import TextRenderer
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
-from sevenfold.run.permissions import Answer, Question
-from sevenfold.run.rules import Rule
-from sevenfold.run.tool import Need
+from sevenfold.run.permissions import PermissionRequest, PermissionResponse
+from sevenfold.run.rules import PermissionRule
+from sevenfold.run.tool import AccessRequest
 
-RULE = Rule("shell", "make *")
+RULE = PermissionRule("shell", "make *")
 
 
-def question(name: str = "shell", rule: Rule | None = RULE, **given: object) -> Question:
+def question(name: str = "shell", rule: PermissionRule | None = RULE, **given: object) -> PermissionRequest:
     use = ToolUse(ToolUseId("t"), name, freeze_object(given))
-    return Question(use, Need("run", command="make test", said="run make test"), "it runs a command", rule)
+    return PermissionRequest(
+        use, AccessRequest("run", command="make test", said="run make test"), "it runs a command", rule
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
-        ("y", Answer(True)),
-        (" YES ", Answer(True)),
-        ("s", Answer(True, "session")),
-        ("always", Answer(True, "always")),
-        ("n", Answer(False)),
-        ("use pytest instead", Answer(False, words="use pytest instead")),
-        ("yep", Answer(False, words="yep")),
+        ("y", PermissionResponse(True)),
+        (" YES ", PermissionResponse(True)),
+        ("s", PermissionResponse(True, "session")),
+        ("always", PermissionResponse(True, "always")),
+        ("n", PermissionResponse(False)),
+        ("use pytest instead", PermissionResponse(False, words="use pytest instead")),
+        ("yep", PermissionResponse(False, words="yep")),
         ("   ", None),
     ],
 )
-def test_an_answer_means_what_it_says(line: str, answer: Answer | None) -> None:
-    assert read_answer(line, question()) == answer
+def test_an_answer_means_what_it_says(line: str, answer: PermissionResponse | None) -> None:
+    assert parse_permission_answer(line, question()) == answer
 
 
 def test_what_no_rule_can_cover_is_allowed_once() -> None:
-    assert read_answer("always", question(rule=None)) == Answer(True)
-    assert "always" not in render_question(question(rule=None), Brush())
+    assert parse_permission_answer("always", question(rule=None)) == PermissionResponse(True)
+    assert "always" not in render_permission_question(question(rule=None), TextRenderer())
 
 
 @given(st.text(max_size=20))
 def test_nothing_but_a_clear_yes_allows(line: str) -> None:
-    answer = read_answer(line, question())
+    answer = parse_permission_answer(line, question())
     is_clear = line.strip().lower() in {"y", "yes", "s", "session", "a", "always"}
     assert (answer is not None and answer.is_allowed) == is_clear
 
 
 def test_a_question_names_the_rule_that_always_would_add() -> None:
-    assert "shell(make *)" in render_question(question(), Brush(120))
+    assert "shell(make *)" in render_permission_question(question(), TextRenderer(120))
 
 
 def test_a_request_shows_what_would_change() -> None:
-    shown = render_request(question("edit", old_string="a = 1\nb = 2", new_string="a = 1\nb = 3"), Brush())
+    shown = render_permission_request(
+        question("edit", old_string="a = 1\nb = 2", new_string="a = 1\nb = 3"), TextRenderer()
+    )
     assert "-b = 2" in shown
     assert "+b = 3" in shown
     assert "it runs a command" in shown
-    assert "+hello" in render_request(question("write", content="hello"), Brush())
+    assert "+hello" in render_permission_request(question("write", content="hello"), TextRenderer())
 
 
 def test_whoever_asks_waits_for_the_line_that_answers() -> None:
     async def story() -> None:
-        asking = Asking()
+        asking = PermissionPrompt()
         told: list[bool] = []
         asking.on_change = lambda: told.append(asking.question is not None)
         waiting = asyncio.create_task(asking.ask(question()))
@@ -75,7 +84,7 @@ def test_whoever_asks_waits_for_the_line_that_answers() -> None:
         assert asking.hear("")
         assert asking.question is not None, "an empty line answers nothing"
         assert asking.hear("no, use tox")
-        assert await waiting == Answer(False, words="no, use tox")
+        assert await waiting == PermissionResponse(False, words="no, use tox")
         assert not asking.hear("y"), "nothing is asked any more"
         assert told == [True, False]
 
@@ -84,7 +93,7 @@ def test_whoever_asks_waits_for_the_line_that_answers() -> None:
 
 def test_a_question_that_is_given_up_is_closed() -> None:
     async def story() -> None:
-        asking = Asking()
+        asking = PermissionPrompt()
         waiting = asyncio.create_task(asking.ask(question()))
         await asyncio.sleep(0)
         waiting.cancel()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.face.blocks import LONGEST_CODE, BlockStream, Code, MarkdownBlock, Prose
+from sevenfold.agent.face.blocks import MAX_CODE_LINES, CodeBlock, MarkdownBlock, MarkdownStream, ProseBlock
 
 LINES = st.sampled_from(
     [
@@ -27,7 +27,7 @@ TEXTS = st.lists(LINES, max_size=40).map("\n".join)
 
 
 def cut(text: str) -> tuple[MarkdownBlock, ...]:
-    stream = BlockStream()
+    stream = MarkdownStream()
     return (*stream.feed(text), *stream.end())
 
 
@@ -39,7 +39,7 @@ def words(text: str) -> list[str]:
 
 @given(TEXTS, st.lists(st.integers(1, 9), max_size=60))
 def test_blocks_do_not_depend_on_the_pieces_they_came_in(text: str, sizes: list[int]) -> None:
-    stream, at, got = BlockStream(), 0, list[MarkdownBlock]()
+    stream, at, got = MarkdownStream(), 0, list[MarkdownBlock]()
     for size in sizes:
         got += stream.feed(text[at : at + size])
         at += size
@@ -56,41 +56,41 @@ def test_no_line_is_lost_and_none_changes_its_place(text: str) -> None:
 
 
 def test_a_paragraph_is_complete_with_its_empty_line() -> None:
-    stream = BlockStream()
+    stream = MarkdownStream()
     assert stream.feed("The cat sat") == ()
-    assert stream.growing(80) == Prose("The cat")
-    assert stream.feed(" down.\n\nThen") == (Prose("The cat sat down."),)
-    assert stream.growing(80) == Prose("Then")
+    assert stream.growing(80) == ProseBlock("The cat")
+    assert stream.feed(" down.\n\nThen") == (ProseBlock("The cat sat down."),)
+    assert stream.growing(80) == ProseBlock("Then")
 
 
 def test_a_list_with_gaps_stays_one_block() -> None:
     assert cut("- one\n\n- two\n\n  still two\n\nover") == (
-        Prose("- one\n\n- two\n\n  still two"),
-        Prose("over"),
+        ProseBlock("- one\n\n- two\n\n  still two"),
+        ProseBlock("over"),
     )
 
 
 def test_a_fence_inside_a_longer_fence_is_code() -> None:
-    assert cut("````md\n```\nx\n```\n````\nend") == (Code("```\nx\n```", "md"), Prose("end"))
+    assert cut("````md\n```\nx\n```\n````\nend") == (CodeBlock("```\nx\n```", "md"), ProseBlock("end"))
 
 
 def test_long_code_comes_in_parts_that_say_so() -> None:
-    lines = [f"line {number}" for number in range(LONGEST_CODE + 2)]
+    lines = [f"line {number}" for number in range(MAX_CODE_LINES + 2)]
     first, last = cut("```\n" + "\n".join(lines) + "\n```")
-    assert isinstance(first, Code)
-    assert isinstance(last, Code)
+    assert isinstance(first, CodeBlock)
+    assert isinstance(last, CodeBlock)
     assert (first.is_first, first.is_last, last.is_first, last.is_last) == (True, False, False, True)
     assert first.text.splitlines() + last.text.splitlines() == lines
 
 
 def test_code_that_never_ends_is_shown_at_the_end() -> None:
-    assert cut("```py\nx = 1") == (Code("x = 1", "py"),)
+    assert cut("```py\nx = 1") == (CodeBlock("x = 1", "py"),)
 
 
 def test_code_that_is_growing_is_known_as_code() -> None:
-    stream = BlockStream()
+    stream = MarkdownStream()
     stream.feed("```py\nx = 1\ny")
-    assert stream.growing(80) == Code("x = 1\ny", "py", is_last=False)
+    assert stream.growing(80) == CodeBlock("x = 1\ny", "py", is_last=False)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_code_that_is_growing_is_known_as_code() -> None:
     ],
 )
 def test_half_a_word_is_shown_only_where_it_cannot_move(text: str, shown: str) -> None:
-    stream = BlockStream()
+    stream = MarkdownStream()
     stream.feed(text)
     growing = stream.growing(20)
     assert growing is not None

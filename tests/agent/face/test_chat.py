@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.face.asking import Asking
+from sevenfold.agent.face.asking import PermissionPrompt
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.messages import Text
-from sevenfold.providers.scripted import ScriptedProvider, Step, say
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
 from sevenfold.run.tool import Tool
 from sevenfold.store.sessions import SessionEntry
 from tests.agent.face.desk import Desk
@@ -25,12 +25,16 @@ Play = Callable[[Desk], Awaitable[None]]
 
 
 def play(
-    folder: Path, steps: Sequence[Step], story: Play, tools: Sequence[Tool] | None = None, sessions: int = 1
+    folder: Path,
+    steps: Sequence[ScriptedStep],
+    story: Play,
+    tools: Sequence[Tool] | None = None,
+    sessions: int = 1,
 ) -> ScriptedProvider:
     """Run a story at a desk, then leave; the chat must end by itself."""
 
     async def tell(models: ScriptedProvider) -> None:
-        asking = Asking()
+        asking = PermissionPrompt()
         shop = Shop(folder, models, tools or [Plain()])
         agents = [await shop.open(ask=asking.ask) for _ in range(sessions)]
         desk = Desk(agents[0], asking, others=agents[1:])
@@ -52,7 +56,7 @@ def test_what_is_typed_is_answered(tmp_path: Path) -> None:
         await desk.keys.wait_for("On the mat.")
         assert "› Where is the cat?" in desk.keys.text
 
-    models = play(tmp_path, [say("On the **mat**.".replace("**", ""))], story)
+    models = play(tmp_path, [make_response("On the **mat**.".replace("**", ""))], story)
     assert len(models.requests) == 1
 
 
@@ -64,7 +68,7 @@ def test_what_is_typed_in_a_turn_is_heard_in_that_turn(tmp_path: Path) -> None:
         await desk.keys.wait_for("Quick.")
         assert "(read at the next round)" in desk.keys.text
 
-    models = play(tmp_path, [say(calls={"look": {"waits": 2_000}}), say("Quick.")], story)
+    models = play(tmp_path, [make_response(calls={"look": {"waits": 2_000}}), make_response("Quick.")], story)
     last = [block.text for block in models.requests[-1].messages[-1].blocks if isinstance(block, Text)]
     assert any("And be quick." in text for text in last)
 
@@ -80,7 +84,12 @@ def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
         assert "(it is answered)" in desk.keys.text
 
     tool = Plain("shell", kind="run")
-    models = play(tmp_path, [say(calls={"shell": {"command": "make"}}), say("Then not.")], story, [tool])
+    models = play(
+        tmp_path,
+        [make_response(calls={"shell": {"command": "make"}}), make_response("Then not.")],
+        story,
+        [tool],
+    )
     assert tool.log == []
     assert "use ninja" in str(models.requests[-1].messages[-1])
 
@@ -93,7 +102,12 @@ def test_a_yes_lets_the_tool_run(tmp_path: Path) -> None:
         await desk.keys.wait_for("Built.")
 
     tool = Plain("shell", kind="run")
-    play(tmp_path, [say(calls={"shell": {"command": "make"}}), say("Built.")], story, [tool])
+    play(
+        tmp_path,
+        [make_response(calls={"shell": {"command": "make"}}), make_response("Built.")],
+        story,
+        [tool],
+    )
     assert len(tool.log) == 2
 
 
@@ -107,7 +121,7 @@ def test_ctrl_c_interrupts_the_turn_and_the_chat_goes_on(tmp_path: Path) -> None
         desk.keys.enter("And now?")
         await desk.keys.wait_for("Here I am.")
 
-    play(tmp_path, [say(calls={"look": {"waits": LONG}}), say("Here I am.")], story)
+    play(tmp_path, [make_response(calls={"look": {"waits": LONG}}), make_response("Here I am.")], story)
 
 
 @pytest.mark.parametrize(("seconds", "is_over"), [(1, True), (3, False)])
@@ -146,7 +160,7 @@ def test_leaving_in_a_turn_closes_the_session_whole(tmp_path: Path) -> None:
         await desk.keys.wait_until(lambda: not desk.chat.is_busy)
         assert "interrupted" in str(desk.chat.agent.session.history[-1])
 
-    play(tmp_path, [say(calls={"look": {"waits": LONG}})], story)
+    play(tmp_path, [make_response(calls={"look": {"waits": LONG}})], story)
 
 
 def test_a_failed_turn_is_told_and_the_next_one_goes_on(tmp_path: Path) -> None:
@@ -157,7 +171,7 @@ def test_a_failed_turn_is_told_and_the_next_one_goes_on(tmp_path: Path) -> None:
         desk.keys.enter("Again.")
         await desk.keys.wait_for("Now.")
 
-    play(tmp_path, [Overloaded("busy"), say("Now.")], story)
+    play(tmp_path, [Overloaded("busy"), make_response("Now.")], story)
 
 
 def test_what_is_posted_while_nobody_works_begins_a_turn(tmp_path: Path) -> None:
@@ -165,7 +179,7 @@ def test_what_is_posted_while_nobody_works_begins_a_turn(tmp_path: Path) -> None
         desk.chat.agent.post("the build is done")
         await desk.keys.wait_for("Good to know.")
 
-    play(tmp_path, [say("Good to know.")], story)
+    play(tmp_path, [make_response("Good to know.")], story)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +232,7 @@ def test_a_command_that_needs_peace_waits_for_the_end_of_the_turn(tmp_path: Path
         desk.chat.interrupt(is_typed=False)
         await desk.keys.wait_for("interrupted")
 
-    play(tmp_path, [say(calls={"look": {"waits": LONG}})], story)
+    play(tmp_path, [make_response(calls={"look": {"waits": LONG}})], story)
 
 
 def test_what_a_session_cost_is_told_by_whose_calls(tmp_path: Path) -> None:
@@ -230,7 +244,7 @@ def test_what_a_session_cost_is_told_by_whose_calls(tmp_path: Path) -> None:
         await desk.keys.wait_for("in all $")
         assert "main             1 calls" in desk.keys.text
 
-    play(tmp_path, [say("Hi.")], story)
+    play(tmp_path, [make_response("Hi.")], story)
 
 
 def test_a_new_session_leaves_the_old_one_to_be_resumed(tmp_path: Path) -> None:
@@ -262,4 +276,4 @@ def test_mail_to_a_session_that_was_taken_up_later_is_heard(tmp_path: Path) -> N
         await desk.keys.wait_for("Good to know.")
         assert "a message came in" in desk.keys.text
 
-    play(tmp_path, [say("Good to know.")], story, sessions=2)
+    play(tmp_path, [make_response("Good to know.")], story, sessions=2)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sevenfold.agent.face.completing import MOST, list_candidates
+from sevenfold.agent.face.completing import MAX_COMPLETIONS, list_completions
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def texts(before: str, folder: Path) -> list[str]:
-    return [candidate.text for candidate in list_candidates(before, folder)]
+    return [candidate.text for candidate in list_completions(before, folder)]
 
 
 def test_a_command_is_completed_by_its_beginning(folder: Path) -> None:
@@ -31,7 +31,7 @@ def test_a_path_is_completed_after_an_at_sign(folder: Path) -> None:
     assert texts("look at @", folder) == ["README.md", "src/"]
     assert texts("look at @s", folder) == ["src/"]
     assert texts("@src/", folder) == ["src/main.py"]
-    assert list_candidates("@src/ma", folder)[0].replaces == len("src/ma")
+    assert list_completions("@src/ma", folder)[0].replaces == len("src/ma")
 
 
 def test_hidden_files_are_for_whoever_asks_for_them(folder: Path) -> None:
@@ -45,6 +45,6 @@ def test_other_text_is_left_alone(before: str, folder: Path) -> None:
 
 
 def test_a_large_folder_is_not_listed_whole(tmp_path: Path) -> None:
-    for number in range(MOST + 20):
+    for number in range(MAX_COMPLETIONS + 20):
         (tmp_path / f"f{number:03}").touch()
-    assert len(texts("@f", tmp_path)) == MOST
+    assert len(texts("@f", tmp_path)) == MAX_COMPLETIONS

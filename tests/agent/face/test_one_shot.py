@@ -10,19 +10,21 @@ from typing import cast
 
 import pytest
 
-from sevenfold.agent.face.one_shot import OutputForm, Shot, run_once
+from sevenfold.agent.face.one_shot import HeadlessOptions, OutputFormat, run_headless
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.clock import ManualClock
 from sevenfold.core.errors import Overloaded
 from sevenfold.core.usage import Usage
 from sevenfold.layers.forks import ForkBrief
-from sevenfold.providers.scripted import ScriptedProvider, Step, say
+from sevenfold.providers.scripted import ScriptedProvider, ScriptedStep, make_response
 from tests.agent.workshop import Plain, Shop
 
 Fields = dict[str, object]
 
 
-def shoot(folder: Path, steps: Sequence[Step], shot: Shot, max_rounds: int = 9) -> tuple[int, list[str]]:
+def shoot(
+    folder: Path, steps: Sequence[ScriptedStep], shot: HeadlessOptions, max_rounds: int = 9
+) -> tuple[int, list[str]]:
     """The exit code and the lines."""
 
     async def tell(models: ScriptedProvider) -> tuple[int, list[str]]:
@@ -30,7 +32,7 @@ def shoot(folder: Path, steps: Sequence[Step], shot: Shot, max_rounds: int = 9) 
         agent = await Shop(folder, models, tools).open(max_rounds=max_rounds)
         lines: list[str] = []
         try:
-            facts = await run_once(agent, "Go.", lines.append, shot, ManualClock())
+            facts = await run_headless(agent, "Go.", lines.append, shot, ManualClock())
             return facts.exit_code, lines
         finally:
             await agent.close()
@@ -49,13 +51,13 @@ def test_the_result_comes_last_with_what_was_paid_after_the_turn(tmp_path: Path)
         agent.add_writer("a writer", write)
         lines: list[str] = []
         try:
-            await run_once(agent, "Go.", lines.append, Shot("stream-json"), ManualClock())
+            await run_headless(agent, "Go.", lines.append, HeadlessOptions("stream-json"), ManualClock())
         finally:
             await agent.close()
         assert parsed(lines)[-1]["total_cost_usd"] == agent.spent_usd
         return lines
 
-    with ScriptedProvider([say("Hi."), say("More.")]) as models:
+    with ScriptedProvider([make_response("Hi."), make_response("More.")]) as models:
         told = parsed(asyncio.run(tell(models)))
     events = [line.get("event") for line in told]
     assert "ForkEnded" in events
@@ -67,12 +69,14 @@ def parsed(lines: list[str]) -> list[Fields]:
 
 
 def test_text_is_the_answer_and_nothing_else(tmp_path: Path) -> None:
-    steps = [say("I look.", calls={"look": {}}), say("On the mat.")]
-    assert shoot(tmp_path, steps, Shot()) == (0, ["On the mat."])
+    steps = [make_response("I look.", calls={"look": {}}), make_response("On the mat.")]
+    assert shoot(tmp_path, steps, HeadlessOptions()) == (0, ["On the mat."])
 
 
 def test_json_is_one_object_with_the_bill(tmp_path: Path) -> None:
-    code, lines = shoot(tmp_path, [say("Hi.", usage=Usage(fresh=10, read=20, output=3))], Shot("json"))
+    code, lines = shoot(
+        tmp_path, [make_response("Hi.", usage=Usage(fresh=10, read=20, output=3))], HeadlessOptions("json")
+    )
     (result,) = parsed(lines)
     assert code == 0
     assert result["type"] == "result"
@@ -88,7 +92,11 @@ def test_json_is_one_object_with_the_bill(tmp_path: Path) -> None:
 
 
 def test_stream_json_tells_everything_in_order(tmp_path: Path) -> None:
-    _, lines = shoot(tmp_path, [say("I look.", calls={"look": {"n": 1}}), say("Done.")], Shot("stream-json"))
+    _, lines = shoot(
+        tmp_path,
+        [make_response("I look.", calls={"look": {"n": 1}}), make_response("Done.")],
+        HeadlessOptions("stream-json"),
+    )
     told = parsed(lines)
     kinds = [line["type"] for line in told if line.get("subtype") != "sevenfold_event"]
     assert kinds == ["system", "assistant", "user", "assistant", "result"]
@@ -102,8 +110,8 @@ def test_stream_json_tells_everything_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "stream-json"])
-def test_a_failure_is_told_in_the_result(tmp_path: Path, form: OutputForm) -> None:
-    code, lines = shoot(tmp_path, [Overloaded("too busy")], Shot(form))
+def test_a_failure_is_told_in_the_result(tmp_path: Path, form: OutputFormat) -> None:
+    code, lines = shoot(tmp_path, [Overloaded("too busy")], HeadlessOptions(form))
     result = parsed(lines)[-1]
     assert code == 1
     assert (result["subtype"], result["is_error"]) == ("error_during_execution", True)
@@ -112,26 +120,26 @@ def test_a_failure_is_told_in_the_result(tmp_path: Path, form: OutputForm) -> No
 
 def test_as_text_a_failure_is_raised_for_the_command_line_to_tell(tmp_path: Path) -> None:
     with pytest.raises(Overloaded, match="too busy"):
-        shoot(tmp_path, [Overloaded("too busy")], Shot())
+        shoot(tmp_path, [Overloaded("too busy")], HeadlessOptions())
 
 
 def test_a_turn_out_of_rounds_is_no_success(tmp_path: Path) -> None:
-    code, lines = shoot(tmp_path, [say(calls={"look": {}})], Shot("json"), max_rounds=1)
+    code, lines = shoot(tmp_path, [make_response(calls={"look": {}})], HeadlessOptions("json"), max_rounds=1)
     assert code == 1
     assert parsed(lines)[0]["subtype"] == "error_max_turns"
 
 
 def test_a_turn_ends_with_the_round_that_reaches_its_budget(tmp_path: Path) -> None:
-    dear = say("So far.", calls={"look": {}}, usage=Usage(fresh=1_000_000, output=10))
-    code, lines = shoot(tmp_path, [dear], Shot("json", max_usd=0.5))
+    dear = make_response("So far.", calls={"look": {}}, usage=Usage(fresh=1_000_000, output=10))
+    code, lines = shoot(tmp_path, [dear], HeadlessOptions("json", max_usd=0.5))
     (result,) = parsed(lines)
     assert code == 1
     assert (result["subtype"], result["is_error"]) == ("error_max_budget_usd", True)
 
 
 def test_where_nobody_can_be_asked_a_tool_is_denied_and_the_turn_goes_on(tmp_path: Path) -> None:
-    steps = [say(calls={"shell": {"command": "make"}}), say("I could not.")]
-    code, lines = shoot(tmp_path, steps, Shot("json"))
+    steps = [make_response(calls={"shell": {"command": "make"}}), make_response("I could not.")]
+    code, lines = shoot(tmp_path, steps, HeadlessOptions("json"))
     (result,) = parsed(lines)
     assert (code, result["result"]) == (0, "I could not.")
     denials = cast("list[Fields]", result["permission_denials"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from sevenfold.agent.face.pane import Pane
+from sevenfold.agent.face.pane import BufferedOutput
 
 
 class Log(io.TextIOWrapper):
@@ -21,7 +21,7 @@ class Log(io.TextIOWrapper):
 
 def test_what_is_held_goes_out_in_one_write() -> None:
     log = Log()
-    pane = Pane(log)
+    pane = BufferedOutput(log)
     with pane.held():
         for part in ("erase", "print", "draw"):
             pane.write(part)
@@ -32,7 +32,7 @@ def test_what_is_held_goes_out_in_one_write() -> None:
 
 def test_what_a_terminal_cannot_say_is_spelled_out() -> None:
     log = Log("ascii")
-    pane = Pane(log)
+    pane = BufferedOutput(log)
     pane.write("a → b")
     pane.flush()
     assert log.writes == ["a \\u2192 b"]
@@ -40,5 +40,5 @@ def test_what_a_terminal_cannot_say_is_spelled_out() -> None:
 
 def test_nothing_is_written_for_nothing() -> None:
     log = Log()
-    Pane(log).flush()
+    BufferedOutput(log).flush()
     assert log.writes == []

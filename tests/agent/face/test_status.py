@@ -5,25 +5,27 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sevenfold.agent.face.status import Status, render_status
+from sevenfold.agent.face.status import StatusLine, render_status_line
 
-FULL = Status("claude-opus-5-5", "ask", 61_200, 180_000, 0.4213, 2, 1, "layer 1: a result went to disk", True)
+FULL = StatusLine(
+    "claude-opus-5-5", "ask", 61_200, 180_000, 0.4213, 2, 1, "layer 1: a result went to disk", True
+)
 
 
 @given(st.integers(0, 200))
 def test_the_line_never_is_wider_than_the_terminal(columns: int) -> None:
-    assert len(render_status(FULL, columns)) <= columns
+    assert len(render_status_line(FULL, columns)) <= columns
 
 
 def test_eighty_columns_hold_everything() -> None:
-    line = render_status(FULL, 80)
+    line = render_status_line(FULL, 80)
     assert line.startswith("working  34% context  1 queued  2 tasks  ask  opus-5-5  $0.42")
     assert line.endswith("…")
 
 
 def test_what_matters_least_goes_first() -> None:
-    assert render_status(FULL, 30) == "working  34% context  1 queued"
+    assert render_status_line(FULL, 30) == "working  34% context  1 queued"
 
 
 def test_a_model_without_a_price_says_so() -> None:
-    assert "unpriced" in render_status(Status("local", "ask", 0, 0, None), 80)
+    assert "unpriced" in render_status_line(StatusLine("local", "ask", 0, 0, None), 80)

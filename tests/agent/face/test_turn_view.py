@@ -9,24 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sevenfold.agent.face.blocks import Prose
-from sevenfold.agent.face.brush import Brush
-from sevenfold.agent.face.status import Status
-from sevenfold.agent.face.turn_view import LIVE_LINES, TurnView
+from sevenfold.agent.face.blocks import ProseBlock
+from sevenfold.agent.face.brush import TextRenderer
+from sevenfold.agent.face.status import StatusLine
+from sevenfold.agent.face.turn_view import MAX_LIVE_LINES, TurnView
 from sevenfold.agent.seen import (
+    DeltaReceived,
     LayerActed,
-    Noticed,
+    NoticePosted,
     RoundEnded,
-    Seen,
-    Streamed,
     ToolEnded,
     ToolPrinted,
     ToolStarted,
+    TurnEvent,
 )
 from sevenfold.core.events import ResultSpilled
-from sevenfold.core.json import EMPTY
+from sevenfold.core.json import EMPTY_OBJECT
 from sevenfold.core.messages import Image, Message, Text, ToolUse, ToolUseId
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import NO_USAGE
 from sevenfold.providers.provider import TextDelta, ThinkingDelta
 from sevenfold.run.tool import ToolOutput
@@ -38,8 +38,8 @@ class Paper:
 
     printed: list[str] = field(default_factory=list[str])
 
-    def brush(self) -> Brush:
-        return Brush(60)
+    def brush(self) -> TextRenderer:
+        return TextRenderer(60)
 
     def put(self, text: str) -> None:
         self.printed.append(text)
@@ -59,11 +59,11 @@ def paper() -> Paper:
 
 @pytest.fixture
 def view(paper: Paper) -> TurnView:
-    return TurnView(paper, Status("claude-opus-5-5", "ask"), root="/srv/app", unfolding="ctrl-o")
+    return TurnView(paper, StatusLine("claude-opus-5-5", "ask"), root="/srv/app", unfolding="ctrl-o")
 
 
 def use(name: str = "shell", number: int = 1) -> ToolUse:
-    return ToolUse(ToolUseId(f"toolu_{number}"), name, EMPTY)
+    return ToolUse(ToolUseId(f"toolu_{number}"), name, EMPTY_OBJECT)
 
 
 def ended(text: str, name: str = "shell", number: int = 1, *, diff: str = "", bad: bool = False) -> ToolEnded:
@@ -71,10 +71,10 @@ def ended(text: str, name: str = "shell", number: int = 1, *, diff: str = "", ba
 
 
 def round_ended() -> RoundEnded:
-    return RoundEnded(Reply(Message("assistant", "x"), NO_USAGE, EMPTY), 5_000, 10_000, 0.25)
+    return RoundEnded(ModelResponse(Message("assistant", "x"), NO_USAGE, EMPTY_OBJECT), 5_000, 10_000, 0.25)
 
 
-def watch(view: TurnView, *seen: Seen) -> None:
+def watch(view: TurnView, *seen: TurnEvent) -> None:
     for item in seen:
         view.watch(item)
 
@@ -82,18 +82,18 @@ def watch(view: TurnView, *seen: Seen) -> None:
 @given(st.lists(st.sampled_from(["cat ", "\n", "\n\n", "```\n", "- x\n"]), max_size=30))
 def test_an_answer_is_printed_once_however_it_is_streamed(pieces: list[str]) -> None:
     slow, fast = Paper(), Paper()
-    watch(TurnView(slow, Status()), *(Streamed(TextDelta(piece)) for piece in pieces), round_ended())
-    watch(TurnView(fast, Status()), Streamed(TextDelta("".join(pieces))), round_ended())
+    watch(TurnView(slow, StatusLine()), *(DeltaReceived(TextDelta(piece)) for piece in pieces), round_ended())
+    watch(TurnView(fast, StatusLine()), DeltaReceived(TextDelta("".join(pieces))), round_ended())
     assert slow.text == fast.text
 
 
 def test_what_is_not_complete_is_drawn_and_not_printed(view: TurnView, paper: Paper) -> None:
-    watch(view, Streamed(TextDelta("One.\n\nTwo")))
+    watch(view, DeltaReceived(TextDelta("One.\n\nTwo")))
     assert paper.text.strip() == "One."
-    assert view.live(Brush(60)).strip() == "Two"
+    assert view.live(TextRenderer(60)).strip() == "Two"
     watch(view, round_ended())
     assert paper.text.split() == ["One.", "Two"]
-    assert view.live(Brush(60)) == ""
+    assert view.live(TextRenderer(60)) == ""
 
 
 @settings(max_examples=12)
@@ -104,38 +104,38 @@ def test_no_word_is_seen_on_one_line_and_then_on_another(
     lengths: list[int], piece: int, columns: int
 ) -> None:
     text = " ".join("x" * length for length in lengths)
-    view, brush = TurnView(Paper(), Status()), Brush(columns)
-    final = brush.markdown(Prose(text)).split("\n")
+    view, brush = TurnView(Paper(), StatusLine()), TextRenderer(columns)
+    final = brush.markdown(ProseBlock(text)).split("\n")
     for start in range(0, len(text), piece):
-        view.watch(Streamed(TextDelta(text[start : start + piece])))
+        view.watch(DeltaReceived(TextDelta(text[start : start + piece])))
         *above, last = view.live(brush).strip("\n").split("\n")
         assert above == final[: len(above)]
         assert f"{final[len(above)]} ".startswith(f"{last} ") or start < lengths[0]
 
 
 def test_thinking_is_drawn_until_the_answer_begins(view: TurnView, paper: Paper) -> None:
-    watch(view, Streamed(ThinkingDelta("Where may the cat be?")))
-    assert "Where may the cat be?" in view.live(Brush(60))
-    watch(view, Streamed(TextDelta("On the mat.")))
-    assert "Where" not in view.live(Brush(60))
+    watch(view, DeltaReceived(ThinkingDelta("Where may the cat be?")))
+    assert "Where may the cat be?" in view.live(TextRenderer(60))
+    watch(view, DeltaReceived(TextDelta("On the mat.")))
+    assert "Where" not in view.live(TextRenderer(60))
     assert paper.text == ""
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_of_long_thinking_the_last_whole_words_are_drawn_on_one_line(view: TurnView, columns: int) -> None:
     thought = " ".join(f"thought{number}" for number in range(60))
-    watch(view, Streamed(ThinkingDelta(thought)))
-    label, *words = view.live(Brush(columns)).split()
+    watch(view, DeltaReceived(ThinkingDelta(thought)))
+    label, *words = view.live(TextRenderer(columns)).split()
     assert label == "thinking"
     assert words == thought.split()[-len(words) :]
-    assert "\n" not in view.live(Brush(columns))
+    assert "\n" not in view.live(TextRenderer(columns))
 
 
 def test_a_running_tool_shows_the_last_lines_it_printed(view: TurnView) -> None:
     watch(
         view, ToolStarted(use(), "make test"), ToolPrinted(use(), "1\n2\n3\n4\nhal"), ToolPrinted(use(), "f")
     )
-    assert view.live(Brush(60)).split("\n") == ["○ shell make test", "  3", "  4", "  half"]
+    assert view.live(TextRenderer(60)).split("\n") == ["○ shell make test", "  3", "  4", "  half"]
 
 
 def test_long_output_is_folded_and_can_be_unfolded(view: TurnView, paper: Paper) -> None:
@@ -174,7 +174,7 @@ def test_tools_side_by_side_keep_their_titles(view: TurnView, paper: Paper) -> N
 
 
 def test_an_image_in_a_result_is_named(view: TurnView, paper: Paper) -> None:
-    output = ToolOutput((Text("a"), Image(EMPTY)))
+    output = ToolOutput((Text("a"), Image(EMPTY_OBJECT)))
     watch(view, ToolEnded(use(), output, timedelta()))
     assert "[image]" in paper.text
 
@@ -196,9 +196,9 @@ def test_a_round_updates_the_status(view: TurnView) -> None:
 
 def test_a_turn_that_ends_in_the_middle_leaves_nothing_moving(view: TurnView, paper: Paper) -> None:
     view.begin("do it\nnow")
-    watch(view, Streamed(TextDelta("Half a")), ToolStarted(use(), "x"), Noticed("mail came"))
+    watch(view, DeltaReceived(TextDelta("Half a")), ToolStarted(use(), "x"), NoticePosted("mail came"))
     view.end()
-    assert view.live(Brush(60)) == ""
+    assert view.live(TextRenderer(60)) == ""
     assert "Half a" in paper.text
     assert paper.text.startswith("\n› do it\n  now")
     assert not view.status.is_working
@@ -206,18 +206,18 @@ def test_a_turn_that_ends_in_the_middle_leaves_nothing_moving(view: TurnView, pa
 
 @given(st.integers(0, 40))
 def test_what_moves_fits_a_few_lines(count: int) -> None:
-    view = TurnView(Paper(), Status())
+    view = TurnView(Paper(), StatusLine())
     watch(view, *(ToolStarted(use(number=number), "x") for number in range(count)))
-    lines = view.live(Brush(60)).split("\n")
-    assert len(lines) <= LIVE_LINES
+    lines = view.live(TextRenderer(60)).split("\n")
+    assert len(lines) <= MAX_LIVE_LINES
 
 
 def test_what_a_layer_does_in_mid_sentence_does_not_split_the_sentence(view: TurnView, paper: Paper) -> None:
     watch(
         view,
-        Streamed(TextDelta("The cat ")),
-        Noticed("mail came"),
-        Streamed(TextDelta("sat.")),
+        DeltaReceived(TextDelta("The cat ")),
+        NoticePosted("mail came"),
+        DeltaReceived(TextDelta("sat.")),
         round_ended(),
     )
     assert "The cat sat." in paper.text

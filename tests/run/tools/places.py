@@ -7,18 +7,18 @@ from pathlib import Path
 
 from sevenfold.core.json import freeze_object
 from sevenfold.run.tool import Tool, ToolOutput
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.workplace import ToolContext
 
 
-def make_place(tmp_path: Path) -> Workplace:
+def make_place(tmp_path: Path) -> ToolContext:
     root = tmp_path / "project"
     session = tmp_path / "session"
     root.mkdir(exist_ok=True)
     session.mkdir(exist_ok=True)
-    return Workplace(root, root, session, environ={"HOME": str(tmp_path)})
+    return ToolContext(root, root, session, environ={"HOME": str(tmp_path)})
 
 
-def call(tool: Tool, place: Workplace, /, **given: object) -> ToolOutput:
+def call(tool: Tool, place: ToolContext, /, **given: object) -> ToolOutput:
     """What a call answers, with nobody judging it."""
     inputs = freeze_object(given)
     tool.need(inputs, place)

@@ -12,42 +12,42 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError
-from sevenfold.run.tools.edit import Edit
-from sevenfold.run.tools.read import Read
-from sevenfold.run.tools.text_file import TextForm, read_text, write_text
-from sevenfold.run.tools.write import Write
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tools.edit import EditTool
+from sevenfold.run.tools.read import ReadTool
+from sevenfold.run.tools.text_file import TextFormat, decode_text_file, encode_text_file
+from sevenfold.run.tools.write import WriteTool
+from sevenfold.run.workplace import ToolContext
 from tests.run.tools.places import call, fault_of, make_place, text_of
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path) -> ToolContext:
     return make_place(tmp_path)
 
 
-def put(place: Workplace, name: str, data: bytes | str) -> Path:
+def put(place: ToolContext, name: str, data: bytes | str) -> Path:
     """A file that the agent has read."""
     path = place.root / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
-    text_of(call(Read(), place, file_path=name))
+    text_of(call(ReadTool(), place, file_path=name))
     return path
 
 
-def test_one_place_is_changed_and_shown_as_a_diff(place: Workplace) -> None:
+def test_one_place_is_changed_and_shown_as_a_diff(place: ToolContext) -> None:
     path = put(place, "a.py", "one = 1\ntwo = 2\n")
-    output = call(Edit(), place, file_path="a.py", old_string="two = 2", new_string="two = 3")
+    output = call(EditTool(), place, file_path="a.py", old_string="two = 2", new_string="two = 3")
     assert path.read_text() == "one = 1\ntwo = 3\n"
     assert output.diff.splitlines()[-3:] == [" one = 1", "-two = 2", "+two = 3"]
-    text_of(call(Edit(), place, file_path="a.py", old_string="two = 3", new_string="two = 4"))
+    text_of(call(EditTool(), place, file_path="a.py", old_string="two = 3", new_string="two = 4"))
     assert path.read_text() == "one = 1\ntwo = 4\n"
 
 
-def test_a_text_that_stands_twice_names_where_unless_all_are_meant(place: Workplace) -> None:
+def test_a_text_that_stands_twice_names_where_unless_all_are_meant(place: ToolContext) -> None:
     path = put(place, "a.txt", "x\ny\nx\n")
-    fault = fault_of(call(Edit(), place, file_path="a.txt", old_string="x", new_string="z"))
+    fault = fault_of(call(EditTool(), place, file_path="a.txt", old_string="x", new_string="z"))
     assert "2 times, at lines 1, 3" in fault
     assert path.read_text() == "x\ny\nx\n"
-    output = call(Edit(), place, file_path="a.txt", old_string="x", new_string="z", replace_all=True)
+    output = call(EditTool(), place, file_path="a.txt", old_string="x", new_string="z", replace_all=True)
     assert "2 places" in text_of(output)
     assert path.read_text() == "z\ny\nz\n"
 
@@ -63,30 +63,30 @@ def test_a_text_that_stands_twice_names_where_unless_all_are_meant(place: Workpl
         ("\n\n\n\n", "read the file again"),
     ],
 )
-def test_a_text_that_is_not_there_is_answered_with_what_is(old: str, hint: str, place: Workplace) -> None:
+def test_a_text_that_is_not_there_is_answered_with_what_is(old: str, hint: str, place: ToolContext) -> None:
     put(place, "a.py", "# f\ndef f():\n    return 1\n")
-    assert hint in fault_of(call(Edit(), place, file_path="a.py", old_string=old, new_string="x"))
+    assert hint in fault_of(call(EditTool(), place, file_path="a.py", old_string=old, new_string="x"))
 
 
-def test_a_file_that_was_not_read_or_was_changed_since_is_left_alone(place: Workplace) -> None:
+def test_a_file_that_was_not_read_or_was_changed_since_is_left_alone(place: ToolContext) -> None:
     path = place.root / "a.txt"
     path.write_text("one")
     for tool, given in (
-        (Edit(), {"old_string": "one", "new_string": "two"}),
-        (Write(), {"content": "two"}),
+        (EditTool(), {"old_string": "one", "new_string": "two"}),
+        (WriteTool(), {"content": "two"}),
     ):
         assert "read it first" in fault_of(call(tool, place, file_path="a.txt", **given))
-    call(Read(), place, file_path="a.txt")
+    call(ReadTool(), place, file_path="a.txt")
     path.write_text("one more")
-    assert "changed since" in fault_of(call(Write(), place, file_path="a.txt", content="two"))
+    assert "changed since" in fault_of(call(WriteTool(), place, file_path="a.txt", content="two"))
     assert path.read_text() == "one more"
 
 
-def test_a_new_file_is_made_with_its_folders(place: Workplace) -> None:
-    output = call(Write(), place, file_path="a/b/c.txt", content="one\ntwo\n")
+def test_a_new_file_is_made_with_its_folders(place: ToolContext) -> None:
+    output = call(WriteTool(), place, file_path="a/b/c.txt", content="one\ntwo\n")
     assert "Created" in text_of(output)
     assert (place.root / "a/b/c.txt").read_text() == "one\ntwo\n"
-    assert "Wrote" in text_of(call(Write(), place, file_path="a/b/c.txt", content="three"))
+    assert "Wrote" in text_of(call(WriteTool(), place, file_path="a/b/c.txt", content="three"))
     assert (place.root / "a/b/c.txt").read_text() == "three"
 
 
@@ -101,61 +101,61 @@ def test_a_new_file_is_made_with_its_folders(place: Workplace) -> None:
         (b"a\nb", b"a\nB\nC"),
     ],
 )
-def test_encoding_and_line_ends_stay_as_they_were(before: bytes, after: bytes, place: Workplace) -> None:
+def test_encoding_and_line_ends_stay_as_they_were(before: bytes, after: bytes, place: ToolContext) -> None:
     path = put(place, "a.txt", before)
     path.chmod(0o751)
-    text_of(call(Edit(), place, file_path="a.txt", old_string="b", new_string="B\nC"))
+    text_of(call(EditTool(), place, file_path="a.txt", old_string="b", new_string="B\nC"))
     assert path.read_bytes() == after
     assert stat.S_IMODE(path.stat().st_mode) == 0o751
 
 
-def test_a_character_that_the_file_cannot_hold_is_refused(place: Workplace) -> None:
+def test_a_character_that_the_file_cannot_hold_is_refused(place: ToolContext) -> None:
     path = put(place, "a.txt", b"\xe4")
-    fault = fault_of(call(Edit(), place, file_path="a.txt", old_string="ä", new_string="€"))
+    fault = fault_of(call(EditTool(), place, file_path="a.txt", old_string="ä", new_string="€"))
     assert "latin-1" in fault
     assert path.read_bytes() == b"\xe4"
 
 
 @hypothesis_given(st.binary(max_size=200).filter(lambda data: b"\0" not in data))
 def test_what_is_read_as_text_goes_back_as_it_came(data: bytes) -> None:
-    found = read_text(data, "a")
-    assert write_text(found.text, found.form, "a") == data
+    found = decode_text_file(data, "a")
+    assert encode_text_file(found.text, found.form, "a") == data
 
 
-@hypothesis_given(st.text(), st.sampled_from([TextForm(), TextForm("utf-16-le", b"\xff\xfe")]))
-def test_what_is_written_as_text_reads_as_it_was(text: str, form: TextForm) -> None:
-    data = write_text(text, form, "a")
+@hypothesis_given(st.text(), st.sampled_from([TextFormat(), TextFormat("utf-16-le", b"\xff\xfe")]))
+def test_what_is_written_as_text_reads_as_it_was(text: str, form: TextFormat) -> None:
+    data = encode_text_file(text, form, "a")
     if b"\0" in data and form.encoding == "utf-8":
         return
-    found = read_text(data, "a")
-    assert write_text(found.text, found.form, "a") == data
+    found = decode_text_file(data, "a")
+    assert encode_text_file(found.text, found.form, "a") == data
 
 
-def test_nothing_is_written_outside_unless_it_was_allowed(place: Workplace, tmp_path: Path) -> None:
+def test_nothing_is_written_outside_unless_it_was_allowed(place: ToolContext, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (place.root / "folder").symlink_to(outside)
     (place.root / "file").symlink_to(outside / "new")
     for name in ("folder/a", "file", "../outside/b", str(outside / "c")):
-        assert "outside" in fault_of(call(Write(), place, file_path=name, content="x"))
+        assert "outside" in fault_of(call(WriteTool(), place, file_path=name, content="x"))
     assert os.listdir(outside) == []
     allowed = replace(place, admitted=(str(outside / "new"),))
-    text_of(call(Write(), allowed, file_path="file", content="x"))
+    text_of(call(WriteTool(), allowed, file_path="file", content="x"))
     assert (outside / "new").read_text() == "x"
     assert (place.root / "file").is_symlink()
 
 
-def test_a_hard_link_keeps_what_its_other_name_has(place: Workplace, tmp_path: Path) -> None:
+def test_a_hard_link_keeps_what_its_other_name_has(place: ToolContext, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_text("theirs")
     os.link(other, place.root / "here")
-    call(Read(), place, file_path="here")
-    text_of(call(Edit(), place, file_path="here", old_string="theirs", new_string="ours"))
+    call(ReadTool(), place, file_path="here")
+    text_of(call(EditTool(), place, file_path="here", old_string="theirs", new_string="ours"))
     assert (other.read_text(), (place.root / "here").read_text()) == ("theirs", "ours")
 
 
-def test_an_edit_of_nothing_or_into_the_same_is_an_input_error(place: Workplace) -> None:
+def test_an_edit_of_nothing_or_into_the_same_is_an_input_error(place: ToolContext) -> None:
     for old, new in (("", "x"), ("x", "x")):
         with pytest.raises(InputError):
-            call(Edit(), place, file_path="a", old_string=old, new_string=new)
-    assert "glob" in fault_of(call(Edit(), place, file_path="none", old_string="a", new_string="b"))
+            call(EditTool(), place, file_path="a", old_string=old, new_string=new)
+    assert "glob" in fault_of(call(EditTool(), place, file_path="none", old_string="a", new_string="b"))

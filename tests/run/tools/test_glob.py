@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError
 from sevenfold.run.tools import listing
-from sevenfold.run.tools.glob import MAX_SHOWN, Glob
-from sevenfold.run.tools.listing import list_files
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tools.glob import MAX_GLOB_FILES, GlobTool
+from sevenfold.run.tools.listing import list_project_files
+from sevenfold.run.workplace import ToolContext
 from tests.run.tools.places import call, fault_of, make_place, text_of
 
 NAMES = st.sampled_from(["a", "b", "a.py", "b.txt", ".x", "a b"])
@@ -35,11 +35,11 @@ PATTERNS = st.builds(
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path) -> ToolContext:
     return make_place(tmp_path)
 
 
-def put(place: Workplace, *names: str, age: int = 0) -> None:
+def put(place: ToolContext, *names: str, age: int = 0) -> None:
     for name in names:
         path = place.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,11 +51,11 @@ def git(root: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout
 
 
-def found(place: Workplace, pattern: str, path: str = ".") -> list[str]:
-    return text_of(call(Glob(), place, pattern=pattern, path=path)).split("\n")
+def found(place: ToolContext, pattern: str, path: str = ".") -> list[str]:
+    return text_of(call(GlobTool(), place, pattern=pattern, path=path)).split("\n")
 
 
-def test_the_newest_come_first_and_equals_by_name(place: Workplace) -> None:
+def test_the_newest_come_first_and_equals_by_name(place: ToolContext) -> None:
     put(place, "old.py", age=9)
     put(place, "b.py", "a/c.py", "a.py", "note.md")
     assert found(place, "*.py") == ["a.py", "a/c.py", "b.py", "old.py"]
@@ -65,7 +65,7 @@ def test_the_newest_come_first_and_equals_by_name(place: Workplace) -> None:
     assert found(place, "*.rs") == [f"no file in {place.root} matches *.rs"]
 
 
-def test_what_git_ignores_is_left_out_where_git_is_there(place: Workplace) -> None:
+def test_what_git_ignores_is_left_out_where_git_is_there(place: ToolContext) -> None:
     put(place, "src/a.py", "build/a.py", "src/gen/b.py", "src/gen/keep.py")
     (place.root / ".gitignore").write_text("build/\n")
     (place.root / "src/.gitignore").write_text("gen/*\n!keep.py\n")
@@ -93,11 +93,11 @@ def test_a_listing_is_what_git_lists(paths: list[str], top: list[str], inner: li
             if folder.is_dir():
                 (folder / ".gitignore").write_text("\n".join(lines))
         shown = git(root, "ls-files", "-z", "--others", "--exclude-standard").split("\0")[:-1]
-        listed = [file.path for file in list_files(str(root), lambda _: True).files]
+        listed = [file.path for file in list_project_files(str(root), lambda _: True).files]
         assert sorted(listed) == sorted(shown)
 
 
-def test_links_are_not_followed_and_only_plain_files_are_named(place: Workplace, tmp_path: Path) -> None:
+def test_links_are_not_followed_and_only_plain_files_are_named(place: ToolContext, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.py").write_text("")
@@ -107,32 +107,32 @@ def test_links_are_not_followed_and_only_plain_files_are_named(place: Workplace,
     os.mkfifo(place.root / "fifo.py")
     put(place, "a.py")
     assert found(place, "**/*.py") == ["a.py"]
-    assert "outside" in fault_of(call(Glob(), place, pattern="*", path="link"))
-    assert fault_of(call(Glob(), place, pattern="*", path="a.py"))
+    assert "outside" in fault_of(call(GlobTool(), place, pattern="*", path="link"))
+    assert fault_of(call(GlobTool(), place, pattern="*", path="a.py"))
 
 
-def test_what_rules_hide_is_not_named(place: Workplace) -> None:
+def test_what_rules_hide_is_not_named(place: ToolContext) -> None:
     put(place, "a.py", ".env")
-    shown = text_of(call(Glob(lambda real: real.endswith("/.env")), place, pattern="*"))
+    shown = text_of(call(GlobTool(lambda real: real.endswith("/.env")), place, pattern="*"))
     assert shown == "a.py"
 
 
-def test_many_files_are_cut_and_counted(place: Workplace) -> None:
-    put(place, *(f"{number}.py" for number in range(MAX_SHOWN + 5)))
+def test_many_files_are_cut_and_counted(place: ToolContext) -> None:
+    put(place, *(f"{number}.py" for number in range(MAX_GLOB_FILES + 5)))
     lines = found(place, "*.py")
-    assert len(lines) == MAX_SHOWN + 1
+    assert len(lines) == MAX_GLOB_FILES + 1
     assert "205 files match" in lines[-1]
 
 
 def test_a_folder_without_end_is_left_with_what_was_found(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch
+    place: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(place, *(f"{number}/a.py" for number in range(20)))
-    monkeypatch.setattr(listing, "MAX_ENTRIES", 25)
+    monkeypatch.setattr(listing, "MAX_LISTED_ENTRIES", 25)
     assert "too large" in found(place, "*.py")[-1]
 
 
 @pytest.mark.parametrize("pattern", ["", "/etc/*", "../*", "a/../../*"])
-def test_a_pattern_stays_below_its_folder(pattern: str, place: Workplace) -> None:
+def test_a_pattern_stays_below_its_folder(pattern: str, place: ToolContext) -> None:
     with pytest.raises(InputError, match="below the folder"):
-        call(Glob(), place, pattern=pattern)
+        call(GlobTool(), place, pattern=pattern)

@@ -12,10 +12,10 @@ from sevenfold.core.errors import InputError
 from sevenfold.core.frontmatter import read_frontmatter
 from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.provenance import Origin
-from sevenfold.layers.extract_gate import Draft
-from sevenfold.layers.memory_index import MAX_LINE_CHARS
-from sevenfold.run.tools.memory import MAX_BYTES, Memory, Unheard
-from sevenfold.run.workplace import Workplace
+from sevenfold.layers.extract_gate import MemoryDraft
+from sevenfold.layers.memory_index import MAX_INDEX_LINE_CHARS
+from sevenfold.run.tools.memory import MAX_WRITTEN_MEMORY_BYTES, MemoryTool, UnknownConversation
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.memory_changes import Write
 from sevenfold.store.memory_dir import MemoryDir
 from sevenfold.store.project import Project
@@ -23,39 +23,39 @@ from tests.run.tools.places import call, fault_of, make_place, text_of
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path) -> ToolContext:
     return make_place(tmp_path)
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Generator[Memory]:
+def memory(tmp_path: Path) -> Generator[MemoryTool]:
     with (
         Project.open(tmp_path / "project", home=tmp_path / "home") as project,
         MemoryDir(project) as memories,
     ):
-        yield Memory(memories)
+        yield MemoryTool(memories)
 
 
-def save(memory: Memory, place: Workplace, name: str, description: str = "When it matters.") -> None:
+def save(memory: MemoryTool, place: ToolContext, name: str, description: str = "When it matters.") -> None:
     given = {"action": "write", "name": name, "type": "feedback", "description": description}
     text_of(call(memory, place, content="Because.", **given))
 
 
-def index(memory: Memory) -> str:
+def index(memory: MemoryTool) -> str:
     return (memory.memory.path / "MEMORY.md").read_text()
 
 
-class Foreign(Unheard):
+class Foreign(UnknownConversation):
     def judge_change(self, _before: Remembered | None, _after: Remembered, /) -> Origin:
         return Origin("agent", "", taint=frozenset(["web"]))
 
 
-class Renaming(Unheard):
-    def with_own_head(self, draft: Draft, _known: Collection[str], /) -> Draft:
+class Renaming(UnknownConversation):
+    def with_own_head(self, draft: MemoryDraft, _known: Collection[str], /) -> MemoryDraft:
         return replace(draft, key="own.md", name="own", description=draft.body.strip())
 
 
-def test_a_memory_is_written_read_listed_and_forgotten(memory: Memory, place: Workplace) -> None:
+def test_a_memory_is_written_read_listed_and_forgotten(memory: MemoryTool, place: ToolContext) -> None:
     assert text_of(call(memory, place, action="list")) == "nothing is remembered yet"
     save(memory, place, "release-steps", "How to: release\nsafely")
     document = read_frontmatter(text_of(call(memory, place, action="read", name="release-steps")))
@@ -72,7 +72,7 @@ def test_a_memory_is_written_read_listed_and_forgotten(memory: Memory, place: Wo
     assert "list them" in fault_of(call(memory, place, action="delete", name="release-steps"))
 
 
-def test_the_index_keeps_its_order_and_a_persons_own_lines(memory: Memory, place: Workplace) -> None:
+def test_the_index_keeps_its_order_and_a_persons_own_lines(memory: MemoryTool, place: ToolContext) -> None:
     save(memory, place, "one")
     path = memory.memory.path / "MEMORY.md"
     path.write_text(f"# Mine\n\n{path.read_text()}\nremember the milk\n")
@@ -82,28 +82,28 @@ def test_the_index_keeps_its_order_and_a_persons_own_lines(memory: Memory, place
     save(memory, place, "one", "Changed. " * 40)
     lines = index(memory).split("\n")
     assert [line[:6] for line in lines] == ["# Mine", "", "- [one", "- [two", "", "rememb", ""]
-    assert len(lines[2]) == MAX_LINE_CHARS
+    assert len(lines[2]) == MAX_INDEX_LINE_CHARS
 
 
 @pytest.mark.parametrize(
     "name", ["", "../x", "a/b", "A", "MEMORY.md", ".x", "x" * 81, "a\0", "con/../x", "é"]
 )
-def test_a_name_that_is_no_topic_is_refused(name: str, memory: Memory, place: Workplace) -> None:
+def test_a_name_that_is_no_topic_is_refused(name: str, memory: MemoryTool, place: ToolContext) -> None:
     for action in ("read", "write", "delete"):
         with pytest.raises(InputError, match="name is"):
             call(memory, place, action=action, name=name, description="x", content="x")
 
 
-def test_a_memory_needs_a_description_and_has_a_limit(memory: Memory, place: Workplace) -> None:
+def test_a_memory_needs_a_description_and_has_a_limit(memory: MemoryTool, place: ToolContext) -> None:
     with pytest.raises(InputError, match="description"):
         call(memory, place, action="write", name="a", description=" \n", content="x")
     with pytest.raises(InputError, match="split it"):
-        call(memory, place, action="write", name="a", description="x", content="x" * MAX_BYTES)
+        call(memory, place, action="write", name="a", description="x", content="x" * MAX_WRITTEN_MEMORY_BYTES)
     with pytest.raises(InputError, match="one of user"):
         call(memory, place, action="write", name="a", description="x", content="x", type="secret")
 
 
-def test_what_a_call_touches_is_said_before(memory: Memory, place: Workplace) -> None:
+def test_what_a_call_touches_is_said_before(memory: MemoryTool, place: ToolContext) -> None:
     from sevenfold.core.json import freeze_object
 
     needs = {
@@ -121,7 +121,7 @@ def test_what_a_call_touches_is_said_before(memory: Memory, place: Workplace) ->
     assert needs["write"].paths == (f"{memory.memory.path}/a.md",)
 
 
-def test_a_strangers_words_wait_for_the_user(memory: Memory, place: Workplace) -> None:
+def test_a_strangers_words_wait_for_the_user(memory: MemoryTool, place: ToolContext) -> None:
     memory.conversation = Foreign()
     given = {"action": "write", "name": "a", "description": "x", "content": "Obey."}
     assert "waits for the user" in text_of(call(memory, place, **given))
@@ -129,14 +129,14 @@ def test_a_strangers_words_wait_for_the_user(memory: Memory, place: Workplace) -
     assert [item.changes[0].key for item in memory.memory.waiting()] == ["a.md"]
 
 
-def test_a_head_that_says_more_than_the_body_is_made_from_it(memory: Memory, place: Workplace) -> None:
+def test_a_head_that_says_more_than_the_body_is_made_from_it(memory: MemoryTool, place: ToolContext) -> None:
     memory.conversation = Renaming()
     given = {"action": "write", "name": "a", "description": "Obey.", "content": "Deploys are on Tuesdays."}
     assert text_of(call(memory, place, **given)) == "remembered as own.md"
     assert text_of(call(memory, place, action="list")) == "- [project] own: Deploys are on Tuesdays."
 
 
-def test_a_secret_is_not_remembered(memory: Memory, place: Workplace) -> None:
+def test_a_secret_is_not_remembered(memory: MemoryTool, place: ToolContext) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     given = {"action": "write", "name": "a", "description": "x", "content": f"The key is {key}"}
     said = fault_of(call(memory, place, **given))
@@ -149,14 +149,14 @@ def test_a_secret_is_not_remembered(memory: Memory, place: Workplace) -> None:
     ["The root cause was a missing lock.", "Next steps: finish the parser.", "```\nx = 1\ny = 2\n```"],
 )
 def test_what_is_not_saved_even_on_request_is_refused_with_the_reason(
-    content: str, memory: Memory, place: Workplace
+    content: str, memory: MemoryTool, place: ToolContext
 ) -> None:
     given = {"action": "write", "name": "a", "description": "x", "content": content}
     assert "sevenfold memory add" in fault_of(call(memory, place, **given))
     assert memory.memory.keys() == ()
 
 
-def test_a_rule_says_when_it_applies(memory: Memory, place: Workplace) -> None:
+def test_a_rule_says_when_it_applies(memory: MemoryTool, place: ToolContext) -> None:
     given = {"action": "write", "name": "a", "description": "x", "content": "Ask first."}
     text_of(call(memory, place, **given, applies_to=["command:git push*"]))
     assert memory.memory.read("a.md").memory.applies_to == ("command:git push*",)
@@ -164,7 +164,7 @@ def test_a_rule_says_when_it_applies(memory: Memory, place: Workplace) -> None:
         call(memory, place, **given, applies_to="shell")
 
 
-def test_what_a_write_does_not_speak_of_stays_in_the_head(memory: Memory, place: Workplace) -> None:
+def test_what_a_write_does_not_speak_of_stays_in_the_head(memory: MemoryTool, place: ToolContext) -> None:
     text = "---\nname: a\ndescription: x\napplies_to: [tool:shell]\ngate: acknowledge\nmine: 1\n---\n\nAsk.\n"
     memory.memory.commit([Write("a.md", text, None)], Origin("user", ""))
     given = {"action": "write", "name": "a", "description": "x", "content": "Ask first."}
@@ -180,7 +180,7 @@ def test_what_a_write_does_not_speak_of_stays_in_the_head(memory: Memory, place:
     assert memory.memory.read("a.md").memory.applies_to == ()
 
 
-def test_what_changed_outside_is_not_written_over(memory: Memory, place: Workplace) -> None:
+def test_what_changed_outside_is_not_written_over(memory: MemoryTool, place: ToolContext) -> None:
     save(memory, place, "one")
     (memory.memory.path / "one.md").write_text("by hand")
     given = {"action": "write", "name": "one", "description": "x", "content": "x"}

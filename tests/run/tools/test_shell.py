@@ -14,20 +14,20 @@ from sevenfold.core.events import GuardedLeft, GuardedMoved, SandboxFailed
 from sevenfold.core.json import freeze_object
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.run import command_output, job, sandbox_places
-from sevenfold.run.permissions import MODES, Guard, Mode
-from sevenfold.run.profile import Profile
-from sevenfold.run.rules import Rules
+from sevenfold.run.permissions import PERMISSION_MODES, Guard, PermissionMode
+from sevenfold.run.profile import SandboxProfile
+from sevenfold.run.rules import PermissionRules
 from sevenfold.run.sandbox import Sandbox
-from sevenfold.run.tasks import MOST
-from sevenfold.run.tools.shell import MAX_COMMAND, STRICTEST_FIRST, choose_profile
-from sevenfold.run.tools.tasks import TaskOutput, TaskStop
+from sevenfold.run.tasks import MAX_TASKS
+from sevenfold.run.tools.shell import MAX_COMMAND_BYTES, STRICTEST_FIRST, choose_profile
+from sevenfold.run.tools.tasks import TaskOutputTool, TaskStopTool
 from tests.run.held import Bench, held_by, text_of
 
 HELD = held_by("namespaces")
 NOTHING = Sandbox(why_not="there is no such thing here")
 
 
-def profile_of(bench: Bench, **given: object) -> Profile:
+def profile_of(bench: Bench, **given: object) -> SandboxProfile:
     return bench.shell.need(freeze_object({"command": "ls", **given}), bench.place).profile
 
 
@@ -52,8 +52,8 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_printed(tmp_path: Pa
 
 
 def test_a_command_that_prints_without_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command_output, "FILE_BYTES", 3 * 1024 * 1024)
-    monkeypatch.setattr(job, "FILE_BYTES", 3 * 1024 * 1024)
+    monkeypatch.setattr(command_output, "MAX_OUTPUT_FILE_BYTES", 3 * 1024 * 1024)
+    monkeypatch.setattr(job, "MAX_OUTPUT_FILE_BYTES", 3 * 1024 * 1024)
     output = asyncio.run(Bench(tmp_path).run("yes"))
     text = text_of(output)
     assert text.endswith("[it was ended: it printed more than 3 MiB]")
@@ -158,37 +158,47 @@ def test_settings_that_the_next_agent_would_obey_cannot_even_be_made(tmp_path: P
         ("bypass", "open"),
     ],
 )
-def test_a_mode_says_what_holds_a_command_that_does_not(tmp_path: Path, mode: Mode, profile: Profile) -> None:
+def test_a_mode_says_what_holds_a_command_that_does_not(
+    tmp_path: Path, mode: PermissionMode, profile: SandboxProfile
+) -> None:
     assert profile_of(Bench(tmp_path, mode)) == profile
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
 @pytest.mark.parametrize(
     ("access", "profile"), [("read", "read-only"), ("write", "workspace"), ("open", "open")]
 )
-def test_a_command_may_say_what_it_needs(tmp_path: Path, mode: Mode, access: str, profile: Profile) -> None:
+def test_a_command_may_say_what_it_needs(
+    tmp_path: Path, mode: PermissionMode, access: str, profile: SandboxProfile
+) -> None:
     assert profile_of(Bench(tmp_path, mode), access=access) == profile
 
 
 @pytest.mark.parametrize("sandbox", [HELD, NOTHING])
 @pytest.mark.parametrize("most", STRICTEST_FIRST)
-@pytest.mark.parametrize("mode", MODES)
-def test_no_command_gets_more_than_its_place_allows(sandbox: Sandbox, most: Profile, mode: Mode) -> None:
-    wishes: Sequence[Profile | None] = (None, *STRICTEST_FIRST)
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
+def test_no_command_gets_more_than_its_place_allows(
+    sandbox: Sandbox, most: SandboxProfile, mode: PermissionMode
+) -> None:
+    wishes: Sequence[SandboxProfile | None] = (None, *STRICTEST_FIRST)
     for wanted in wishes:
         chosen = choose_profile(wanted, mode, most, sandbox)
         assert STRICTEST_FIRST.index(chosen) <= STRICTEST_FIRST.index(most)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PERMISSION_MODES)
 @pytest.mark.parametrize("access", ["", "read", "write", "open"])
-def test_without_asking_nothing_runs_that_is_not_held(tmp_path: Path, mode: Mode, access: str) -> None:
+def test_without_asking_nothing_runs_that_is_not_held(
+    tmp_path: Path, mode: PermissionMode, access: str
+) -> None:
     """Whatever is said and whatever there is: only bypass runs an open command without asking."""
     for sandbox in (HELD, NOTHING):
         bench = Bench(tmp_path, mode, sandbox)
         given = freeze_object({"command": "ls"} | ({"access": access} if access else {}))
         need = bench.shell.need(given, bench.place)
-        verdict = Guard(mode, Rules(), bench.place.root).decide(ToolUse(ToolUseId("x"), "shell", given), need)
+        verdict = Guard(mode, PermissionRules(), bench.place.root).decide(
+            ToolUse(ToolUseId("x"), "shell", given), need
+        )
         if verdict.decision == "allow" and need.profile == "open":
             assert mode == "bypass"
         if mode in ("plan", "read-only") and need.profile != "read-only":
@@ -198,7 +208,9 @@ def test_without_asking_nothing_runs_that_is_not_held(tmp_path: Path, mode: Mode
 @pytest.mark.parametrize(
     ("mode", "access"), [("plan", ""), ("read-only", ""), ("ask", "write"), ("bypass", "read")]
 )
-def test_where_nothing_holds_what_must_be_held_is_refused(tmp_path: Path, mode: Mode, access: str) -> None:
+def test_where_nothing_holds_what_must_be_held_is_refused(
+    tmp_path: Path, mode: PermissionMode, access: str
+) -> None:
     bench = Bench(tmp_path, mode, NOTHING)
     given = {"command": "touch ran"} | ({"access": access} if access else {})
     output = asyncio.run(bench.shell.run(freeze_object(given), bench.place, bench.printed.append))
@@ -209,7 +221,9 @@ def test_where_nothing_holds_what_must_be_held_is_refused(tmp_path: Path, mode: 
 
 
 @pytest.mark.parametrize("mode", ["ask", "accept-edits"])
-def test_where_nothing_holds_a_mode_that_asks_can_run_a_command_open(tmp_path: Path, mode: Mode) -> None:
+def test_where_nothing_holds_a_mode_that_asks_can_run_a_command_open(
+    tmp_path: Path, mode: PermissionMode
+) -> None:
     bench = Bench(tmp_path, mode, NOTHING)
     assert profile_of(bench) == "open"
     assert text_of(asyncio.run(bench.run("echo ran"))) == "ran"
@@ -228,7 +242,7 @@ def test_a_fork_only_reads_whatever_it_asks_for(tmp_path: Path) -> None:
         ({}, "command is missing"),
         ({"command": " "}, "expected a command line"),
         ({"command": "a\0b"}, "without NUL"),
-        ({"command": "x" * (MAX_COMMAND + 1)}, "put a longer one into a file"),
+        ({"command": "x" * (MAX_COMMAND_BYTES + 1)}, "put a longer one into a file"),
         ({"command": "ls", "access": "all"}, "expected one of"),
         ({"command": "ls", "timeout_seconds": 601}, "from 1 to 600"),
         ({"command": "ls", "background": "maybe"}, "expected true or false"),
@@ -251,7 +265,7 @@ def test_a_task_runs_on_is_read_piece_by_piece_and_its_end_is_told(tmp_path: Pat
     bench = Bench(tmp_path)
 
     async def run() -> list[str]:
-        reading = TaskOutput(bench.tasks)
+        reading = TaskOutputTool(bench.tasks)
         started = await bench.run("echo one; cat go; echo two; exit 4", background=True, description="Count")
         assert text_of(started).startswith("task-1 runs in the background")
         first = await bench.call(reading, task="task-1", wait_seconds=60)
@@ -272,8 +286,8 @@ def test_a_task_is_stopped_with_all_that_it_started(tmp_path: Path) -> None:
     async def run() -> str:
         await bench.run("sleep 300 & sleep 300", background=True)
         assert [task.state for task in bench.tasks.running()] == ["running"]
-        assert [extra.text for extra in TaskOutput(bench.tasks).extras()] == [bench.tasks.all()[0].line]
-        told = text_of(await bench.call(TaskStop(bench.tasks), task="task-1"))
+        assert [extra.text for extra in TaskOutputTool(bench.tasks).extras()] == [bench.tasks.all()[0].line]
+        told = text_of(await bench.call(TaskStopTool(bench.tasks), task="task-1"))
         assert bench.tasks.running() == ()
         return told
 
@@ -297,11 +311,11 @@ def test_all_tasks_end_with_the_agent(tmp_path: Path) -> None:
 def test_a_task_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     with pytest.raises(InputError, match="no task 'task-9'; there are: none"):
-        asyncio.run(bench.call(TaskOutput(bench.tasks), task="task-9"))
+        asyncio.run(bench.call(TaskOutputTool(bench.tasks), task="task-9"))
 
 
 def test_a_loop_that_starts_tasks_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sevenfold.run.tasks.MOST", 2)
+    monkeypatch.setattr("sevenfold.run.tasks.MAX_TASKS", 2)
     bench = Bench(tmp_path)
 
     async def run() -> None:
@@ -312,4 +326,4 @@ def test_a_loop_that_starts_tasks_is_stopped(tmp_path: Path, monkeypatch: pytest
         await bench.tasks.close()
 
     asyncio.run(run())
-    assert MOST > 2
+    assert MAX_TASKS > 2

@@ -11,15 +11,15 @@ import pytest
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.tool_events import SkillSkipped, ToolStateLost
-from sevenfold.run.tools.skill import Skill
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tools.skill import SkillTool
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store import skills
-from sevenfold.store.skills import find_skills, skill_folders
+from sevenfold.store.skills import find_skills, list_skill_folders
 from tests.run.tools.places import call, make_place, text_of
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path) -> ToolContext:
     return make_place(tmp_path)
 
 
@@ -29,11 +29,11 @@ def put(folder: Path, name: str, body: str, description: str = "Does things.") -
     path.write_text(f"---\nname: {name}\ndescription: {description}\n---\n\n{body}\n")
 
 
-def test_skills_of_user_and_project_are_listed_and_loaded(place: Workplace, tmp_path: Path) -> None:
+def test_skills_of_user_and_project_are_listed_and_loaded(place: ToolContext, tmp_path: Path) -> None:
     put(tmp_path / "home/skills", "review", "Look twice.", "Reviews code.")
     put(place.root / ".sevenfold/skills", "deploy", "Deploy $ARGUMENTS.")
     put(place.root / ".claude/skills", "pdf", "Use scripts/x.py", "x" * 500)
-    tool = Skill(find_skills(skill_folders(place.root, tmp_path / "home")))
+    tool = SkillTool(find_skills(list_skill_folders(place.root, tmp_path / "home")))
     [source] = tool.sources()
     assert source.text.split("\n")[0] == "- deploy: Does things."
     assert "- review: Reviews code." in source.text
@@ -47,24 +47,24 @@ def test_skills_of_user_and_project_are_listed_and_loaded(place: Workplace, tmp_
     assert {extra.kind for extra in tool.extras()} == {"skill"}
 
 
-def test_a_skill_that_is_not_there_is_answered_with_those_that_are(place: Workplace) -> None:
+def test_a_skill_that_is_not_there_is_answered_with_those_that_are(place: ToolContext) -> None:
     with pytest.raises(InputError, match="there are: none"):
-        call(Skill(()), place, name="../x")
-    assert Skill(()).sources() == ()
+        call(SkillTool(()), place, name="../x")
+    assert SkillTool(()).sources() == ()
 
 
-def test_a_resumed_session_remembers_what_it_loaded(place: Workplace, tmp_path: Path) -> None:
+def test_a_resumed_session_remembers_what_it_loaded(place: ToolContext, tmp_path: Path) -> None:
     put(tmp_path / "skills", "gone", "Soon.")
     put(tmp_path / "skills", "one", "First.")
     put(tmp_path / "skills", "two", "Of $ARGUMENTS.")
-    folders = skill_folders(place.root, tmp_path)
-    tool = Skill(find_skills(folders))
+    folders = list_skill_folders(place.root, tmp_path)
+    tool = SkillTool(find_skills(folders))
     tool.begin(place)
     for name in ("two", "gone", "one"):
         call(tool, place, name=name, arguments="all")
     shutil.rmtree(tmp_path / "skills/gone")
     events: list[Event] = []
-    later = Skill(find_skills(folders))
+    later = SkillTool(find_skills(folders))
     later.begin(replace(place, emit=events.append))
     assert [extra.title for extra in later.extras()] == ["one", "two"]
     assert "Of all." in later.extras()[1].text
@@ -74,7 +74,7 @@ def test_a_resumed_session_remembers_what_it_loaded(place: Workplace, tmp_path: 
 
 
 def test_what_is_not_offered_is_told(
-    place: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, theirs = tmp_path / "home/skills", place.root / ".claude/skills"
     put(mine, "same", "mine")
@@ -88,7 +88,7 @@ def test_what_is_not_offered_is_told(
     put(theirs, "zzz", "one too many")
     monkeypatch.setattr(skills, "MAX_SKILLS", 1)
     events: list[Event] = []
-    found = find_skills(skill_folders(place.root, tmp_path / "home"), events.append)
+    found = find_skills(list_skill_folders(place.root, tmp_path / "home"), events.append)
     assert [skill.path for skill in found] == [str(mine / "same/SKILL.md")]
     told = {Path(event.path).parent.name for event in events if isinstance(event, SkillSkipped)}
     assert told == {"same", "out", "empty", "long", "zzz"}

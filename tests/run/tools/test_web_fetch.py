@@ -14,12 +14,12 @@ import pytest
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import Event
 from sevenfold.core.outside_events import UntrustedEntered
-from sevenfold.layers.fences import read_fences
+from sevenfold.layers.fences import find_fences
 from sevenfold.run.tools import web_fetch
-from sevenfold.run.tools.fetching import check_url, find_address, is_public
-from sevenfold.run.tools.web_fetch import WebFetch
+from sevenfold.run.tools.fetching import check_url, is_public_address, resolve_public_address
+from sevenfold.run.tools.web_fetch import WebFetchTool
 from sevenfold.run.web_settings import WebSettings
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.workplace import ToolContext
 from tests.run.tools.places import call, fault_of, make_place, text_of
 
 HTML = "text/html; charset=utf-8"
@@ -73,38 +73,38 @@ def site() -> Generator[Site]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def place(tmp_path: Path) -> ToolContext:
     return make_place(tmp_path)
 
 
-OPEN = WebFetch(WebSettings(private=True, max_bytes=1_000_000))
+OPEN = WebFetchTool(WebSettings(private=True, max_bytes=1_000_000))
 
 
-def test_a_page_comes_as_markdown_in_a_fence(site: Site, place: Workplace) -> None:
+def test_a_page_comes_as_markdown_in_a_fence(site: Site, place: ToolContext) -> None:
     events: list[Event] = []
     shown = text_of(call(OPEN, replace(place, emit=events.append), url=f"{site.url}/page"))
-    [fence] = read_fences("web-page", shown)
+    [fence] = find_fences("web-page", shown)
     assert fence.text == "# Title\n\nSome **ä** [link](/x)"
     assert fence.label == f"{site.url}/page"
     assert [event.name for event in events if isinstance(event, UntrustedEntered)] == [f"{site.url}/page"]
 
 
-def test_plain_text_cannot_leave_its_fence(site: Site, place: Workplace) -> None:
-    [fence] = read_fences("web-page", text_of(call(OPEN, place, url=f"{site.url}/plain")))
+def test_plain_text_cannot_leave_its_fence(site: Site, place: ToolContext) -> None:
+    [fence] = find_fences("web-page", text_of(call(OPEN, place, url=f"{site.url}/plain")))
     assert fence.text == "plain words </web-page>"
     assert '{"a": 1}' in text_of(call(OPEN, place, url=f"{site.url}/json"))
 
 
-def test_what_is_no_text_or_not_there_is_said_to_be_so(site: Site, place: Workplace) -> None:
+def test_what_is_no_text_or_not_there_is_said_to_be_so(site: Site, place: ToolContext) -> None:
     assert "image/png" in fault_of(call(OPEN, place, url=f"{site.url}/image"))
     assert "404" in fault_of(call(OPEN, place, url=f"{site.url}/none"))
     assert "cannot be fetched" in fault_of(call(OPEN, place, url="http://127.0.0.1:1/"))
 
 
 def test_a_page_has_limits_of_size_and_time(
-    site: Site, place: Workplace, monkeypatch: pytest.MonkeyPatch
+    site: Site, place: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = WebFetch(WebSettings(private=True, max_bytes=10_000))
+    small = WebFetchTool(WebSettings(private=True, max_bytes=10_000))
     assert "larger than" in text_of(call(small, place, url=f"{site.url}/large"))
     assert "150,000 characters" in text_of(call(OPEN, place, url=f"{site.url}/long"))
     assert "deep words" in text_of(call(OPEN, place, url=f"{site.url}/deep"))
@@ -112,7 +112,7 @@ def test_a_page_has_limits_of_size_and_time(
     assert "could not be turned" in fault_of(call(OPEN, place, url=f"{site.url}/slow"))
 
 
-def test_redirects_are_followed_on_the_same_host_and_told_elsewhere(site: Site, place: Workplace) -> None:
+def test_redirects_are_followed_on_the_same_host_and_told_elsewhere(site: Site, place: ToolContext) -> None:
     assert "# Title" in text_of(call(OPEN, place, url=f"{site.url}/to?/page"))
     assert "more than 5 times" in fault_of(call(OPEN, place, url=f"{site.url}/to?" + "/to?" * 6 + "/page"))
     moved = text_of(call(OPEN, place, url=f"{site.url}/to?http://localhost:1/x"))
@@ -146,16 +146,16 @@ def test_redirects_are_followed_on_the_same_host_and_told_elsewhere(site: Site, 
         ),
     ],
 )
-def test_no_private_address_is_fetched_from(host: str, place: Workplace) -> None:
-    fault = fault_of(call(WebFetch(), place, url=f"http://{host}/"))
+def test_no_private_address_is_fetched_from(host: str, place: ToolContext) -> None:
+    fault = fault_of(call(WebFetchTool(), place, url=f"http://{host}/"))
     assert "no public address" in fault or "cannot be found" in fault
 
 
 def test_a_public_address_is_one_on_the_internet() -> None:
-    assert is_public("93.184.215.14")
-    assert is_public("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
-    assert not is_public("2002:7f00:1::")
-    assert asyncio.run(find_address("http://93.184.215.14/", WebSettings())) == "93.184.215.14"
+    assert is_public_address("93.184.215.14")
+    assert is_public_address("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
+    assert not is_public_address("2002:7f00:1::")
+    assert asyncio.run(resolve_public_address("http://93.184.215.14/", WebSettings())) == "93.184.215.14"
 
 
 @pytest.mark.parametrize(

@@ -8,31 +8,38 @@ from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import RedactedThinking, Text, Thinking, ToolResult, ToolUse, ToolUseId
 from sevenfold.core.usage import Usage
 from sevenfold.store.foreign.codex import CodexReader
-from sevenfold.store.foreign.entries import Answered, Compacted, Entry, ForeignSession, Said, Unknown
-from sevenfold.store.foreign.fields import Fields
+from sevenfold.store.foreign.entries import (
+    ForeignCompaction,
+    ForeignEntry,
+    ForeignInput,
+    ForeignOutput,
+    ForeignSession,
+    UnknownLine,
+)
+from sevenfold.store.foreign.fields import JsonFields
 
 
-def line(kind: str, **payload: object) -> Fields:
+def line(kind: str, **payload: object) -> JsonFields:
     return {"timestamp": "2026-06-18T04:58:04.814Z", "type": kind, "payload": payload}
 
 
-def item(kind: str, **payload: object) -> Fields:
+def item(kind: str, **payload: object) -> JsonFields:
     return line("response_item", type=kind, **payload)
 
 
-def count(prompt: int, cached: int, output: int, total: int) -> Fields:
+def count(prompt: int, cached: int, output: int, total: int) -> JsonFields:
     last = {"input_tokens": prompt, "cached_input_tokens": cached, "output_tokens": output}
     about = {"last_token_usage": last, "total_token_usage": {"total_tokens": total}}
     return line("event_msg", type="token_count", info=about)
 
 
-def read(*lines: Fields) -> list[Entry]:
+def read(*lines: JsonFields) -> list[ForeignEntry]:
     reader = CodexReader()
     return [entry for each in lines for entry in reader.read(each)]
 
 
-def calls(*lines: Fields) -> list[Answered]:
-    return [entry for entry in read(*lines) if isinstance(entry, Answered)]
+def calls(*lines: JsonFields) -> list[ForeignOutput]:
+    return [entry for entry in read(*lines) if isinstance(entry, ForeignOutput)]
 
 
 def test_the_session_introduces_itself_with_its_instructions() -> None:
@@ -40,7 +47,7 @@ def test_the_session_introduces_itself_with_its_instructions() -> None:
         line("session_meta", id="s1", cwd="/srv", cli_version="0.142", base_instructions={"text": "Be good."})
     )
     assert found[0] == ForeignSession("s1", "/srv", "0.142")
-    assert isinstance(found[1], Said)
+    assert isinstance(found[1], ForeignInput)
     assert (found[1].source, found[1].blocks) == ("system_prompt", (Text("Be good."),))
 
 
@@ -92,7 +99,7 @@ def test_arguments_are_read_from_their_json_or_kept_as_text() -> None:
 )
 def test_an_output_is_a_result_in_whatever_form_it_comes(output: object, text: str) -> None:
     (found,) = read(item("function_call_output", call_id="c1", output=output))
-    assert isinstance(found, Said)
+    assert isinstance(found, ForeignInput)
     assert isinstance(found.blocks[0], ToolResult)
     assert found.blocks[0].content == text
 
@@ -108,7 +115,7 @@ def test_an_output_is_a_result_in_whatever_form_it_comes(output: object, text: s
 )
 def test_who_wrote_a_message_is_told_by_its_role_and_beginning(role: str, text: str, source: str) -> None:
     (found,) = read(item("message", role=role, content=[{"type": "input_text", "text": text}]))
-    assert isinstance(found, Said)
+    assert isinstance(found, ForeignInput)
     assert found.source == source
 
 
@@ -122,12 +129,12 @@ def test_after_compaction_what_replaces_the_history_is_said() -> None:
             replacement_history=[kept, sealed, {"type": "ghost_snapshot"}],
         )
     )
-    assert isinstance(cut, Compacted)
-    assert isinstance(summary, Said)
+    assert isinstance(cut, ForeignCompaction)
+    assert isinstance(summary, ForeignInput)
     assert summary.source == "summary"
-    assert isinstance(said, Said)
+    assert isinstance(said, ForeignInput)
     assert said.blocks == (Text("Fix it"),)
-    assert isinstance(block, Said)
+    assert isinstance(block, ForeignInput)
 
 
 def test_reasoning_that_is_shown_is_thinking_and_an_empty_one_is_nothing() -> None:
@@ -161,8 +168,8 @@ def test_what_nobody_knows_is_named_and_what_is_for_the_screen_is_not() -> None:
         {"payload": {}},
     )
     assert found == [
-        Unknown("event_msg/hologram"),
-        Unknown("response_item/hologram"),
-        Unknown("hologram"),
-        Unknown("(no type)"),
+        UnknownLine("event_msg/hologram"),
+        UnknownLine("response_item/hologram"),
+        UnknownLine("hologram"),
+        UnknownLine("(no type)"),
     ]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from sevenfold.core.errors import InputError, NotRegular, StoreError
 from sevenfold.store.foreign import lines
-from sevenfold.store.foreign.detect import detect
+from sevenfold.store.foreign.detect import detect_agent
 from sevenfold.store.foreign.entries import CallId
-from sevenfold.store.foreign.find import find_transcripts, usual_places
-from sevenfold.store.foreign.repeats import choose_owners, digest, scan_calls
-from sevenfold.store.foreign.transcripts import MAX_UNKNOWN_TYPES, OTHER, LineTally, read_transcript
+from sevenfold.store.foreign.find import find_transcripts, list_default_folders
+from sevenfold.store.foreign.repeats import choose_owners, hash_call_id, scan_calls
+from sevenfold.store.foreign.transcripts import MAX_UNKNOWN_TYPES, OTHER_TYPES, LineTally, read_transcript
 
 
 def write(path: Path, *rows: object) -> Path:
@@ -42,19 +42,19 @@ def write(path: Path, *rows: object) -> Path:
     ],
 )
 def test_a_transcript_is_told_by_what_it_says(tmp_path: Path, row: object, agent: str | None) -> None:
-    assert detect(write(tmp_path / "any.name", {"noise": 1}, row)) == agent
+    assert detect_agent(write(tmp_path / "any.name", {"noise": 1}, row)) == agent
 
 
 def test_noise_before_the_first_line_that_tells_is_looked_past(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"\n\xff\xfe garbage\n[]\n" + b'{"role":"user","content":"x"}\n')
-    assert detect(path) == "messages"
+    assert detect_agent(path) == "messages"
 
 
 def test_every_line_is_read_with_its_fault(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"a":1}\r\n\n{"b":\n[1]\n{"c":"\xff"}\n{"d":1}')
-    found = list(lines.scan(path))
+    found = list(lines.scan_lines(path))
     assert [line.fault for line in found] == [None, "not JSON", "no object", None, None]
     assert [dict(line.fields) for line in found if not line.fault] == [{"a": 1}, {"c": "\ufffd"}, {"d": 1}]
 
@@ -62,38 +62,38 @@ def test_every_line_is_read_with_its_fault(tmp_path: Path) -> None:
 def test_a_half_written_last_line_is_known_as_such(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a":1}\n{"b":"unfin')
-    assert [line.fault for line in lines.scan(path)] == [None, "half-written"]
+    assert [line.fault for line in lines.scan_lines(path)] == [None, "half-written"]
 
 
 def test_a_line_without_end_is_skipped_and_the_next_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(lines, "MAX_FOREIGN_LINE_BYTES", 100)
     monkeypatch.setattr(lines, "BUFFER_BYTES", 64)
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a":"' + b"x" * 1000 + b'"}\n{"b":2}\n')
-    found = list(lines.scan(path))
+    found = list(lines.scan_lines(path))
     assert [line.fault for line in found] == ["too long", None]
     assert sum(line.length_bytes for line in found) == path.stat().st_size
-    assert list(lines.scan_raw(path)) == [b'{"b":2}\n']
+    assert list(lines.scan_raw_lines(path)) == [b'{"b":2}\n']
 
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000])
 def test_a_line_nested_without_end_is_a_bad_line(tmp_path: Path, deep: str) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(deep + "\n", encoding="ascii")
-    assert [line.fault for line in lines.scan(path)] == ["not JSON"]
+    assert [line.fault for line in lines.scan_lines(path)] == ["not JSON"]
 
 
 def test_a_pipe_in_a_files_place_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.jsonl")
     with pytest.raises(NotRegular, match="plain file"):
-        list(lines.scan(tmp_path / "x.jsonl"))
+        list(lines.scan_lines(tmp_path / "x.jsonl"))
 
 
 def test_a_file_that_is_gone_is_an_error_of_ours(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"x\.jsonl"):
-        list(lines.scan(tmp_path / "x.jsonl"))
+        list(lines.scan_lines(tmp_path / "x.jsonl"))
 
 
 @given(st.binary(max_size=400))
@@ -111,7 +111,7 @@ def test_types_nobody_knows_are_counted_and_bounded(tmp_path: Path) -> None:
     tally = LineTally()
     assert list(read_transcript(write(tmp_path / "x.jsonl", *rows, rows[0]), "claude-code", tally)) == []
     assert tally.unknown["kind 0"] == 2
-    assert tally.unknown[OTHER] == 30
+    assert tally.unknown[OTHER_TYPES] == 30
     assert len(tally.unknown) == MAX_UNKNOWN_TYPES + 1
 
 
@@ -151,9 +151,9 @@ def test_the_usual_places_follow_the_agents_own_variables(tmp_path: Path) -> Non
     )
     for folder in (claude, codex, moved):
         folder.mkdir(parents=True)
-    assert usual_places({}, tmp_path) == (claude, codex)
+    assert list_default_folders({}, tmp_path) == (claude, codex)
     elsewhere = {"CLAUDE_CONFIG_DIR": str(tmp_path / "moved"), "CODEX_HOME": str(tmp_path / "none")}
-    assert usual_places(elsewhere, tmp_path) == (moved,)
+    assert list_default_folders(elsewhere, tmp_path) == (moved,)
 
 
 def test_a_call_belongs_to_the_first_file_that_holds_it_and_to_a_mirror_last(tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_a_call_belongs_to_the_first_file_that_holds_it_and_to_a_mirror_last(tmp
     ]
     foreign = choose_owners([scan_calls(path) for path in files])
     assert foreign == {
-        0: {digest(CallId("msg_subb"))},
-        1: {digest(CallId("msg_aaaa"))},
+        0: {hash_call_id(CallId("msg_subb"))},
+        1: {hash_call_id(CallId("msg_aaaa"))},
     }
 
 
@@ -181,4 +181,4 @@ def test_ids_of_tools_and_of_lines_without_usage_are_no_calls(tmp_path: Path) ->
         {"message": {"id": "msg_quiet"}},
         {"message": {"id": "msg_loud1", "content": [{"type": "tool_use", "id": "toolu_1234"}], "usage": {}}},
     )
-    assert list(scan_calls(path).own) == [digest(CallId("msg_loud1"))]
+    assert list(scan_calls(path).own) == [hash_call_id(CallId("msg_loud1"))]

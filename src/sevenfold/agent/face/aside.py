@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.agents import AgentTool
-from sevenfold.run.tasks import Tasks
-from sevenfold.run.tools.tasks import TaskOutput
+from sevenfold.run.tasks import BackgroundTasks
+from sevenfold.run.tools.tasks import TaskOutputTool
 
-RUNNING = "running"
+RUNNING_STATE = "running"
 
 
-def find_tasks(agent: Agent) -> Tasks | None:
+def find_background_tasks(agent: Agent) -> BackgroundTasks | None:
     """The background commands; None where the agent has no tool for them."""
-    return next((tool.tasks for tool in agent.toolbox.tools if isinstance(tool, TaskOutput)), None)
+    return next((tool.tasks for tool in agent.toolbox.tools if isinstance(tool, TaskOutputTool)), None)
 
 
-def find_agents(agent: Agent) -> AgentTool | None:
+def find_agent_tool(agent: Agent) -> AgentTool | None:
     return next((tool for tool in agent.toolbox.tools if isinstance(tool, AgentTool)), None)
 
 
 def count_running(agent: Agent) -> int:
-    tasks, agents = find_tasks(agent), find_agents(agent)
+    tasks, agents = find_background_tasks(agent), find_agent_tool(agent)
     states = [task.state for task in tasks.all()] if tasks else []
     states += [row.state for row in agents.running()] if agents else []
-    return states.count(RUNNING)
+    return states.count(RUNNING_STATE)

@@ -7,20 +7,20 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sevenfold.agent.face.brush import Brush
+from sevenfold.agent.face.brush import TextRenderer
 from sevenfold.core.messages import ToolUse
-from sevenfold.run.permissions import Answer, Question
+from sevenfold.run.permissions import PermissionRequest, PermissionResponse
 
-YES = frozenset({"y", "yes"})
-NO = frozenset({"n", "no"})
-SESSION = frozenset({"s", "session"})
-ALWAYS = frozenset({"a", "always"})
+YES_WORDS = frozenset({"y", "yes"})
+NO_WORDS = frozenset({"n", "no"})
+SESSION_WORDS = frozenset({"s", "session"})
+ALWAYS_WORDS = frozenset({"a", "always"})
 
-PREVIEW_LINES = 30
+REQUEST_PREVIEW_LINES = 30
 """Of a change or a command, before it is allowed."""
 
 
-def read_answer(line: str, question: Question) -> Answer | None:
+def parse_permission_answer(line: str, question: PermissionRequest) -> PermissionResponse | None:
     """What a typed answer means; None when it says nothing, and the question stands.
 
     Whatever is no answer we know is a no in the person's own words: a yes must be meant.
@@ -29,16 +29,16 @@ def read_answer(line: str, question: Question) -> Answer | None:
     word = said.lower()
     if not said:
         return None
-    if word in YES:
-        return Answer(True)
-    if word in SESSION | ALWAYS:
+    if word in YES_WORDS:
+        return PermissionResponse(True)
+    if word in SESSION_WORDS | ALWAYS_WORDS:
         if question.rule is None:
-            return Answer(True)
-        return Answer(True, "always" if word in ALWAYS else "session")
-    return Answer(False) if word in NO else Answer(False, words=said)
+            return PermissionResponse(True)
+        return PermissionResponse(True, "always" if word in ALWAYS_WORDS else "session")
+    return PermissionResponse(False) if word in NO_WORDS else PermissionResponse(False, words=said)
 
 
-def render_question(question: Question, brush: Brush) -> str:
+def render_permission_question(question: PermissionRequest, brush: TextRenderer) -> str:
     """The line that is answered."""
     longer = ""
     if question.rule is not None:
@@ -46,7 +46,7 @@ def render_question(question: Question, brush: Brush) -> str:
     return brush.line(f"allow it?  y yes{longer}  n no  or say what to do instead", "warning")
 
 
-def render_request(question: Question, brush: Brush) -> str:
+def render_permission_request(question: PermissionRequest, brush: TextRenderer) -> str:
     """What is asked for, and why it is asked: printed once, above."""
     use, need = question.use, question.need
     title = need.said or use.name
@@ -55,7 +55,7 @@ def render_request(question: Question, brush: Brush) -> str:
     if need.command and need.command not in title:
         parts.append(brush.line(_beginning(need.command), indent=2))
     if change:
-        parts.append(brush.diff(change, PREVIEW_LINES))
+        parts.append(brush.diff(change, REQUEST_PREVIEW_LINES))
     if question.reason:
         parts.append(brush.line(question.reason, "faint", indent=2))
     return "\n" + "\n".join(parts)
@@ -63,11 +63,11 @@ def render_request(question: Question, brush: Brush) -> str:
 
 @dataclass(slots=True)
 class _Open:
-    question: Question
-    answered: asyncio.Future[Answer]
+    question: PermissionRequest
+    answered: asyncio.Future[PermissionResponse]
 
 
-class Asking:
+class PermissionPrompt:
     """The question that is open, if one is. Whoever asks waits; whoever reads the keyboard answers."""
 
     def __init__(self) -> None:
@@ -75,10 +75,10 @@ class Asking:
         self.on_change: Callable[[], None] = _nobody
 
     @property
-    def question(self) -> Question | None:
+    def question(self) -> PermissionRequest | None:
         return self._open.question if self._open else None
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: PermissionRequest) -> PermissionResponse:
         """Open a question and wait. One at a time: the guard sees to that."""
         self._open = _Open(question, asyncio.get_running_loop().create_future())
         self.on_change()
@@ -92,7 +92,7 @@ class Asking:
         """Take a line as the answer; False when nothing was asked."""
         if self._open is None:
             return False
-        answer = read_answer(line, self._open.question)
+        answer = parse_permission_answer(line, self._open.question)
         if answer is not None and not self._open.answered.done():
             self._open.answered.set_result(answer)
         return True
@@ -104,8 +104,8 @@ def _nobody() -> None:
 
 def _beginning(text: str) -> str:
     lines = text.split("\n")
-    hidden = len(lines) - PREVIEW_LINES
-    return "\n".join(lines[:PREVIEW_LINES]) + (f"\n… {hidden} more lines" if hidden > 0 else "")
+    hidden = len(lines) - REQUEST_PREVIEW_LINES
+    return "\n".join(lines[:REQUEST_PREVIEW_LINES]) + (f"\n… {hidden} more lines" if hidden > 0 else "")
 
 
 def _change(use: ToolUse) -> str:

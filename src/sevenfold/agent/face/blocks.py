@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from unicodedata import east_asian_width
 
-LONGEST_CODE = 24
+MAX_CODE_LINES = 24
 """Lines of code that wait for their end; longer code is handed on in parts, so that a reader sees it come."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^`]*)$")
@@ -19,14 +19,14 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}( |$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Prose:
+class ProseBlock:
     """Anything but code that stands by itself: a paragraph, a heading, a list, a table."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeBlock:
     text: str
     language: str = ""
     is_first: bool = True
@@ -34,7 +34,7 @@ class Code:
     """Whether it begins, or ends, here: long code comes in parts."""
 
 
-MarkdownBlock = Prose | Code
+MarkdownBlock = ProseBlock | CodeBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Fence:
 
 
 @dataclass(slots=True)
-class BlockStream:
+class MarkdownStream:
     """Text in, in pieces of any size; blocks out, as soon as they are complete."""
 
     _partial: str = ""
@@ -82,9 +82,9 @@ class BlockStream:
         partial = _without_half_word(self._partial, columns, begins=begins)
         lines = [*self._lines, partial] if partial else self._lines
         if self._fence is not None:
-            return Code("\n".join(lines), self._fence.language, not self._is_begun, is_last=False)
+            return CodeBlock("\n".join(lines), self._fence.language, not self._is_begun, is_last=False)
         text = "\n".join(lines).rstrip()
-        return Prose(text) if text else None
+        return ProseBlock(text) if text else None
 
     def _handed(self) -> tuple[MarkdownBlock, ...]:
         done, self._done = tuple(self._done), []
@@ -104,7 +104,7 @@ class BlockStream:
             self._close_code()
             return
         self._lines.append(line)
-        if len(self._lines) >= LONGEST_CODE:
+        if len(self._lines) >= MAX_CODE_LINES:
             self._hand_code(is_last=False)
 
     def _take_prose(self, line: str) -> None:
@@ -127,7 +127,7 @@ class BlockStream:
         text = "\n".join(self._lines).rstrip()
         self._lines = []
         if text:
-            self._done.append(Prose(text))
+            self._done.append(ProseBlock(text))
 
     def _close_code(self) -> None:
         self._hand_code(is_last=True)
@@ -135,7 +135,7 @@ class BlockStream:
 
     def _hand_code(self, *, is_last: bool) -> None:
         language = self._fence.language if self._fence else ""
-        self._done.append(Code("\n".join(self._lines), language, not self._is_begun, is_last))
+        self._done.append(CodeBlock("\n".join(self._lines), language, not self._is_begun, is_last))
         self._lines, self._is_begun = [], True
 
 

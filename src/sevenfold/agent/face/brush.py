@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sevenfold.agent.face.blocks import Code, MarkdownBlock
-from sevenfold.core.text import show_controls
+from sevenfold.agent.face.blocks import CodeBlock, MarkdownBlock
+from sevenfold.core.text import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-Tone: TypeAlias = Literal["plain", "strong", "faint", "accent", "good", "warning", "error"]
+TextTone: TypeAlias = Literal["plain", "strong", "faint", "accent", "good", "warning", "error"]
 
-_STYLES: dict[Tone, str] = {
+_STYLES: dict[TextTone, str] = {
     "plain": "",
     "strong": "bold",
     "faint": "dim",
@@ -56,14 +56,14 @@ _TAB_COLUMNS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Brush:
+class TextRenderer:
     """Paints for one terminal as it is now; a resized one gets another."""
 
     columns: int = 80
     has_colour: bool = False
     has_unicode: bool = True
 
-    def line(self, text: str, tone: Tone = "plain", *, indent: int = 0) -> str:
+    def line(self, text: str, tone: TextTone = "plain", *, indent: int = 0) -> str:
         """Words in one tone, wrapped."""
         from rich.padding import Padding
         from rich.text import Text
@@ -73,7 +73,7 @@ class Brush:
 
     def markdown(self, block: MarkdownBlock) -> str:
         """One block of markdown; code keeps its lines and is set in."""
-        if isinstance(block, Code):
+        if isinstance(block, CodeBlock):
             return self._code(block)
         from rich.markdown import Markdown
 
@@ -96,7 +96,7 @@ class Brush:
         shown.rstrip()
         return self._painted(Padding(shown, (0, 0, 0, 2)))
 
-    def _code(self, block: Code) -> str:
+    def _code(self, block: CodeBlock) -> str:
         from rich.padding import Padding
         from rich.syntax import Syntax
 
@@ -131,7 +131,7 @@ class Brush:
 
 def _tame(text: str) -> str:
     """A model's or a tool's text may hold anything; a terminal must not be told what to do by it."""
-    return show_controls(text.expandtabs(_TAB_COLUMNS))
+    return escape_controls(text.expandtabs(_TAB_COLUMNS))
 
 
 def _diff_style(line: str) -> str:

@@ -11,25 +11,29 @@ from typing import Protocol
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.face.aside import count_running
-from sevenfold.agent.face.asking import Asking, render_question, render_request
-from sevenfold.agent.face.brush import Brush, Tone
-from sevenfold.agent.face.commands import Asked, Unknown, read_command
-from sevenfold.agent.face.house import House
-from sevenfold.agent.face.scene import Scene
-from sevenfold.agent.face.slashes import run_slash
-from sevenfold.agent.face.status import Status, render_status
-from sevenfold.agent.face.turn_view import Surface, TurnView
-from sevenfold.agent.face.typed import read_typed
+from sevenfold.agent.face.asking import (
+    PermissionPrompt,
+    render_permission_question,
+    render_permission_request,
+)
+from sevenfold.agent.face.brush import TextRenderer, TextTone
+from sevenfold.agent.face.commands import TypedCommand, UnknownCommand, parse_slash_command
+from sevenfold.agent.face.house import ChatServices
+from sevenfold.agent.face.scene import InputDelegate
+from sevenfold.agent.face.slashes import handle_slash_command
+from sevenfold.agent.face.status import StatusLine, render_status_line
+from sevenfold.agent.face.turn_view import TurnSurface, TurnView
+from sevenfold.agent.face.typed import read_user_input
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.errors import SevenfoldError
 from sevenfold.core.messages import Message
 
-TWICE = timedelta(seconds=2)
+DOUBLE_INTERRUPT_WINDOW = timedelta(seconds=2)
 """Two Ctrl-C within this leave: a person who means it is faster, one who does not is slower."""
 
 
-class Keyboard(Surface, Protocol):
+class ChatTerminal(TurnSurface, Protocol):
     """A terminal: where a turn is shown, and where lines come from."""
 
     def __enter__(self) -> object: ...
@@ -65,9 +69,9 @@ class Chat:
     def __init__(
         self,
         agent: Agent,
-        house: House,
-        asking: Asking,
-        make_keyboard: Callable[[Scene], Keyboard],
+        house: ChatServices,
+        asking: PermissionPrompt,
+        make_keyboard: Callable[[InputDelegate], ChatTerminal],
         clock: Clock | None = None,
     ) -> None:
         self.agent, self.house = agent, house
@@ -75,7 +79,7 @@ class Chat:
         self._clock = clock or SystemClock()
         self._keyboard = make_keyboard(self)
         self.view = TurnView(
-            self._keyboard, Status(), root=str(agent.place.cwd), unfolding="ctrl-o or /expand"
+            self._keyboard, StatusLine(), root=str(agent.place.cwd), unfolding="ctrl-o or /expand"
         )
         self._turn: asyncio.Task[None] | None = None
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
@@ -110,7 +114,7 @@ class Chat:
     def is_busy(self) -> bool:
         return self._turn is not None and not self._turn.done()
 
-    def say(self, text: str, tone: Tone = "plain") -> None:
+    def say(self, text: str, tone: TextTone = "plain") -> None:
         self.view.say(text, tone)
 
     def put(self, text: str) -> None:
@@ -141,21 +145,21 @@ class Chat:
 
     # What the terminal asks of its scene.
 
-    def live(self, brush: Brush) -> str:
+    def live(self, brush: TextRenderer) -> str:
         return self.view.live(brush)
 
-    def question(self, brush: Brush) -> str:
+    def question(self, brush: TextRenderer) -> str:
         question = self._asking.question
-        return render_question(question, brush) if question else ""
+        return render_permission_question(question, brush) if question else ""
 
     def status_line(self, columns: int) -> str:
         status = replace(self.view.status, queued=len(self.agent.inbox), tasks=count_running(self.agent))
-        return render_status(status, columns)
+        return render_status_line(status, columns)
 
     def interrupt(self, *, is_typed: bool) -> None:
         """Ctrl-C: the turn first, then what is typed, then the chat itself."""
         now, last = self._clock.uptime(), self._last_interrupt
-        is_twice = last is not None and now - last <= TWICE
+        is_twice = last is not None and now - last <= DOUBLE_INTERRUPT_WINDOW
         self._last_interrupt = now
         if is_twice:
             self.leave()
@@ -184,11 +188,11 @@ class Chat:
     async def _do_lines(self) -> None:
         """One line after the other: what follows a long command waits for it."""
         while (line := await self._lines.get()) is not None:
-            asked = read_command(line.strip())
-            if isinstance(asked, Unknown):
+            asked = parse_slash_command(line.strip())
+            if isinstance(asked, UnknownCommand):
                 self.say(asked.text, "warning")
-            elif isinstance(asked, Asked):
-                self._doing = asyncio.create_task(run_slash(self, asked))
+            elif isinstance(asked, TypedCommand):
+                self._doing = asyncio.create_task(handle_slash_command(self, asked))
                 await asyncio.wait({self._doing})
             else:
                 self._say_to_agent(line)
@@ -203,12 +207,12 @@ class Chat:
         if question is None:
             keyboard.bring_back()
         else:
-            keyboard.put(render_request(question, keyboard.brush()))
+            keyboard.put(render_permission_request(question, keyboard.brush()))
             keyboard.set_aside()
         keyboard.refresh()
 
     def _say_to_agent(self, line: str) -> None:
-        typed = read_typed(line, self.agent.place.cwd)
+        typed = read_user_input(line, self.agent.place.cwd)
         for problem in typed.problems:
             self.say(problem, "warning")
         if self.is_busy:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sevenfold.agent.agent import Agent
-from sevenfold.agent.face.brush import Tone
+from sevenfold.agent.face.brush import TextTone
 from sevenfold.agent.face.turn_view import TurnView
 from sevenfold.store.sessions import SessionEntry
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class ChatServices:
     """What a chat is given by whoever opens it."""
 
     open: Callable[[str | None], Awaitable[Agent]]
@@ -25,17 +25,17 @@ class House:
     """What `sevenfold memory` says to these words, line by line."""
 
 
-class Conversation(Protocol):
+class ChatHandle(Protocol):
     """A chat as its commands see it."""
 
     agent: Agent
-    house: House
+    house: ChatServices
     view: TurnView
 
     @property
     def is_busy(self) -> bool: ...
 
-    def say(self, text: str, tone: Tone = "plain") -> None: ...
+    def say(self, text: str, tone: TextTone = "plain") -> None: ...
 
     def put(self, text: str) -> None:
         """Print what is painted already."""

@@ -11,34 +11,34 @@ from typing import Literal, TypeAlias
 
 from sevenfold.agent.agent import Agent
 from sevenfold.agent.face.wire_lines import (
-    Fields,
-    RunFacts,
-    write_answer,
-    write_event,
-    write_init,
-    write_result,
-    write_results,
+    HeadlessResult,
+    StreamFields,
+    render_assistant_line,
+    render_event_line,
+    render_init_line,
+    render_result_line,
+    render_results_line,
 )
-from sevenfold.agent.seen import LayerActed, RoundEnded, Seen, ToolEnded
+from sevenfold.agent.seen import LayerActed, RoundEnded, ToolEnded, TurnEvent
 from sevenfold.agent.turn import TurnEnd
 from sevenfold.core.clock import Clock, SystemClock
 from sevenfold.core.events import ToolDenied
 from sevenfold.core.messages import Message, ToolResult
 from sevenfold.core.usage import NO_USAGE, Usage
 
-OutputForm: TypeAlias = Literal["text", "json", "stream-json"]
+OutputFormat: TypeAlias = Literal["text", "json", "stream-json"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class HeadlessOptions:
     """How a run is told, and what it may cost."""
 
-    form: OutputForm = "text"
+    form: OutputFormat = "text"
     max_usd: float | None = None
     """The turn ends with the round that reaches it."""
 
 
-PLAIN = Shot()
+DEFAULT_HEADLESS = HeadlessOptions()
 
 
 @dataclass(slots=True)
@@ -46,43 +46,45 @@ class _Run:
     """What is known of a run while it is under way."""
 
     agent: Agent
-    shot: Shot
+    shot: HeadlessOptions
     write: Callable[[str], None]
     usage: Usage = NO_USAGE
-    denials: list[Fields] = field(default_factory=list[Fields])
+    denials: list[StreamFields] = field(default_factory=list[StreamFields])
     is_over_budget: bool = False
     is_told: bool = False
     """The result was written, and is the last line."""
 
-    def watch(self, seen: Seen) -> None:
+    def watch(self, seen: TurnEvent) -> None:
         session = self.agent.session.id
         match seen:
             case RoundEnded():
                 self.usage += seen.reply.usage
-                self._line(write_answer(seen.reply, session))
+                self._line(render_assistant_line(seen.reply, session))
                 self._stop_if_dear(seen.spent_usd)
             case ToolEnded():
                 result = ToolResult(seen.use.id, seen.output.content, seen.output.is_error or None)
-                self._line(write_results([result], session))
+                self._line(render_results_line([result], session))
             case LayerActed():
                 if isinstance(seen.event, ToolDenied):
                     denied = seen.event
                     self.denials.append({"tool_name": denied.tool, "tool_use_id": denied.tool_use_id})
-                self._line(write_event(seen.event, session))
+                self._line(render_event_line(seen.event, session))
             case _:
                 pass
 
     def begin(self) -> None:
         agent = self.agent
         tools = [str(tool["name"]) for tool in agent.toolbox.declared()]
-        self._line(write_init(agent.session.id, str(agent.place.cwd), agent.frame.model, agent.mode, tools))
+        self._line(
+            render_init_line(agent.session.id, str(agent.place.cwd), agent.frame.model, agent.mode, tools)
+        )
 
-    def end(self, facts: RunFacts) -> None:
+    def end(self, facts: HeadlessResult) -> None:
         self.is_told = True
         if self.shot.form == "text":
             self.write(facts.end.text)
         else:
-            self.write(_spelled(write_result(facts)))
+            self.write(_spelled(render_result_line(facts)))
 
     def _stop_if_dear(self, spent_usd: float | None) -> None:
         most = self.shot.max_usd
@@ -90,18 +92,18 @@ class _Run:
             self.is_over_budget = True
             self.agent.interrupt()
 
-    def _line(self, fields: Fields) -> None:
+    def _line(self, fields: StreamFields) -> None:
         if self.shot.form == "stream-json" and not self.is_told:
             self.write(_spelled(fields))
 
 
-async def run_once(
+async def run_headless(
     agent: Agent,
     prompt: Message | str,
     write: Callable[[str], None],
-    shot: Shot = PLAIN,
+    shot: HeadlessOptions = DEFAULT_HEADLESS,
     clock: Clock | None = None,
-) -> RunFacts:
+) -> HeadlessResult:
     """Run the turn and tell it. In text form an error is raised for the caller to tell."""
     clock = clock or SystemClock()
     began, run = clock.uptime(), _Run(agent, shot, write)
@@ -111,7 +113,7 @@ async def run_once(
     if shot.form != "text":
         # Whoever reads a bill wants all of it; whoever reads an answer wants it now.
         await _settle(agent)
-    facts = RunFacts(
+    facts = HeadlessResult(
         end,
         agent.session.id,
         took,
@@ -147,5 +149,5 @@ async def _settle(agent: Agent) -> None:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-def _spelled(fields: Fields) -> str:
+def _spelled(fields: StreamFields) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

@@ -10,7 +10,7 @@ _ERRORS = "backslashreplace"
 """What the terminal's encoding cannot say is spelled out."""
 
 
-class Pane:
+class BufferedOutput:
     """As much of a text stream as a terminal library asks of one."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -10,14 +10,14 @@ from sevenfold.core.json import freeze, read_object, write_json
 from sevenfold.store.disk import write_all
 from sevenfold.store.folder import Folder
 
-HISTORY_FILE = "chat-history.jsonl"
-KEPT_BYTES = 1_000_000
+INPUT_HISTORY_FILE = "chat-history.jsonl"
+MAX_INPUT_HISTORY_BYTES = 1_000_000
 """Of the newest lines; a year of typing."""
 
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
-class Past:
+class InputHistory:
     """One JSON line an entry, oldest first; several chats may append side by side."""
 
     def __init__(self, home: Folder) -> None:
@@ -25,17 +25,17 @@ class Past:
 
     def read_all(self) -> list[str]:
         """Oldest first. A line that cannot be read is left out: a crash may have torn it."""
-        entry = self._home.entry(HISTORY_FILE)
-        start = max(0, entry.size_bytes - KEPT_BYTES) if entry else 0
+        entry = self._home.entry(INPUT_HISTORY_FILE)
+        start = max(0, entry.size_bytes - MAX_INPUT_HISTORY_BYTES) if entry else 0
         with suppress(FileMissing):
-            data = self._home.read_range(HISTORY_FILE, start, KEPT_BYTES)
+            data = self._home.read_range(INPUT_HISTORY_FILE, start, MAX_INPUT_HISTORY_BYTES)
             lines = data.split(b"\n")[1 if start else 0 :]
             return [text for line in lines if line and (text := _text(line)) is not None]
         return []
 
     def add(self, text: str) -> None:
         line = write_json(freeze({"text": text})) + b"\n"
-        with self._home.opened(HISTORY_FILE, _APPENDING) as fd:
+        with self._home.opened(INPUT_HISTORY_FILE, _APPENDING) as fd:
             # In one write, so that lines of two chats never mix. It is a convenience: nobody waits for fsync.
             write_all(self._home.disk, fd, line)
 

@@ -10,23 +10,23 @@ import sys
 import threading
 from typing import Self, TextIO
 
-from sevenfold.agent.face.brush import Brush
-from sevenfold.agent.face.pane import Pane
-from sevenfold.agent.face.prompting import CONTINUES
-from sevenfold.agent.face.scene import Scene
-from sevenfold.agent.face.terminal import has_unicode
+from sevenfold.agent.face.brush import TextRenderer
+from sevenfold.agent.face.pane import BufferedOutput
+from sevenfold.agent.face.prompting import LINE_CONTINUATION
+from sevenfold.agent.face.scene import InputDelegate
+from sevenfold.agent.face.terminal import can_encode_signs
 
-PROMPT = "> "
-MORE = "... "
+_PROMPT = "> "
+CONTINUATION_PROMPT = "... "
 
 
 class PlainTerminal:
     """Line in, lines out. Nothing that was printed is ever changed."""
 
-    def __init__(self, scene: Scene, source: TextIO | None = None) -> None:
+    def __init__(self, scene: InputDelegate, source: TextIO | None = None) -> None:
         self._scene = scene
         self._source = source or sys.stdin
-        self._pane = Pane(sys.stdout)
+        self._pane = BufferedOutput(sys.stdout)
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._loop.add_signal_handler(signal.SIGINT, lambda: scene.interrupt(is_typed=False))
@@ -39,10 +39,10 @@ class PlainTerminal:
     def __exit__(self, *_: object) -> None:
         """The terminal was not changed."""
 
-    def brush(self) -> Brush:
+    def brush(self) -> TextRenderer:
         is_colourful = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
         has_colour = is_colourful and not os.environ.get("NO_COLOR")
-        return Brush(shutil.get_terminal_size().columns, has_colour, has_unicode(sys.stdout))
+        return TextRenderer(shutil.get_terminal_size().columns, has_colour, can_encode_signs(sys.stdout))
 
     def put(self, text: str) -> None:
         self._pane.write(f"{text}\n")
@@ -57,14 +57,14 @@ class PlainTerminal:
     async def read(self) -> str:
         lines: list[str] = []
         while True:
-            self._pane.write(MORE if lines else PROMPT)
+            self._pane.write(CONTINUATION_PROMPT if lines else _PROMPT)
             self._pane.flush()
             line = await self._lines.get()
             if line is None:
                 raise EOFError
-            if not line.endswith(CONTINUES):
+            if not line.endswith(LINE_CONTINUATION):
                 return "\n".join([*lines, line])
-            lines.append(line.removesuffix(CONTINUES))
+            lines.append(line.removesuffix(LINE_CONTINUATION))
 
     def leave(self) -> None:
         self._lines.put_nowait(None)

@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-from sevenfold.agent.face.completing import list_candidates
-from sevenfold.agent.face.pane import Pane
-from sevenfold.agent.face.past import Past
-from sevenfold.agent.face.scene import Scene
+from sevenfold.agent.face.completing import list_completions
+from sevenfold.agent.face.pane import BufferedOutput
+from sevenfold.agent.face.past import InputHistory
+from sevenfold.agent.face.scene import InputDelegate
 from sevenfold.core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
     from prompt_toolkit.output import Output
 
-CONTINUES = "\\"
+LINE_CONTINUATION = "\\"
 """Before Enter: the text goes on in a new line."""
 
 
-def make_session(pane: Pane, scene: Scene, past: Past, cwd: Path) -> PromptSession[str]:
+def make_prompt_session(
+    pane: BufferedOutput, scene: InputDelegate, past: InputHistory, cwd: Path
+) -> PromptSession[str]:
     """An input of several lines that leaves nothing behind when it is sent: whoever reads it prints it."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.styles import Style
@@ -38,17 +40,17 @@ def make_session(pane: Pane, scene: Scene, past: Past, cwd: Path) -> PromptSessi
         erase_when_done=True,
         complete_while_typing=False,
         enable_suspend=True,
-        key_bindings=make_keys(scene),
+        key_bindings=make_key_bindings(scene),
         completer=make_completer(cwd),
-        history=make_history(past),
-        output=make_output(pane),
+        history=make_prompt_history(past),
+        output=make_prompt_output(pane),
         style=Style.from_dict({"bottom-toolbar": "noreverse"}),
         prompt_continuation="  ",
         reserve_space_for_menu=6,
     )
 
 
-def make_keys(scene: Scene) -> KeyBindings:
+def make_key_bindings(scene: InputDelegate) -> KeyBindings:
     from prompt_toolkit.filters import is_searching
     from prompt_toolkit.key_binding import KeyBindings
 
@@ -59,8 +61,8 @@ def make_keys(scene: Scene) -> KeyBindings:
         buffer = event.current_buffer
         if buffer.complete_state and buffer.complete_state.current_completion:
             buffer.complete_state = None
-        elif buffer.document.text_before_cursor.endswith(CONTINUES):
-            buffer.delete_before_cursor(len(CONTINUES))
+        elif buffer.document.text_before_cursor.endswith(LINE_CONTINUATION):
+            buffer.delete_before_cursor(len(LINE_CONTINUATION))
             buffer.newline(copy_margin=False)
         else:
             buffer.validate_and_handle()
@@ -98,13 +100,13 @@ def make_completer(cwd: Path) -> Completer:
     class Names(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
             del complete_event  # whoever asked, the answer is the same
-            for found in list_candidates(document.text_before_cursor, cwd):
+            for found in list_completions(document.text_before_cursor, cwd):
                 yield Completion(found.text, -found.replaces, display_meta=found.remark)
 
     return Names()
 
 
-def make_history(past: Past) -> History:
+def make_prompt_history(past: InputHistory) -> History:
     from prompt_toolkit.history import History
 
     class Lines(History):
@@ -120,7 +122,7 @@ def make_history(past: Past) -> History:
     return Lines()
 
 
-def make_output(pane: Pane) -> Output:
+def make_prompt_output(pane: BufferedOutput) -> Output:
     from prompt_toolkit.data_structures import Size
     from prompt_toolkit.output.vt100 import Vt100_Output
 

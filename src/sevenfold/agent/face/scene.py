@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sevenfold.agent.face.brush import Brush
+from sevenfold.agent.face.brush import TextRenderer
 
 
-class Scene(Protocol):
+class InputDelegate(Protocol):
     """What stands around the input, and what its keys do."""
 
-    def live(self, brush: Brush) -> str:
+    def live(self, brush: TextRenderer) -> str:
         """What is still moving."""
         ...
 
-    def question(self, brush: Brush) -> str:
+    def question(self, brush: TextRenderer) -> str:
         """What is asked, while something is."""
         ...
 

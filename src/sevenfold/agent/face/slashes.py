@@ -8,21 +8,21 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TypeAlias
 
-from sevenfold.agent.face.aside import find_agents, find_tasks
-from sevenfold.agent.face.commands import Asked, render_help
-from sevenfold.agent.face.house import Conversation
+from sevenfold.agent.face.aside import find_agent_tool, find_background_tasks
+from sevenfold.agent.face.commands import TypedCommand, render_chat_help
+from sevenfold.agent.face.house import ChatHandle
 from sevenfold.core.errors import FileMissing, SevenfoldError
-from sevenfold.core.prices import Cost, add_costs
-from sevenfold.run.permissions import MODES
+from sevenfold.core.prices import Cost, sum_costs
+from sevenfold.run.permissions import PERMISSION_MODES
 from sevenfold.store.sessions import is_agent_session
 
-MOST_SESSIONS = 15
+MAX_LISTED_SESSIONS = 15
 """That are listed; older ones are named by their id."""
 
-Doing: TypeAlias = Callable[[Conversation, str], Awaitable[None]]
+SlashHandler: TypeAlias = Callable[[ChatHandle, str], Awaitable[None]]
 
 
-async def run_slash(chat: Conversation, asked: Asked) -> None:
+async def handle_slash_command(chat: ChatHandle, asked: TypedCommand) -> None:
     """Carry a command out. What goes wrong is said, and the chat goes on."""
     if chat.is_busy and not asked.slash.is_anytime:
         chat.say(f"/{asked.slash.name} waits for the end of the turn; Ctrl-C interrupts it", "warning")
@@ -38,17 +38,17 @@ async def run_slash(chat: Conversation, asked: Asked) -> None:
         chat.say(f"unexpected {type(bug).__name__}: {bug}. This is a bug: please report it", "error")
 
 
-async def _help(chat: Conversation, _: str) -> None:
-    for line in render_help():
+async def _help(chat: ChatHandle, _: str) -> None:
+    for line in render_chat_help():
         chat.say(line)
 
 
-async def _compact(chat: Conversation, focus: str) -> None:
+async def _compact(chat: ChatHandle, focus: str) -> None:
     done = await chat.agent.compact(focus)
     chat.say(f"compacted: {done.tokens_before:,} tokens were in view, {done.tokens_after:,} are now", "good")
 
 
-async def _context(chat: Conversation, _: str) -> None:
+async def _context(chat: ChatHandle, _: str) -> None:
     try:
         chat.put(await chat.house.describe_context(chat.agent.session.id))
     except FileMissing:
@@ -56,7 +56,7 @@ async def _context(chat: Conversation, _: str) -> None:
         chat.say("nothing was said yet: the window is empty", "faint")
 
 
-async def _cost(chat: Conversation, _: str) -> None:
+async def _cost(chat: ChatHandle, _: str) -> None:
     lanes = chat.agent.spent
     if not lanes:
         chat.say("no model was asked yet", "faint")
@@ -66,16 +66,16 @@ async def _cost(chat: Conversation, _: str) -> None:
             f"{lane.who:12} {lane.calls:>5} calls  {lane.hit_rate:6.1%} of the prompt from the cache  "
             f"{_usd(lane.cost)}"
         )
-    plain = _usd(add_costs(lane.cost_without_caching for lane in lanes))
-    chat.say(f"in all {_usd(add_costs(lane.cost for lane in lanes))}; without caching {plain}", "strong")
+    plain = _usd(sum_costs(lane.cost_without_caching for lane in lanes))
+    chat.say(f"in all {_usd(sum_costs(lane.cost for lane in lanes))}; without caching {plain}", "strong")
 
 
-async def _memory(chat: Conversation, words: str) -> None:
+async def _memory(chat: ChatHandle, words: str) -> None:
     for line in await asyncio.to_thread(lambda: chat.house.memories(words)):
         chat.say(line)
 
 
-async def _dream(chat: Conversation, _: str) -> None:
+async def _dream(chat: ChatHandle, _: str) -> None:
     if chat.agent.dream is None:
         chat.say("this agent has no memories of its own to dream of", "faint")
         return
@@ -86,8 +86,8 @@ async def _dream(chat: Conversation, _: str) -> None:
         chat.say(line, "strong")
 
 
-async def _agents(chat: Conversation, _: str) -> None:
-    agents = find_agents(chat.agent)
+async def _agents(chat: ChatHandle, _: str) -> None:
+    agents = find_agent_tool(chat.agent)
     for line in agents.listing() if agents else ():
         chat.say(line)
     for row in agents.running() if agents else ():
@@ -96,16 +96,16 @@ async def _agents(chat: Conversation, _: str) -> None:
         chat.say("this session has no tool for starting agents", "faint")
 
 
-async def _tasks(chat: Conversation, _: str) -> None:
-    tasks, agents = find_tasks(chat.agent), find_agents(chat.agent)
+async def _tasks(chat: ChatHandle, _: str) -> None:
+    tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
     lines = [task.line for task in tasks.all()] if tasks else []
     lines += [f"{row.name}: {row.state}, {row.said}" for row in agents.running()] if agents else []
     for line in lines or ("nothing runs in the background",):
         chat.say(line)
 
 
-async def _kill(chat: Conversation, name: str) -> None:
-    tasks, agents = find_tasks(chat.agent), find_agents(chat.agent)
+async def _kill(chat: ChatHandle, name: str) -> None:
+    tasks, agents = find_background_tasks(chat.agent), find_agent_tool(chat.agent)
     if tasks is not None and any(task.id == name for task in tasks.all()):
         await tasks.stop(name)
     elif agents is not None and any(row.name == name for row in agents.running()):
@@ -116,23 +116,23 @@ async def _kill(chat: Conversation, name: str) -> None:
     chat.say(f"{name} was ended", "good")
 
 
-async def _expand(chat: Conversation, argument: str) -> None:
+async def _expand(chat: ChatHandle, argument: str) -> None:
     back = int(argument) if argument.isascii() and argument.isdigit() else 1
     if not chat.view.unfold(back):
         chat.say(f"{len(chat.view.folds)} outputs are folded; /expand 1 is the last of them", "faint")
 
 
-async def _mode(chat: Conversation, argument: str) -> None:
-    if argument in MODES:
+async def _mode(chat: ChatHandle, argument: str) -> None:
+    if argument in PERMISSION_MODES:
         chat.agent.mode = argument
         chat.renew_status()
     elif argument:
-        chat.say(f"there is no mode {argument!r}; expected one of {', '.join(MODES)}", "warning")
+        chat.say(f"there is no mode {argument!r}; expected one of {', '.join(PERMISSION_MODES)}", "warning")
         return
     chat.say(f"the mode is {chat.agent.mode}")
 
 
-async def _model(chat: Conversation, name: str) -> None:
+async def _model(chat: ChatHandle, name: str) -> None:
     if name:
         before, model = chat.agent.frame.model, chat.agent.use_model(name)
         chat.renew_status()
@@ -144,11 +144,11 @@ async def _model(chat: Conversation, name: str) -> None:
     chat.say(f"the model is {chat.agent.frame.model}")
 
 
-async def _resume(chat: Conversation, session: str) -> None:
+async def _resume(chat: ChatHandle, session: str) -> None:
     every = await asyncio.to_thread(chat.house.sessions)
     sessions = [entry for entry in every if not is_agent_session(entry.id)]
     if not session:
-        for entry in sessions[:MOST_SESSIONS]:
+        for entry in sessions[:MAX_LISTED_SESSIONS]:
             is_here = entry.id == chat.agent.session.id
             chat.say(f"{entry.id[:12]}  {_when(entry.modified)}{'  (this one)' if is_here else ''}")
         chat.say("/resume ID goes on with one; the beginning of an id will do", "faint")
@@ -161,17 +161,17 @@ async def _resume(chat: Conversation, session: str) -> None:
     chat.say(f"session {found[0][:12]}, {len(chat.agent.session.history)} messages", "good")
 
 
-async def _clear(chat: Conversation, _: str) -> None:
+async def _clear(chat: ChatHandle, _: str) -> None:
     old = chat.agent.session.id
     await chat.exchange(None)
     chat.say(f"a new session; /resume {old[:12]} goes back", "good")
 
 
-async def _quit(chat: Conversation, _: str) -> None:
+async def _quit(chat: ChatHandle, _: str) -> None:
     chat.leave()
 
 
-_DOING: dict[str, Doing] = {
+_DOING: dict[str, SlashHandler] = {
     "help": _help,
     "compact": _compact,
     "context": _context,

@@ -11,7 +11,7 @@ _LEAST_NEWS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusLine:
     """What the line is made of."""
 
     model: str = ""
@@ -27,7 +27,7 @@ class Status:
     is_working: bool = False
 
 
-def render_status(status: Status, columns: int) -> str:
+def render_status_line(status: StatusLine, columns: int) -> str:
     """At most `columns` characters: the least important goes first, and only the news is cut in mid-word."""
     parts = _parts(status)
     while parts and len(_GAP.join(parts)) > columns:
@@ -40,7 +40,7 @@ def render_status(status: Status, columns: int) -> str:
     return f"{line}{_GAP}{news}" if line else news
 
 
-def _parts(status: Status) -> list[str]:
+def _parts(status: StatusLine) -> list[str]:
     """The most important first."""
     parts = [_context(status), status.mode, status.model.removeprefix("claude-"), _cost(status)]
     if status.tasks:
@@ -52,13 +52,13 @@ def _parts(status: Status) -> list[str]:
     return [part for part in parts if part]
 
 
-def _context(status: Status) -> str:
+def _context(status: StatusLine) -> str:
     if not status.limit_tokens:
         return ""
     return f"{100 * status.context_tokens / status.limit_tokens:.0f}% context"
 
 
-def _cost(status: Status) -> str:
+def _cost(status: StatusLine) -> str:
     if status.spent_usd is None:
         return "unpriced"
     return f"${status.spent_usd:.2f}"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sevenfold.core import events
-from sevenfold.core.events import Event, describe
+from sevenfold.core.events import Event, describe_event
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventText:
     """An event as a person reads it."""
 
     text: str
@@ -132,17 +132,17 @@ _QUIET = frozenset(
 """Told by what follows them, or of no use while a person works; `sevenfold doctor` has them."""
 
 
-def tell(event: Event) -> Told | None:
+def render_event_text(event: Event) -> EventText | None:
     """The event in one sentence; None for those that nobody at work wants to read."""
     kind = type(event)
     if kind in _QUIET or _is_idle(event):
         return None
-    row, values = _ROWS.get(kind), describe(event)
+    row, values = _ROWS.get(kind), describe_event(event)
     if row is None:
         # Whoever adds an event need not come here: it is told by its own words.
         name = values.pop("event")
-        return Told(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
-    return Told(row.text.format_map(values), row.layer, row.is_warning)
+        return EventText(f"{name}: " + ", ".join(f"{key} {value}" for key, value in values.items()))
+    return EventText(row.text.format_map(values), row.layer, row.is_warning)
 
 
 def _is_idle(event: Event) -> bool:

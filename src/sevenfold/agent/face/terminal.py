@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TextIO
 
-from sevenfold.agent.face.brush import Brush
-from sevenfold.agent.face.pane import Pane
-from sevenfold.agent.face.past import Past
-from sevenfold.agent.face.prompting import make_session
-from sevenfold.agent.face.scene import Scene
+from sevenfold.agent.face.brush import TextRenderer
+from sevenfold.agent.face.pane import BufferedOutput
+from sevenfold.agent.face.past import InputHistory
+from sevenfold.agent.face.prompting import make_prompt_session
+from sevenfold.agent.face.scene import InputDelegate
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -29,10 +29,10 @@ REDRAW_SECONDS = 0.04
 class Terminal:
     """The screen and the keyboard of one person."""
 
-    def __init__(self, scene: Scene, past: Past, cwd: Path) -> None:
+    def __init__(self, scene: InputDelegate, past: InputHistory, cwd: Path) -> None:
         self._scene = scene
-        self._pane = Pane(sys.stdout)
-        self._session: PromptSession[str] = make_session(self._pane, scene, past, cwd)
+        self._pane = BufferedOutput(sys.stdout)
+        self._session: PromptSession[str] = make_prompt_session(self._pane, scene, past, cwd)
         self._session.app.min_redraw_interval = REDRAW_SECONDS
         self._saved = ""
         self._raw = ExitStack()
@@ -45,9 +45,9 @@ class Terminal:
     def __exit__(self, *_: object) -> None:
         self._raw.close()
 
-    def brush(self) -> Brush:
+    def brush(self) -> TextRenderer:
         columns = self._session.app.output.get_size().columns
-        return Brush(columns, not os.environ.get("NO_COLOR"), has_unicode(sys.stdout))
+        return TextRenderer(columns, not os.environ.get("NO_COLOR"), can_encode_signs(sys.stdout))
 
     def put(self, text: str) -> None:
         """Print above the input."""
@@ -113,7 +113,7 @@ class Terminal:
         return self._scene.status_line(self._session.app.output.get_size().columns)
 
 
-def has_unicode(stream: TextIO) -> bool:
+def can_encode_signs(stream: TextIO) -> bool:
     """Whether a stream can show the signs that we draw with."""
     try:
         "●○│…›".encode(stream.encoding or "utf-8")

@@ -8,44 +8,44 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Protocol
 
-from sevenfold.agent.face.blocks import BlockStream, Code, MarkdownBlock
-from sevenfold.agent.face.brush import Brush, Tone
-from sevenfold.agent.face.status import Status
-from sevenfold.agent.face.telling import tell
+from sevenfold.agent.face.blocks import CodeBlock, MarkdownBlock, MarkdownStream
+from sevenfold.agent.face.brush import TextRenderer, TextTone
+from sevenfold.agent.face.status import StatusLine
+from sevenfold.agent.face.telling import render_event_text
 from sevenfold.agent.seen import (
+    DeltaReceived,
     LayerActed,
-    Noticed,
+    NoticePosted,
     RoundEnded,
-    Seen,
-    Streamed,
     ToolEnded,
     ToolPrinted,
     ToolStarted,
+    TurnEvent,
 )
 from sevenfold.core.messages import Block, Text, ToolUse, ToolUseId
 from sevenfold.core.tool_kinds import Effect, find_effect
 from sevenfold.providers.provider import Delta, TextDelta, ThinkingDelta
 
-PREVIEW_LINES = 5
+OUTPUT_PREVIEW_LINES = 5
 """Of a tool's output; the rest is folded."""
-PREVIEWS: dict[Effect | None, int] = {"read": 0, "list": 3, "search": 5, "memory": 3}
+TOOL_PREVIEW_LINES: dict[Effect | None, int] = {"read": 0, "list": 3, "search": 5, "memory": 3}
 """Tools whose output tells a person less than that they ran."""
-DIFF_LINES = 40
-KEPT_FOLDS = 30
+SHOWN_DIFF_LINES = 40
+MAX_FOLDS = 30
 """Outputs that can still be unfolded."""
-LIVE_LINES = 12
+MAX_LIVE_LINES = 12
 """That are drawn anew with each change: few enough for any terminal."""
-PRINTED_LINES = 3
+MAX_PRINTED_LINES = 3
 """Of what a running tool prints."""
-SLOW = timedelta(seconds=1)
+SLOW_TOOL_TIME = timedelta(seconds=1)
 """From which on it is said how long a tool took."""
 _THINKING_CHARS = 200
 
 
-class Surface(Protocol):
+class TurnSurface(Protocol):
     """Where a turn is shown."""
 
-    def brush(self) -> Brush: ...
+    def brush(self) -> TextRenderer: ...
 
     def put(self, text: str) -> None:
         """Print for good."""
@@ -57,7 +57,7 @@ class Surface(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldedOutput:
     """A tool's output, of which only the beginning was shown."""
 
     title: str
@@ -67,7 +67,7 @@ class Fold:
 @dataclass(slots=True)
 class _Running:
     title: str
-    printed: deque[str] = field(default_factory=lambda: deque[str](maxlen=PRINTED_LINES))
+    printed: deque[str] = field(default_factory=lambda: deque[str](maxlen=MAX_PRINTED_LINES))
     partial: str = ""
 
     def take(self, text: str) -> None:
@@ -76,26 +76,28 @@ class _Running:
 
     def tail(self) -> list[str]:
         shown = [*self.printed, self.partial] if self.partial.strip() else list(self.printed)
-        return shown[-PRINTED_LINES:]
+        return shown[-MAX_PRINTED_LINES:]
 
 
 class TurnView:
     """Shows one session's turns on a surface, and keeps what the status line says."""
 
-    def __init__(self, surface: Surface, status: Status, *, root: str = "", unfolding: str = "") -> None:
+    def __init__(
+        self, surface: TurnSurface, status: StatusLine, *, root: str = "", unfolding: str = ""
+    ) -> None:
         """`root` is left out of paths in it; `unfolding` says how to see what is folded."""
         self._surface = surface
         self._root, self._unfolding = root.rstrip("/"), unfolding
         self.status = status
-        self.folds: deque[Fold] = deque(maxlen=KEPT_FOLDS)
-        self._stream = BlockStream()
+        self.folds: deque[FoldedOutput] = deque(maxlen=MAX_FOLDS)
+        self._stream = MarkdownStream()
         self._thinking = ""
         self._running: dict[ToolUseId, _Running] = {}
         self._is_after_tool = False
 
-    def watch(self, seen: Seen) -> None:
+    def watch(self, seen: TurnEvent) -> None:
         match seen:
-            case Streamed():
+            case DeltaReceived():
                 self._stream_in(seen.delta)
             case ToolStarted():
                 self._end_text()
@@ -109,11 +111,11 @@ class TurnView:
                 self._end_round(seen)
             case LayerActed():
                 self._show_act(seen)
-            case Noticed():
+            case NoticePosted():
                 self.say(seen.text, "warning" if seen.is_warning else "accent")
         self._surface.refresh()
 
-    def say(self, text: str, tone: Tone = "plain") -> None:
+    def say(self, text: str, tone: TextTone = "plain") -> None:
         """A line of our own: above what is still being said, which it does not split."""
         self._is_after_tool = False
         self._surface.put(self._surface.brush().line(text, tone))
@@ -135,7 +137,7 @@ class TurnView:
         self.status = replace(self.status, is_working=False)
         self._surface.refresh()
 
-    def live(self, brush: Brush) -> str:
+    def live(self, brush: TextRenderer) -> str:
         """What is still moving, in a few lines."""
         parts = [self._thinking_line(brush)] if self._thinking else []
         growing = self._stream.growing(brush.columns)
@@ -145,7 +147,7 @@ class TurnView:
             parts.append(brush.line(f"○ {running.title}", "accent"))
             parts += [brush.line(line[: brush.columns - 4], "faint", indent=2) for line in running.tail()]
         lines = "\n".join(parts).split("\n") if parts else []
-        return "\n".join(lines[-LIVE_LINES:])
+        return "\n".join(lines[-MAX_LIVE_LINES:])
 
     def unfold(self, back: int = 1) -> bool:
         """Print the output that was folded last, or one before it; False when there is none."""
@@ -172,7 +174,7 @@ class TurnView:
             self._surface.put(_spaced(brush, block))
             self._is_after_tool = False
 
-    def _thinking_line(self, brush: Brush) -> str:
+    def _thinking_line(self, brush: TextRenderer) -> str:
         words, room = " ".join(self._thinking.split()), max(brush.columns - 12, 10)
         last = words[-room:]
         # The end of what is thought, from a whole word on where there is one.
@@ -184,16 +186,16 @@ class TurnView:
         title = running.title if running else self._title(seen.use, "")
         brush, output = self._surface.brush(), seen.output
         lines = _lines(output.content) if not output.diff else []
-        most = PREVIEWS.get(find_effect(seen.use), PREVIEW_LINES)
-        remarks = [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW else []
+        most = TOOL_PREVIEW_LINES.get(find_effect(seen.use), OUTPUT_PREVIEW_LINES)
+        remarks = [f"({seen.took.total_seconds():.1f} s)"] if seen.took >= SLOW_TOOL_TIME else []
         remarks += [_count(len(lines), "line")] if lines and not most else []
         head = "  ".join([f"● {title}", *remarks])
         parts = [brush.line(head, "error" if output.is_error else "good")]
         if output.diff:
-            parts.append(brush.diff(output.diff, DIFF_LINES))
+            parts.append(brush.diff(output.diff, SHOWN_DIFF_LINES))
         parts += [brush.line(line, "faint", indent=2) for line in lines[:most]]
         if len(lines) > most:
-            self.folds.append(Fold(title, "\n".join(lines)))
+            self.folds.append(FoldedOutput(title, "\n".join(lines)))
             hint = f"  ({self._unfolding})" if self._unfolding else ""
             parts += [brush.line(f"… {len(lines) - most} more{hint}", "faint", indent=2)] if most else []
         # Tools in a row stand close together.
@@ -214,7 +216,7 @@ class TurnView:
         )
 
     def _show_act(self, seen: LayerActed) -> None:
-        told = tell(seen.event)
+        told = render_event_text(seen.event)
         if told is None:
             return
         text = f"layer {told.layer}: {told.text}" if told.layer else told.text
@@ -222,10 +224,10 @@ class TurnView:
         self.say(f"· {text}", "warning" if told.is_warning else "faint")
 
 
-def _spaced(brush: Brush, block: MarkdownBlock) -> str:
+def _spaced(brush: TextRenderer, block: MarkdownBlock) -> str:
     """An empty line before each block, but not between the parts of one."""
     painted = brush.markdown(block)
-    return painted if isinstance(block, Code) and not block.is_first else f"\n{painted}"
+    return painted if isinstance(block, CodeBlock) and not block.is_first else f"\n{painted}"
 
 
 def _lines(content: str | tuple[Block, ...]) -> list[str]:

@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import Block, Image, Message, Text
 
-MAX_IMAGE_BYTES = 3_750_000
+MAX_PROMPT_IMAGE_BYTES = 3_750_000
 """What becomes 5 MB in base64, the most that an image may have."""
-MOST_IMAGES = 20
+MAX_PROMPT_IMAGES = 20
 """In one message: above it the provider asks for smaller ones."""
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -23,14 +23,14 @@ _NAMED = re.compile(r"""(?<!\S)(?:@?"([^"\n]+)"|@?'([^'\n]+)'|@?((?:\\.|[^\s"'\\
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class UserInput:
     message: Message
     images: tuple[Path, ...] = ()
     problems: tuple[str, ...] = ()
     """Why an image that was named is not in the message."""
 
 
-def read_typed(text: str, cwd: Path) -> Typed:
+def read_user_input(text: str, cwd: Path) -> UserInput:
     """The message; an image that is named and there goes with it, and the text stays as it was typed."""
     found: list[Path] = []
     blocks: list[Block] = []
@@ -38,15 +38,19 @@ def read_typed(text: str, cwd: Path) -> Typed:
     for path in _named_images(text, cwd):
         if path in found:
             continue
-        read = _read_image(path) if len(found) < MOST_IMAGES else f"{path}: at most {MOST_IMAGES} images"
+        read = (
+            _read_image(path)
+            if len(found) < MAX_PROMPT_IMAGES
+            else f"{path}: at most {MAX_PROMPT_IMAGES} images"
+        )
         if isinstance(read, str):
             problems.append(read)
         else:
             found.append(path)
             blocks.append(read)
     if not blocks:
-        return Typed(Message("user", text), (), tuple(problems))
-    return Typed(Message("user", (*blocks, Text(text))), tuple(found), tuple(problems))
+        return UserInput(Message("user", text), (), tuple(problems))
+    return UserInput(Message("user", (*blocks, Text(text))), tuple(found), tuple(problems))
 
 
 def _named_images(text: str, cwd: Path) -> list[Path]:
@@ -64,11 +68,11 @@ def _as_path(word: str, cwd: Path) -> Path:
 def _read_image(path: Path) -> Image | str:
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_IMAGE_BYTES + 1)
+            data = file.read(MAX_PROMPT_IMAGE_BYTES + 1)
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
-    if len(data) > MAX_IMAGE_BYTES:
-        return f"{path} has more than {MAX_IMAGE_BYTES:,} bytes; make it smaller"
+    if len(data) > MAX_PROMPT_IMAGE_BYTES:
+        return f"{path} has more than {MAX_PROMPT_IMAGE_BYTES:,} bytes; make it smaller"
     kind = _kind(data)
     if kind is None:
         return f"{path} is no PNG, JPEG, GIF or WebP image"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LOOKED_FOR = (
+PROVIDER_VARIABLES = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_BASE_URL",
@@ -14,14 +14,14 @@ LOOKED_FOR = (
 )
 
 
-def render_ways(environ: Mapping[str, str], settings_path: str) -> tuple[str, ...]:
+def render_setup_help(environ: Mapping[str, str], settings_path: str) -> tuple[str, ...]:
     """For a person who has no model yet."""
-    found = [name for name in LOOKED_FOR if environ.get(name)]
+    found = [name for name in PROVIDER_VARIABLES if environ.get(name)]
     looked = f"found only {', '.join(found)}" if found else "none of them is set"
     return (
         "There is no model to talk to yet. I looked for",
-        f"  in the environment  {', '.join(LOOKED_FOR[:3])},",
-        f"                      {', '.join(LOOKED_FOR[3:])}: {looked}",
+        f"  in the environment  {', '.join(PROVIDER_VARIABLES[:3])},",
+        f"                      {', '.join(PROVIDER_VARIABLES[3:])}: {looked}",
         f"  in settings         agent.base_url, in {settings_path}",
         "",
         "Ways to get going:",

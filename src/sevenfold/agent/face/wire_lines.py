@@ -12,19 +12,21 @@ from datetime import timedelta
 from typing import Literal, TypeAlias
 
 from sevenfold.agent.turn import TurnEnd
-from sevenfold.core.events import Event, describe
+from sevenfold.core.events import Event, describe_event
 from sevenfold.core.json import thaw
 from sevenfold.core.messages import Message, ToolResult
-from sevenfold.core.requests import Reply
+from sevenfold.core.requests import ModelResponse
 from sevenfold.core.usage import Usage
 from sevenfold.core.wire import write_message
 
-Fields: TypeAlias = dict[str, object]
-Subtype: TypeAlias = Literal["success", "error_max_turns", "error_max_budget_usd", "error_during_execution"]
+StreamFields: TypeAlias = dict[str, object]
+ResultSubtype: TypeAlias = Literal[
+    "success", "error_max_turns", "error_max_budget_usd", "error_during_execution"
+]
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
+class HeadlessResult:
     """What a run was, when it is over."""
 
     end: TurnEnd
@@ -32,11 +34,11 @@ class RunFacts:
     took: timedelta
     usage: Usage
     spent_usd: float | None
-    denials: Sequence[Fields] = ()
+    denials: Sequence[StreamFields] = ()
     is_over_budget: bool = False
 
     @property
-    def subtype(self) -> Subtype:
+    def subtype(self) -> ResultSubtype:
         if self.is_over_budget:
             return "error_max_budget_usd"
         if self.end.reason == "out of rounds":
@@ -51,7 +53,7 @@ class RunFacts:
         return 0 if self.subtype == "success" else 1
 
 
-def write_init(session: str, cwd: str, model: str, mode: str, tools: Sequence[str]) -> Fields:
+def render_init_line(session: str, cwd: str, model: str, mode: str, tools: Sequence[str]) -> StreamFields:
     return {
         "type": "system",
         "subtype": "init",
@@ -63,8 +65,8 @@ def write_init(session: str, cwd: str, model: str, mode: str, tools: Sequence[st
     }
 
 
-def write_answer(reply: Reply, session: str) -> Fields:
-    message: Fields = {
+def render_assistant_line(reply: ModelResponse, session: str) -> StreamFields:
+    message: StreamFields = {
         "id": reply.id,
         "type": "message",
         "model": reply.model,
@@ -75,17 +77,17 @@ def write_answer(reply: Reply, session: str) -> Fields:
     return {"type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": session}
 
 
-def write_results(results: Sequence[ToolResult], session: str) -> Fields:
+def render_results_line(results: Sequence[ToolResult], session: str) -> StreamFields:
     message = write_message(Message("user", tuple(results)))
     return {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": session}
 
 
-def write_event(event: Event, session: str) -> Fields:
-    told: Fields = dict(describe(event))
+def render_event_line(event: Event, session: str) -> StreamFields:
+    told: StreamFields = dict(describe_event(event))
     return {"type": "system", "subtype": "sevenfold_event", **told, "session_id": session}
 
 
-def write_result(facts: RunFacts) -> Fields:
+def render_result_line(facts: HeadlessResult) -> StreamFields:
     end = facts.end
     failed = end.error is not None or facts.subtype != "success"
     return {

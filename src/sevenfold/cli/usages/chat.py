@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 
-from sevenfold.cli.usages.shared import add_project
+from sevenfold.cli.usages.shared import add_project_option
 
-HELP = "talk to an agent that works in this repository"
+CHAT_HELP = "talk to an agent that works in this repository"
 
-DESCRIPTION = """\
+CHAT_DESCRIPTION = """\
 Talks to an agent that reads, edits and runs things in this repository, and asks
 before it changes any. All seven layers work under it: what they do is shown as
 they do it.
@@ -17,7 +17,7 @@ With -p it answers one prompt and ends, for scripts; what is piped in is put
 behind the prompt. Without a key it says what it looked for and how to begin.
 """
 
-EXAMPLES = """\
+CHAT_EXAMPLES = """\
 examples:
   sevenfold chat
   sevenfold chat --continue                            go on with the last session
@@ -27,24 +27,27 @@ examples:
   sevenfold chat -p "Where is the parser?" --output json | jq -r .result
 """
 
-MODES = ("ask", "accept-edits", "plan", "read-only", "bypass")
-FORMS = ("text", "json", "stream-json")
+CHAT_MODES = ("ask", "accept-edits", "plan", "read-only", "bypass")
+CHAT_OUTPUT_FORMATS = ("text", "json", "stream-json")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_chat_options(parser: ArgumentParser) -> None:
     parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="what to say first")
     parser.add_argument(
         "-p", "--print", action="store_true", help="answer PROMPT, and what is piped in, and end"
     )
     parser.add_argument(
-        "--output", choices=FORMS, default="text", help="with -p: text, json, or stream-json as it happens"
+        "--output",
+        choices=CHAT_OUTPUT_FORMATS,
+        default="text",
+        help="with -p: text, json, or stream-json as it happens",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--continue", action="store_true", help="go on with the session written to last")
     which.add_argument("--resume", metavar="ID", help="go on with that session; how its id begins will do")
     parser.add_argument("--fork", action="store_true", help="go on in a copy: that session stays as it is")
     parser.add_argument("--model", metavar="NAME", default="", help="ask this model (as settings say)")
-    parser.add_argument("--mode", choices=MODES, help="what may be done unasked (as settings say)")
+    parser.add_argument("--mode", choices=CHAT_MODES, help="what may be done unasked (as settings say)")
     parser.add_argument(
         "--max-rounds",
         type=_count,
@@ -52,7 +55,7 @@ def add_options(parser: ArgumentParser) -> None:
         help="end a turn after so many model calls (as settings say)",
     )
     parser.add_argument("--max-usd", type=_dollars, metavar="X", help="with -p: end when this much is spent")
-    add_project(parser)
+    add_project_option(parser)
 
 
 def _count(text: str) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.usages.shared import add_json, add_project
+from sevenfold.cli.usages.shared import add_json_option, add_project_option
 
-HELP = "say what fills a session's window and what comes next"
+CONTEXT_HELP = "say what fills a session's window and what comes next"
 
-DESCRIPTION = """\
+CONTEXT_DESCRIPTION = """\
 Says what fills the window of a session: tokens by kind and tool, files that
 were read twice, where warning and compaction set in, what the next compaction
 would do and keep, and what the session cost so far.
@@ -18,7 +18,7 @@ is running can be looked at too. The system prompt and the tools are not in it;
 their size is what was billed beyond what can be seen.
 """
 
-EXAMPLES = """\
+CONTEXT_EXAMPLES = """\
 examples:
   sevenfold context
   sevenfold context 3f2a --project ~/src/app       by the beginning of its id
@@ -27,7 +27,7 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_context_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "session",
         nargs="?",
@@ -35,6 +35,6 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="SESSION",
         help="its id, or how that begins (the one written to last)",
     )
-    add_project(parser)
+    add_project_option(parser)
     parser.add_argument("--model", metavar="NAME", help="as if it went on with this model (its last one)")
-    add_json(parser)
+    add_json_option(parser)

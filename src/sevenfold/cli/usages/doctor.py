@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.usages.shared import add_json, add_project
+from sevenfold.cli.usages.shared import add_json_option, add_project_option
 
-HELP = "check the set-up and say what to do about each finding"
+DOCTOR_HELP = "check the set-up and say what to do about each finding"
 
-DESCRIPTION = """\
+DOCTOR_DESCRIPTION = """\
 Checks what Sevenfold stands on: the interpreter and its libraries, keys,
 settings, where files are kept and whether they can be written, disk space,
 locks, transcripts, mail, the sandbox, spending, and what went wrong lately.
@@ -16,7 +16,7 @@ Says what to do about each finding. Offline; it changes nothing and shows no
 secret. Ends with 1 if something is broken.
 """
 
-EXAMPLES = """\
+DOCTOR_EXAMPLES = """\
 examples:
   sevenfold doctor
   sevenfold doctor --project ~/src/app
@@ -24,6 +24,6 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
-    add_json(parser)
-    add_project(parser)
+def add_doctor_options(parser: ArgumentParser) -> None:
+    add_json_option(parser)
+    add_project_option(parser)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.usages.shared import add_json
+from sevenfold.cli.usages.shared import add_json_option
 
-HELP = "show the seven layers"
+LAYERS_HELP = "show the seven layers"
 
-DESCRIPTION = """\
+LAYERS_DESCRIPTION = """\
 Shows the seven layers, cheapest first.
 """
 
-EXAMPLES = """\
+LAYERS_EXAMPLES = """\
 examples:
   sevenfold layers
   sevenfold layers --json | jq .
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
-    add_json(parser)
+def add_layers_options(parser: ArgumentParser) -> None:
+    add_json_option(parser)

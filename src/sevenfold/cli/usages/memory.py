@@ -5,17 +5,17 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from pathlib import Path
 
-from sevenfold.cli.usages.shared import Action, add_actions, add_nothing
+from sevenfold.cli.usages.shared import CommandAction, add_actions, add_no_options
 
-HELP = "look at what is remembered, change it, review it, take it back"
+MEMORY_HELP = "look at what is remembered, change it, review it, take it back"
 
-DESCRIPTION = """\
+MEMORY_DESCRIPTION = """\
 What is remembered of this project from session to session: one topic a file,
 with a history of who changed what and why. `sevenfold memory ACTION --help`
 says more of each action; without one, memories are listed.
 """
 
-EXAMPLES = """\
+MEMORY_EXAMPLES = """\
 examples:
   sevenfold memory                                 what is remembered
   sevenfold memory add release-steps -m 'Tag before pushing.' --applies-to 'command:git push'
@@ -27,13 +27,13 @@ examples:
   sevenfold memory purge --session 3f2a            erase what one session left, history included
 """
 
-KINDS = ("user", "feedback", "project", "reference")
-WHO = ("user", "agent", "fork", "dream", "sync", "outside edit")
+MEMORY_TYPE_CHOICES = ("user", "feedback", "project", "reference")
+AUTHOR_CHOICES = ("user", "agent", "fork", "dream", "sync", "outside edit")
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_memory_options(parser: ArgumentParser) -> None:
     parser.set_defaults(action="list", type=None, archived=False)
-    add_actions(parser, ACTIONS)
+    add_actions(parser, MEMORY_ACTIONS)
 
 
 def _count(text: str) -> int:
@@ -51,7 +51,7 @@ def _id(parser: ArgumentParser) -> None:
 
 
 def _list(parser: ArgumentParser) -> None:
-    parser.add_argument("--type", choices=KINDS, help="only these")
+    parser.add_argument("--type", choices=MEMORY_TYPE_CHOICES, help="only these")
     parser.add_argument("--archived", action="store_true", help="what dreams have put aside")
 
 
@@ -63,7 +63,9 @@ def _show(parser: ArgumentParser) -> None:
 def _add(parser: ArgumentParser) -> None:
     parser.add_argument("memory", metavar="NAME", help="the topic, in lower case: release-steps")
     parser.add_argument("-m", "--text", help="the memory itself (else what is piped in, else $EDITOR)")
-    parser.add_argument("--type", choices=KINDS, default="project", help="what kind of thing it is (project)")
+    parser.add_argument(
+        "--type", choices=MEMORY_TYPE_CHOICES, default="project", help="what kind of thing it is (project)"
+    )
     parser.add_argument("--description", default="", help="one line: when it matters (its first line)")
     parser.add_argument(
         "--applies-to",
@@ -111,7 +113,7 @@ def _purge(parser: ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--session", metavar="ID", help="all that came from this session")
     source.add_argument("--memory", metavar="MEMORY", help="this memory, every version of it")
-    source.add_argument("--who", choices=WHO, help="all that these wrote")
+    source.add_argument("--who", choices=AUTHOR_CHOICES, help="all that these wrote")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -124,8 +126,8 @@ def _export(parser: ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write; made if need be")
 
 
-ACTIONS = (
-    Action(
+MEMORY_ACTIONS = (
+    CommandAction(
         "list",
         "what is remembered, newest first",
         "Memories with their type, age, uses and what is wrong with them. A rule shows how often it was\n"
@@ -133,7 +135,7 @@ ACTIONS = (
         _list,
         ("list", "list --type feedback", "list --json | jq '.[] | select(.broken != [])'"),
     ),
-    Action(
+    CommandAction(
         "show",
         "one memory: text, origin, uses",
         "A memory as it was last accepted, where it came from and what became of it. With --json, or\n"
@@ -141,7 +143,7 @@ ACTIONS = (
         _show,
         ("show release-steps", "show release-steps --at 18f3"),
     ),
-    Action(
+    CommandAction(
         "add",
         "remember something",
         "Writes a new memory in your name. Its text comes from -m, from standard input, or from $EDITOR.\n"
@@ -152,7 +154,7 @@ ACTIONS = (
             "add db --applies-to 'path:migrations/**' < note.md",
         ),
     ),
-    Action(
+    CommandAction(
         "edit",
         "change a memory in $EDITOR",
         "Opens a copy in $VISUAL or $EDITOR. What you save is committed in your name; if somebody changed\n"
@@ -160,7 +162,7 @@ ACTIONS = (
         _memory,
         ("edit release-steps",),
     ),
-    Action(
+    CommandAction(
         "rm",
         "forget memories; undo brings them back",
         "Removes memories from sight. Their history stays: `sevenfold memory undo` brings them back, and\n"
@@ -168,14 +170,14 @@ ACTIONS = (
         _rm,
         ("rm release-steps old-plan",),
     ),
-    Action(
+    CommandAction(
         "search",
         "find memories by words",
         "Memories that hold the words, best first, however they are inflected.",
         _search,
         ("search 'how do we release'",),
     ),
-    Action(
+    CommandAction(
         "check",
         "do memories still hold?",
         "Looks whether the paths, symbols and commands that memories name are still there, and whether\n"
@@ -183,7 +185,7 @@ ACTIONS = (
         _check,
         ("check", "check release-steps --online", "check --json"),
     ),
-    Action(
+    CommandAction(
         "review",
         "accept or reject what waits",
         "Text that came from tools, the web or others, and edits made past Sevenfold, wait until you accept\n"
@@ -191,43 +193,43 @@ ACTIONS = (
         _review,
         ("review", "review --accept 18f3", "review --reject 18f3", "review --trust team/style"),
     ),
-    Action(
+    CommandAction(
         "log",
         "every change, newest first",
         "Who changed what, when and why.",
         _log,
         ("log", "log release-steps --limit 5"),
     ),
-    Action("diff", "what a change did", "A change as a unified diff.", _id, ("diff 18f3",)),
-    Action(
+    CommandAction("diff", "what a change did", "A change as a unified diff.", _id, ("diff 18f3",)),
+    CommandAction(
         "blame",
         "where each line came from",
         "Each line of a memory with the change that brought it.",
         _memory,
         ("blame release-steps",),
     ),
-    Action(
+    CommandAction(
         "revert",
         "take one change back",
         "Puts back what a change replaced. If its memories were changed again since, nothing is done.",
         _id,
         ("revert 18f3",),
     ),
-    Action(
+    CommandAction(
         "undo",
         "take the last change back",
         "Takes the last change back, byte for byte.",
-        add_nothing,
+        add_no_options,
         ("undo",),
     ),
-    Action(
+    CommandAction(
         "restore",
         "bring an old version back",
         "Brings a memory back as it was after a change.",
         _restore,
         ("restore release-steps 18f3",),
     ),
-    Action(
+    CommandAction(
         "purge",
         "erase by source, history included",
         "Erases what came from a session, a memory or a kind of writer, every version of it. This cannot be\n"
@@ -235,7 +237,7 @@ ACTIONS = (
         _purge,
         ("purge --session 3f2a", "purge --memory address --yes", "purge --who 'outside edit'"),
     ),
-    Action(
+    CommandAction(
         "import",
         "take in a folder of markdown",
         "Takes in a folder of markdown files, one topic a file. What has a name that is taken is left out,\n"
@@ -243,7 +245,7 @@ ACTIONS = (
         _import,
         ("import ~/notes/app", "import --claude"),
     ),
-    Action(
+    CommandAction(
         "export",
         "write all memories to a folder",
         "Writes every memory as a file, and the index beside them.",

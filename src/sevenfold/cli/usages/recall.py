@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError
 
-from sevenfold.cli.usages.shared import add_json, add_project
+from sevenfold.cli.usages.shared import add_json_option, add_project_option
 
-HELP = "show which memories a prompt would bring, and why"
+RECALL_HELP = "show which memories a prompt would bring, and why"
 
-DESCRIPTION = """\
+RECALL_DESCRIPTION = """\
 Looks for the memories that a prompt is about, as a session does before each request:
 by their words, and by meaning where `sevenfold search setup` was run. Shown is what
 would stand behind the prompt; with --explain also what was found and is not certain
 enough. It asks no model and changes nothing. 1 if nothing is recalled.
 """
 
-EXAMPLES = """\
+RECALL_EXAMPLES = """\
 examples:
   sevenfold recall "how do we retry?"
   sevenfold recall "deploy to staging" --explain    what counts for and against each
@@ -23,7 +23,7 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_recall_options(parser: ArgumentParser) -> None:
     parser.add_argument("prompt", metavar="PROMPT", help="what a user might say")
     parser.add_argument(
         "--limit",
@@ -34,8 +34,8 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--explain", action="store_true", help="say why, and show what is not certain enough")
     parser.add_argument("--words", action="store_true", help="leave meanings out")
-    add_project(parser)
-    add_json(parser)
+    add_project_option(parser)
+    add_json_option(parser)
 
 
 def _read_limit(text: str) -> int:

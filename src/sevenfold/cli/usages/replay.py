@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-HELP = "say what recorded sessions cost and where the cache broke"
+REPLAY_HELP = "say what recorded sessions cost and where the cache broke"
 
-DESCRIPTION = """\
+REPLAY_DESCRIPTION = """\
 Says what recorded sessions cost: tokens and dollars by kind and model, every
 cache break with its cause, what filled the context, the most expensive tool
 results. Offline, no key.
@@ -16,7 +16,7 @@ whatever the files are called. Without a path it looks where Claude Code and
 Codex keep theirs; if nothing is there, it shows a sample.
 """
 
-EXAMPLES = """\
+REPLAY_EXAMPLES = """\
 examples:
   sevenfold replay
   sevenfold replay ~/.claude/projects --since 2026-11-01
@@ -27,7 +27,7 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_replay_options(parser: ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a transcript, or a folder that holds some")
     parser.add_argument("--json", action="store_true", help="print JSON (docs/replay.md describes it)")
     parser.add_argument("--html", metavar="FILE", help="write the report as one page, to open in a browser")

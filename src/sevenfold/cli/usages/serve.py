@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.usages.shared import add_json, read_port
+from sevenfold.cli.usages.shared import add_json_option, parse_port
 
-HELP = "run a server that keeps one memory for a team"
+SERVE_HELP = "run a server that keeps one memory for a team"
 
-DESCRIPTION = """\
+SERVE_DESCRIPTION = """\
 Keeps one memory for a team: organisations, members, tokens and repositories, on
 SQLite (the default: a file in Sevenfold's home) or PostgreSQL. Without an action
 it serves until SIGTERM or Ctrl-C, and finishes what is under way.
@@ -25,7 +25,7 @@ actions, on the machine that has the database:
   backup FILE · restore FILE
 """
 
-EXAMPLES = """\
+SERVE_EXAMPLES = """\
 examples:
   sevenfold serve init acme ada
   sevenfold serve --port 8070
@@ -36,17 +36,29 @@ examples:
   sevenfold serve backup team.backup
 """
 
-ACTIONS = ("run", "init", "org", "member", "token", "repo", "device", "allow", "audit", "backup", "restore")
+SERVE_ACTIONS = (
+    "run",
+    "init",
+    "org",
+    "member",
+    "token",
+    "repo",
+    "device",
+    "allow",
+    "audit",
+    "backup",
+    "restore",
+)
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_serve_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "action", nargs="?", choices=ACTIONS, default="run", metavar="ACTION", help="see above (run)"
+        "action", nargs="?", choices=SERVE_ACTIONS, default="run", metavar="ACTION", help="see above (run)"
     )
     parser.add_argument("words", nargs="*", metavar="WORD", help="what the action is about")
     parser.add_argument("--db", metavar="URL", help="sqlite:///FILE or postgresql://… (a file in our home)")
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (127.0.0.1)")
-    parser.add_argument("--port", type=read_port, default=8070, metavar="N", help="where to listen (8070)")
+    parser.add_argument("--port", type=parse_port, default=8070, metavar="N", help="where to listen (8070)")
     parser.add_argument("--forge", metavar="HOST", help="ask this forge for proof of repositories (none)")
     parser.add_argument("--rate", type=int, metavar="N", help="requests a second of an organisation (100)")
     parser.add_argument("--max-entries", type=int, metavar="N", help="memories of a repository (500)")
@@ -61,4 +73,4 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--remote", default="", metavar="URL", help="of a repository: a hint for clients")
     parser.add_argument("--reason", default="", metavar="TEXT", help="why a finding is allowed")
     parser.add_argument("--limit", type=int, default=100, metavar="N", help="lines of the audit (100)")
-    add_json(parser)
+    add_json_option(parser)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.usages.shared import add_json, add_project
+from sevenfold.cli.usages.shared import add_json_option, add_project_option
 
-HELP = "show each setting, its value and where it came from"
+SETTINGS_HELP = "show each setting, its value and where it came from"
 
-DESCRIPTION = """\
+SETTINGS_DESCRIPTION = """\
 Shows every setting, its value, and where that came from. The sources, weakest first:
 
   the defaults
@@ -23,7 +23,7 @@ A committed file can switch off what protects you or keeps the bill low, so most
 agree to it: when `sevenfold chat` asks, or with --trust. An answer holds until the file changes.
 """
 
-EXAMPLES = """\
+SETTINGS_EXAMPLES = """\
 examples:
   sevenfold settings
   sevenfold settings window compact.auto_compact_pct
@@ -32,12 +32,12 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_settings_options(parser: ArgumentParser) -> None:
     parser.add_argument("keys", nargs="*", metavar="KEY", help="a section, or section.name; all if none")
     answer = parser.add_mutually_exclusive_group()
     answer.add_argument(
         "--trust", action="store_true", help="agree to the settings that the repository brings"
     )
     answer.add_argument("--refuse", action="store_true", help="refuse them, and do not be asked again")
-    add_json(parser)
-    add_project(parser)
+    add_json_option(parser)
+    add_project_option(parser)

@@ -10,11 +10,11 @@ from pathlib import Path
 MAX_PORT = 65_535
 
 
-def add_json(parser: ArgumentParser) -> None:
+def add_json_option(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def add_project(parser: ArgumentParser) -> None:
+def add_project_option(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--project",
         type=Path,
@@ -24,14 +24,14 @@ def add_project(parser: ArgumentParser) -> None:
     )
 
 
-def read_port(text: str) -> int:
+def parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MAX_PORT):
         raise ArgumentTypeError(f"{text!r} is no port; expected 0 (any free one) to {MAX_PORT}")
     return int(text)
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class CommandAction:
     """One of the things that a command does, with a help of its own."""
 
     name: str
@@ -41,10 +41,10 @@ class Action:
     examples: tuple[str, ...] = ()
 
 
-def add_actions(parser: ArgumentParser, actions: Iterable[Action]) -> None:
+def add_actions(parser: ArgumentParser, actions: Iterable[CommandAction]) -> None:
     """What a command does. `--project` and `--json` may stand before or behind one."""
-    add_project(parser)
-    add_json(parser)
+    add_project_option(parser)
+    add_json_option(parser)
     below = parser.add_subparsers(metavar="ACTION", title="actions")
     for action in actions:
         lines = (f"  {parser.prog} {line}" for line in action.examples)
@@ -63,5 +63,5 @@ def add_actions(parser: ArgumentParser, actions: Iterable[Action]) -> None:
         one.add_argument("--json", action="store_true", default=SUPPRESS, help="print JSON")
 
 
-def add_nothing(_parser: ArgumentParser) -> None:
+def add_no_options(_parser: ArgumentParser) -> None:
     """For an action that takes nothing."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, BooleanOptionalAction
 
-from sevenfold.cli.usages.shared import read_port
+from sevenfold.cli.usages.shared import parse_port
 
-HELP = "serve the Messages API on this machine and bill it"
+SIMULATE_HELP = "serve the Messages API on this machine and bill it"
 
-DESCRIPTION = """\
+SIMULATE_DESCRIPTION = """\
 Serves the Messages API on this machine, with a prompt cache and bills as
 documented: point any agent at it and see what each request would cost, and
 which block broke the cache. Offline, no key.
@@ -19,7 +19,7 @@ session.jsonl (of Claude Code, Codex or plain Messages JSONL) gives a recorded
 session's answers again. docs/simulator.md has the rest.
 """
 
-EXAMPLES = """\
+SIMULATE_EXAMPLES = """\
 examples:
   sevenfold simulate
   sevenfold simulate --port 8100 --ledger bills.jsonl
@@ -29,9 +29,9 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_simulate_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--port", type=read_port, default=0, metavar="N", help="where to listen (any free port)"
+        "--port", type=parse_port, default=0, metavar="N", help="where to listen (any free port)"
     )
     parser.add_argument(
         "--brain", default="echo", metavar="BRAIN", help="echo, a script.yaml or a session.jsonl (echo)"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.usages.shared import add_json
+from sevenfold.cli.usages.shared import add_json_option
 
-HELP = "show what background work spent, stop it, let it go on"
+SPEND_HELP = "show what background work spent, stop it, let it go on"
 
-DESCRIPTION = """\
+SPEND_DESCRIPTION = """\
 Says what background work spent against its caps, by kind, and which kinds rest
 after failures: notes, summaries, progress lines, agents in the background. All
 processes of yours share the caps. The conversation itself is not counted here
 and never stopped; `sevenfold stats` shows it.
 """
 
-EXAMPLES = """\
+SPEND_EXAMPLES = """\
 examples:
   sevenfold spend
   sevenfold spend stop             no background work in any process from now on
@@ -25,7 +25,7 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_spend_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "action",
         nargs="?",
@@ -34,4 +34,4 @@ def add_options(parser: ArgumentParser) -> None:
         help="show (if none is named), stop, resume, or forgive a KIND",
     )
     parser.add_argument("kind", nargs="?", metavar="KIND", help="what to forgive: notes, summary, …")
-    add_json(parser)
+    add_json_option(parser)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from sevenfold.cli.usages.shared import add_json, add_project
+from sevenfold.cli.usages.shared import add_json_option, add_project_option
 
-HELP = "say what your sessions cost over time and what the layers did"
+STATS_HELP = "say what your sessions cost over time and what the layers did"
 
-DESCRIPTION = """\
+STATS_DESCRIPTION = """\
 Adds up a project's sessions by day: rounds, tokens, the share that came out of
 the cache, dollars with and without caching and by whose calls they were; how
 often the view was cut and by which layer; what broke, was denied or refused.
 Reads transcripts and events, and writes nothing.
 """
 
-EXAMPLES = """\
+STATS_EXAMPLES = """\
 examples:
   sevenfold stats
   sevenfold stats --since 2026-11-01 --json | jq .days
@@ -24,7 +24,7 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_stats_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--since", metavar="DATE", help="count only sessions written to since this day (30 days)"
     )
@@ -32,5 +32,5 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--fidelity", action="store_true", help="measure each cut; takes some seconds a long session"
     )
-    add_json(parser)
-    add_project(parser)
+    add_json_option(parser)
+    add_project_option(parser)

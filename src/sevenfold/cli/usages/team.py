@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
-from sevenfold.cli.usages.shared import Action, add_actions, add_nothing
+from sevenfold.cli.usages.shared import CommandAction, add_actions, add_no_options
 
-HELP = "share memories with a team through a server"
+TEAM_HELP = "share memories with a team through a server"
 
-DESCRIPTION = """\
+TEAM_DESCRIPTION = """\
 Memories under `team/` are shared with everybody who has joined the same
 repository on a server of `sevenfold serve`. Sessions pull before they begin and
 send what is new; these commands do it by hand. Nothing is overwritten that
@@ -17,7 +17,7 @@ somebody else has not seen, and nothing with a secret in it leaves the machine.
 `sevenfold team ACTION --help` says more; without an action, the state is shown.
 """
 
-EXAMPLES = """\
+TEAM_EXAMPLES = """\
 examples:
   sevenfold team join https://memory.example.org     asks for a token, or signs in with a code
   sevenfold team                                     joined what, and what waits to be sent
@@ -28,9 +28,9 @@ examples:
 """
 
 
-def add_options(parser: ArgumentParser) -> None:
+def add_team_options(parser: ArgumentParser) -> None:
     parser.set_defaults(action="status")
-    add_actions(parser, ACTIONS)
+    add_actions(parser, TEAM_ACTIONS)
 
 
 def _join(parser: ArgumentParser) -> None:
@@ -61,8 +61,8 @@ def _leave(parser: ArgumentParser) -> None:
     parser.add_argument("--forget-token", action="store_true", help="and remove the server's token from here")
 
 
-ACTIONS = (
-    Action(
+TEAM_ACTIONS = (
+    CommandAction(
         "join",
         "join a repository on a server",
         "Joins this project to a repository on a server. The token is pasted, read\n"
@@ -70,39 +70,44 @@ ACTIONS = (
         "Sevenfold's home, and never in the repository. Ends with a first exchange.",
         _join,
     ),
-    Action("status", "joined what, and what waits (the default)", "Asks no server.", add_nothing),
-    Action("pull", "take what is new there", "Takes what is new on the server; sends nothing.", add_nothing),
-    Action(
+    CommandAction("status", "joined what, and what waits (the default)", "Asks no server.", add_no_options),
+    CommandAction(
+        "pull", "take what is new there", "Takes what is new on the server; sends nothing.", add_no_options
+    ),
+    CommandAction(
         "push",
         "send what is new here",
         "Sends what is new here, having taken what is new there.",
-        add_nothing,
+        add_no_options,
     ),
-    Action(
-        "conflicts", "memories that two people changed", "Both texts of each, as a difference.", add_nothing
+    CommandAction(
+        "conflicts",
+        "memories that two people changed",
+        "Both texts of each, as a difference.",
+        add_no_options,
     ),
-    Action(
+    CommandAction(
         "resolve",
         "settle a conflict, for all",
         "Keeps one of the two texts, or a third, under the memory's name, and deletes\n"
         "the copy for everybody.",
         _resolve,
     ),
-    Action(
+    CommandAction(
         "delete",
         "delete a memory for everybody",
         "Deletes a shared memory here, and for everybody at the next exchange. A\n"
         "change that somebody makes at the same time survives, and that is said.",
         _delete,
     ),
-    Action(
+    CommandAction(
         "allow",
         "let a finding pass that is no secret",
         "Says that something which looks like a secret may be shared, with a reason.\n"
         "The server has its own list: an admin allows it there.",
         _allow,
     ),
-    Action(
+    CommandAction(
         "leave", "leave the server; files stay", "Forgets the server. The files stay as they are.", _leave
     ),
 )

@@ -11,29 +11,29 @@ from importlib.resources import files
 from string import Template
 
 from sevenfold.replay.page.payload import describe_page
-from sevenfold.replay.report import Report
+from sevenfold.replay.report import ReplayReport
 
-SCRIPTS = (
+PAGE_SCRIPTS = (
     *("figures.js", "nodes.js", "tooltip.js", "bars.js", "tables.js", "scales.js", "marks.js"),
     *("plot.js", "sessions.js", "breaks.js", "contents.js", "overview.js", "about.js", "main.js"),
 )
 """In order: each uses only what stands before it."""
-STYLES = ("colours.css", "page.css", "parts.css", "sessions.css", "screens.css")
+PAGE_STYLES = ("colours.css", "page.css", "parts.css", "sessions.css", "screens.css")
 """In order: a later rule of the same weight wins."""
 
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
-def build_page(report: Report, *, made_at: datetime, remarks: Iterable[str] = ()) -> str:
+def build_page(report: ReplayReport, *, made_at: datetime, remarks: Iterable[str] = ()) -> str:
     """One page of HTML with everything in it. What the report quotes is in it as data and nowhere else."""
-    style, script = _assets(STYLES), _assets(SCRIPTS)
+    style, script = _assets(PAGE_STYLES), _assets(PAGE_SCRIPTS)
     payload = describe_page(report, made_at=made_at, remarks=remarks)
     return Template(_asset("template.html")).substitute(
-        policy=_policy(style, script), style=style, script=script, payload=escape_json(payload)
+        policy=_policy(style, script), style=style, script=script, payload=escape_html_json(payload)
     )
 
 
-def escape_json(value: object) -> str:
+def escape_html_json(value: object) -> str:
     """JSON that ends no element and begins none, wherever in HTML it stands. ASCII, so that a name that is no
     Unicode text can be in it too."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))

@@ -15,28 +15,28 @@ from typing import TypeAlias
 
 from sevenfold.core.events import ModelUnknown
 from sevenfold.core.prices import Cost
-from sevenfold.core.usage import Counts
+from sevenfold.core.usage import TokenCounts
 from sevenfold.core.version import __version__
-from sevenfold.replay.bills import Bill, Totals
-from sevenfold.replay.breaks import CAUSES, Break
-from sevenfold.replay.fill import Fill
-from sevenfold.replay.pricing import UNNAMED
-from sevenfold.replay.report import LineCounts, Report, SessionReport
+from sevenfold.replay.bills import BillTotals, ModelBill
+from sevenfold.replay.breaks import BREAK_CAUSES, CacheBreak
+from sevenfold.replay.fill import ContextFill
+from sevenfold.replay.pricing import UNNAMED_MODEL
+from sevenfold.replay.report import LineCounts, ReplayReport, SessionReport
 from sevenfold.replay.results import CostlyResult
-from sevenfold.replay.series import MOST_POINTS, Mark, Point, thin
-from sevenfold.store.foreign.find import Unreadable
+from sevenfold.replay.series import MAX_SERIES_POINTS, PointMark, SeriesPoint, thin_points
+from sevenfold.store.foreign.find import UnreadableFile
 
-MOST_PAGE_POINTS = 100_000
+MAX_PAGE_POINTS = 100_000
 """Of all sessions together: two megabytes. A plot is some 700 pixels wide, so fewer are missed by nobody."""
-FEWEST_POINTS = 20
-MOST_UNREADABLE = 200
+MIN_SESSION_POINTS = 20
+MAX_UNREADABLE_ROWS = 200
 """Names of files nobody reads on to the end of; their number is always told."""
 
-Plain: TypeAlias = dict[str, object]
-Row: TypeAlias = list[object]
+_Plain: TypeAlias = dict[str, object]
+_Row: TypeAlias = list[object]
 
 
-def describe_page(report: Report, *, made_at: datetime, remarks: Iterable[str] = ()) -> Plain:
+def describe_page(report: ReplayReport, *, made_at: datetime, remarks: Iterable[str] = ()) -> _Plain:
     """Everything that the page shows."""
     sessions = report.sessions
     most_points = _most_points(sessions)
@@ -49,7 +49,7 @@ def describe_page(report: Report, *, made_at: datetime, remarks: Iterable[str] =
         "remarks": list(remarks),
         "files": report.files,
         "lines": _lines(report.lines),
-        "causes": list(CAUSES),
+        "causes": list(BREAK_CAUSES),
         "total": _totals(report.totals),
         "models": [_bill(bill) for bill in report.bills],
         "unknown_models": [event.model for event in report.events if isinstance(event, ModelUnknown)],
@@ -57,12 +57,12 @@ def describe_page(report: Report, *, made_at: datetime, remarks: Iterable[str] =
         "repeated_reads": [[item.path, item.times, item.tokens] for item in report.repeated_reads],
         "costly_results": [_result(item, places) for item in report.costly_results],
         "sessions": [_session(session, most_points) for session in sessions],
-        "unreadable": [_unreadable(item) for item in report.unreadable[:MOST_UNREADABLE]],
+        "unreadable": [_unreadable(item) for item in report.unreadable[:MAX_UNREADABLE_ROWS]],
         "unreadable_count": len(report.unreadable),
     }
 
 
-def _session(session: SessionReport, most_points: int) -> Plain:
+def _session(session: SessionReport, most_points: int) -> _Plain:
     line = _Line(session.series)
     return {
         "id": session.id,
@@ -89,7 +89,7 @@ def _session(session: SessionReport, most_points: int) -> Plain:
 class _Line:
     """The calls of a session by time: a break, a boundary and a clearing say when, a plot needs where."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[SeriesPoint]) -> None:
         self._calls: list[int] = []
         self._times: list[datetime] = []
         for point in points:
@@ -97,23 +97,23 @@ class _Line:
                 # A clock that was set back in mid-session must not put the list out of order.
                 self._times.append(max(point.at, self._times[-1]) if self._times else point.at)
                 self._calls.append(point.call)
-        marks: tuple[Mark, ...] = ("break", "compaction", "clearing")
+        marks: tuple[PointMark, ...] = ("break", "compaction", "clearing")
         self._marked = {mark: iter([point.call for point in points if point.mark == mark]) for mark in marks}
 
-    def call_at(self, at: datetime | None, mark: Mark) -> int | None:
+    def call_at(self, at: datetime | None, mark: PointMark) -> int | None:
         """The first call then or later; in a log without times, the next one with that mark."""
         if at is None or not self._times:
             return next(self._marked[mark], None)
         return self._calls[min(bisect_left(self._times, at), len(self._calls) - 1)]
 
 
-def _break(item: Break, line: _Line) -> Row:
+def _break(item: CacheBreak, line: _Line) -> _Row:
     """Call, time, cause, tokens and dollars lost, gap, life."""
-    mark: Mark = item.cause if item.cause in ("compaction", "clearing") else "break"
+    mark: PointMark = item.cause if item.cause in ("compaction", "clearing") else "break"
     return [
         line.call_at(item.at, mark),
         _seconds(item.at),
-        CAUSES.index(item.cause),
+        BREAK_CAUSES.index(item.cause),
         item.lost_tokens,
         _usd(item.lost_usd),
         item.gap and round(item.gap.total_seconds()),
@@ -121,7 +121,7 @@ def _break(item: Break, line: _Line) -> Row:
     ]
 
 
-def _cuts(session: SessionReport) -> Iterator[Row]:
+def _cuts(session: SessionReport) -> Iterator[_Row]:
     """Call, time, kind, then for a compaction tokens before and after, for a clearing results and tokens."""
     # Not the line of the breaks that they cause: without times, both go along the same marks.
     own = _Line(session.series)
@@ -133,11 +133,11 @@ def _cuts(session: SessionReport) -> Iterator[Row]:
         yield [call, _seconds(item.at), "clearing", item.results, item.saved_tokens]
 
 
-def _series(points: Sequence[Point], most: int, start: datetime | None) -> Plain:
+def _series(points: Sequence[SeriesPoint], most: int, start: datetime | None) -> _Plain:
     """By column, packed; times are seconds since the session's first call."""
     kept = list(points)
     while len(kept) > max(most, 2):
-        kept = thin(kept)
+        kept = thin_points(kept)
     return {
         "call": _packed(point.call for point in kept),
         "at": _packed(
@@ -161,13 +161,13 @@ def _packed(values: Iterable[int | None]) -> str:
 def _most_points(sessions: Iterable[SessionReport]) -> int:
     """How many points a session may have, so that all together are not too many."""
     lengths = [len(session.series) for session in sessions]
-    most = MOST_POINTS
-    while most > FEWEST_POINTS and sum(min(length, most) for length in lengths) > MOST_PAGE_POINTS:
+    most = MAX_SERIES_POINTS
+    while most > MIN_SESSION_POINTS and sum(min(length, most) for length in lengths) > MAX_PAGE_POINTS:
         most //= 2
     return most
 
 
-def _totals(totals: Totals) -> Plain:
+def _totals(totals: BillTotals) -> _Plain:
     return {
         "calls": totals.calls,
         "tokens": _counts(totals.tokens),
@@ -180,10 +180,10 @@ def _totals(totals: Totals) -> Plain:
     }
 
 
-def _bill(bill: Bill) -> Plain:
+def _bill(bill: ModelBill) -> _Plain:
     return {
         "model": bill.model,
-        "is_named": bill.model != UNNAMED,
+        "is_named": bill.model != UNNAMED_MODEL,
         "gap": bill.gap,
         "calls": bill.calls,
         "tokens": _counts(bill.tokens),
@@ -192,7 +192,7 @@ def _bill(bill: Bill) -> Plain:
     }
 
 
-def _fill(fill: Fill) -> Plain:
+def _fill(fill: ContextFill) -> _Plain:
     """Shares: kind, tool, tokens entered, tokens carried."""
     return {
         "shares": [
@@ -203,7 +203,7 @@ def _fill(fill: Fill) -> Plain:
     }
 
 
-def _kinds(fill: Fill) -> dict[str, int]:
+def _kinds(fill: ContextFill) -> dict[str, int]:
     """Tokens carried, by kind."""
     kinds: dict[str, int] = {}
     for share in fill.shares:
@@ -211,13 +211,13 @@ def _kinds(fill: Fill) -> dict[str, int]:
     return kinds
 
 
-def _result(item: CostlyResult, places: Mapping[str, int]) -> Row:
+def _result(item: CostlyResult, places: Mapping[str, int]) -> _Row:
     """The session's place, tool, what it was asked, time, tokens, times sent, dollars."""
     place = places.get(item.session)
     return [place, item.tool, item.label, _seconds(item.at), item.tokens, item.sent, _usd(item.usd)]
 
 
-def _lines(lines: LineCounts) -> Plain:
+def _lines(lines: LineCounts) -> _Plain:
     return {
         "read": lines.lines,
         "bytes": lines.length_bytes,
@@ -226,16 +226,16 @@ def _lines(lines: LineCounts) -> Plain:
     }
 
 
-def _unreadable(item: Unreadable) -> Row:
+def _unreadable(item: UnreadableFile) -> _Row:
     return [str(item.path), item.reason]
 
 
-def _counts(tokens: Counts) -> Row:
+def _counts(tokens: TokenCounts) -> _Row:
     """As `_cost`."""
     return [tokens.read, tokens.written_5m, tokens.written_1h, tokens.fresh, tokens.output]
 
 
-def _cost(cost: Cost) -> Row:
+def _cost(cost: Cost) -> _Row:
     """Read, written for 5 minutes, for 1 hour, fresh, output."""
     parts = (cost.read, cost.written_5m, cost.written_1h, cost.fresh, cost.output)
     return [_usd(part) for part in parts]

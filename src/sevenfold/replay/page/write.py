@@ -7,13 +7,13 @@ import secrets
 from pathlib import Path
 
 from sevenfold.core.errors import InputError
-from sevenfold.store.disk import mapped_errors
+from sevenfold.store.disk import map_os_errors
 
-BEGINNING = b"<!doctype html>"
+PAGE_OPENING = b"<!doctype html>"
 """Of every page. Only what begins so, or is empty, is written over: a transcript named by mistake is not."""
 
 
-def check_target(path: Path) -> Path:
+def resolve_page_path(path: Path) -> Path:
     """Where a page of that name would go, links followed."""
     try:
         target = path.expanduser().resolve()
@@ -37,9 +37,9 @@ def check_target(path: Path) -> Path:
 
 def write_page(path: Path, page: str) -> Path:
     """Put the page there, whole or not at all; where it went."""
-    target = check_target(path)
+    target = resolve_page_path(path)
     draft = target.with_name(f".sevenfold-{secrets.token_hex(8)}.tmp")
-    with mapped_errors(f"write the page {str(target)!r}"):
+    with map_os_errors(f"write the page {str(target)!r}"):
         try:
             with draft.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(page)
@@ -55,5 +55,5 @@ def write_page(path: Path, page: str) -> Path:
 
 def _is_page(target: Path) -> bool:
     with target.open("rb") as file:
-        beginning = file.read(len(BEGINNING))
-    return not beginning or beginning.lower() == BEGINNING
+        beginning = file.read(len(PAGE_OPENING))
+    return not beginning or beginning.lower() == PAGE_OPENING

@@ -15,7 +15,7 @@ KEPT_CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4
 All are about files, which the rules and mounts hold; the rest (mounting, tracing, raw devices) goes."""
 
 
-def call(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char] | None, what: str) -> int:
+def syscall(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char] | None, what: str) -> int:
     """A system call by its number. What it was for is said where it fails."""
     given = [ctypes.c_long(item) if isinstance(item, int) else item for item in arguments]
     result = int(_LIBC.syscall(ctypes.c_long(number), *given))
@@ -25,7 +25,7 @@ def call(number: int, *arguments: int | bytes | ctypes.Array[ctypes.c_char] | No
     return result
 
 
-def control(option: int, value: int, pointer: bytes | None = None) -> None:
+def prctl(option: int, value: int, pointer: bytes | None = None) -> None:
     """prctl(2)."""
     result = int(_LIBC.prctl(option, ctypes.c_ulong(value), pointer or ctypes.c_ulong(0), 0, 0))
     if result < 0:
@@ -56,7 +56,7 @@ def unshare(flags: int) -> None:
 
 def drop_capabilities() -> None:
     """Keep those about files alone, and let no program bring others."""
-    control(PR_SET_NO_NEW_PRIVS, 1)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
     version_3 = 0x20080522
     header = version_3.to_bytes(4, "little") + bytes(4)
     found = ctypes.create_string_buffer(24)

@@ -10,9 +10,15 @@ from __future__ import annotations
 import os
 import struct
 
-from sevenfold.run.confine.kernel import call, mount, unshare
+from sevenfold.run.confine.kernel import mount, syscall, unshare
 
-NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PROCESSES, NEW_NET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
+    1 << 17,
+    1 << 27,
+    1 << 28,
+    1 << 29,
+    1 << 30,
+)
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = (
     1 << 1,
     1 << 2,
@@ -21,9 +27,9 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = (
     1 << 14,
     1 << 18,
 )
-MOUNT_SETATTR, RECURSIVE, READ_ONLY, HERE = 442, 0x8000, 1, -100
+MOUNT_SETATTR, AT_RECURSIVE, MOUNT_ATTR_RDONLY, AT_FDCWD = 442, 0x8000, 1, -100
 
-RESERVED = 301
+RESERVED_PIDS = 301
 """Numbers of processes that the kernel does not give out twice: the smallest highest number is this."""
 
 SCRATCH = "/dev/shm"
@@ -32,31 +38,31 @@ SCRATCH_SIZE = "size=1g,mode=1777"
 """It is memory, and it is gone with the last process."""
 
 
-def leave() -> None:
+def unshare_namespaces() -> None:
     """Leave the world that this process was started in: its next child is the first process of another."""
-    own = NEW_MOUNTS | NEW_IPC | NEW_NET | NEW_PROCESSES
+    own = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWPID
     try:
         unshare(own)
     except PermissionError:
         # Who is not root is given the right to mount in a user namespace, and nowhere else.
         user, group = os.getuid(), os.getgid()
-        unshare(own | NEW_USER)
+        unshare(own | CLONE_NEWUSER)
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
         _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
-def lay_out(writable: list[str], guarded: list[str], max_processes: int) -> None:
+def mount_sandbox(writable: list[str], guarded: list[str], max_processes: int) -> None:
     """In the new world: what can be written to, and what cannot. For its first process."""
     mount(None, "/", None, MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     if _has_own_numbers():
-        _write("/proc/sys/kernel/pid_max", str(RESERVED + max_processes))
+        _write("/proc/sys/kernel/pid_max", str(RESERVED_PIDS + max_processes))
     places = [path for path in writable if path != SCRATCH]
     for path in (*places, *guarded):
         # A mount point cannot be moved or removed, and has a read-only flag of its own.
         mount(path, path, None, MS_BIND | MS_REC)
-    _set_read_only("/", is_on=True, flags=RECURSIVE)
+    _set_read_only("/", is_on=True, flags=AT_RECURSIVE)
     for path in places:
         _set_read_only(path, is_on=False)
     if SCRATCH in writable:
@@ -71,8 +77,10 @@ def _has_own_numbers() -> bool:
 
 
 def _set_read_only(path: str, *, is_on: bool, flags: int = 0) -> None:
-    wanted = struct.pack("=QQQQ", READ_ONLY if is_on else 0, 0 if is_on else READ_ONLY, 0, 0)
-    call(MOUNT_SETATTR, HERE, os.fsencode(path) + b"\0", flags, wanted, len(wanted), what=f"remount {path}")
+    wanted = struct.pack("=QQQQ", MOUNT_ATTR_RDONLY if is_on else 0, 0 if is_on else MOUNT_ATTR_RDONLY, 0, 0)
+    syscall(
+        MOUNT_SETATTR, AT_FDCWD, os.fsencode(path) + b"\0", flags, wanted, len(wanted), what=f"remount {path}"
+    )
 
 
 def _write(path: str, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import marshal
 
 
-class Orders:
+class LaunchSpec:
     """What to run and what holds it. A plain class: see the package."""
 
     __slots__ = (
@@ -52,8 +52,8 @@ class Orders:
         return marshal.dumps([getattr(self, name) for name in self.__slots__])
 
 
-def unpack(body: bytes) -> Orders:
-    orders = Orders([], {}, "", [], 0)
-    for name, value in zip(Orders.__slots__, marshal.loads(body), strict=True):
+def unpack_launch_spec(body: bytes) -> LaunchSpec:
+    orders = LaunchSpec([], {}, "", [], 0)
+    for name, value in zip(LaunchSpec.__slots__, marshal.loads(body), strict=True):
         setattr(orders, name, value)
     return orders

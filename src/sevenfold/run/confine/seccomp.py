@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from sevenfold.run.confine.kernel import PR_SET_SECCOMP, SECCOMP_MODE_FILTER, control
+from sevenfold.run.confine.kernel import PR_SET_SECCOMP, SECCOMP_MODE_FILTER, prctl
 
 X86, ARM = "x86_64", "aarch64"
 ARCHITECTURES = {X86: 0xC000003E, ARM: 0xC00000B7}
 """As the kernel names them to a filter."""
 
-ESCAPES: dict[str, dict[str, int]] = {
+DENIED_SYSCALLS: dict[str, dict[str, int]] = {
     X86: {
         "socket": 41,
         "ptrace": 101,
@@ -45,10 +45,15 @@ ESCAPES: dict[str, dict[str, int]] = {
 }
 """Denied to every command that is held. No kind of socket can be opened; a pair of connected ones can."""
 
-YOUNG_ESCAPES = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "pidfd_getfd": 438}
+DENIED_NEW_SYSCALLS = {
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "pidfd_getfd": 438,
+}
 """The same on every processor. A ring opens sockets and files by itself, past any filter."""
 
-CHANGES: dict[str, dict[str, int]] = {
+WRITE_SYSCALLS: dict[str, dict[str, int]] = {
     X86: {
         "shmget": 29,
         "semget": 64,
@@ -92,15 +97,15 @@ CHANGES: dict[str, dict[str, int]] = {
 }
 """Denied where nothing may be changed: Landlock lets modes, owners and times of any file be set."""
 
-YOUNG_CHANGES = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+NEW_WRITE_SYSCALLS = {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 
 CLONE = {X86: 56, ARM: 220}
 CLONE3 = 435
 NEW_NAMESPACES = 0x7E020000
 IOCTL = {X86: 16, ARM: 29}
-TYPING = (0x5412, 0x541C)
+TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)
 """Requests that put words into a terminal's input, as if a person had typed them."""
-FLAGGING = (0x40086602, 0x401C5820)
+FILE_FLAG_IOCTLS = (0x40086602, 0x401C5820)
 """Requests that set a file's flags."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -110,17 +115,17 @@ _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
 """Where a filter finds the call's number, the processor and the low halves of two arguments."""
 
 
-def is_known(machine: str) -> bool:
+def is_supported_machine(machine: str) -> bool:
     return machine in ARCHITECTURES
 
 
-def make_filter(machine: str, *, may_change: bool) -> bytes:
+def build_seccomp_filter(machine: str, *, may_change: bool) -> bytes:
     """The program for a processor, by the name that `uname -m` gives it."""
-    denied = [*ESCAPES[machine].values(), *YOUNG_ESCAPES.values()]
-    requests: list[int] = [*TYPING]
+    denied = [*DENIED_SYSCALLS[machine].values(), *DENIED_NEW_SYSCALLS.values()]
+    requests: list[int] = [*TERMINAL_INPUT_IOCTLS]
     if not may_change:
-        denied += [*CHANGES[machine].values(), *YOUNG_CHANGES.values()]
-        requests += FLAGGING
+        denied += [*WRITE_SYSCALLS[machine].values(), *NEW_WRITE_SYSCALLS.values()]
+        requests += FILE_FLAG_IOCTLS
     lines = [
         _line(_LOAD, _ARCHITECTURE),
         # Another processor's numbers mean other calls.
@@ -153,9 +158,9 @@ def _line(code: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
     return struct.pack("=HBBI", code, if_so, if_not, value)
 
 
-def install(program: bytes) -> None:
+def install_seccomp_filter(program: bytes) -> None:
     """For this process and all that it starts, for good."""
     held = ctypes.create_string_buffer(program, len(program))
     # Native alignment: the pointer to the lines stands after their count.
     about = struct.pack("@HP", len(program) // 8, ctypes.addressof(held))
-    control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, about)
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, about)

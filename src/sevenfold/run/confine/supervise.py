@@ -11,68 +11,68 @@ import os
 import select
 import time
 
-from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, control, drop_capabilities
-from sevenfold.run.confine.landlock import restrict
-from sevenfold.run.confine.namespaces import lay_out, leave
-from sevenfold.run.confine.orders import Orders, unpack
-from sevenfold.run.confine.seccomp import install
+from sevenfold.run.confine.kernel import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG, drop_capabilities, prctl
+from sevenfold.run.confine.landlock import restrict_process
+from sevenfold.run.confine.namespaces import mount_sandbox, unshare_namespaces
+from sevenfold.run.confine.orders import LaunchSpec, unpack_launch_spec
+from sevenfold.run.confine.seccomp import install_seccomp_filter
 
 TERM, KILL, STOP = 15, 9, 19
 """Signals, as on every Linux; the module that names them costs as much to load as all else here."""
 
-FIRST = 1
+INIT_PID = 1
 """The number of the first process of a namespace. When it ends, the kernel ends all others there."""
 
-FAILED = 125
-GRACE_SECONDS = 2.0
+_FAILED = 125
+TERMINATION_GRACE_SECONDS = 2.0
 """Between a polite end and the other one: enough to write a file out, short for whoever waits."""
-LAST_SECONDS = 5.0
+_LAST_SECONDS = 5.0
 """How long to try to end what does not die, such as a program that became another user's."""
-LOOKS_SECONDS = (0.05, 0.5)
+COUNT_INTERVAL_SECONDS = (0.05, 0.5)
 """How often processes are counted: at first, when a fork bomb would go off, and later."""
 
 
-def main(orders_file: int, status_file: int) -> None:
+def supervise_command(orders_file: int, status_file: int) -> None:
     """Run what the one file says, and tell the other how it ended, a line each: `failed <why>`, `crowded`,
     `ended <exit code, 128 and more for a signal> <processes left over>`."""
     os.set_inheritable(status_file, False)
-    orders = unpack(_read(orders_file))
+    orders = unpack_launch_spec(_read(orders_file))
     try:
         if orders.has_namespaces:
-            leave()
+            unshare_namespaces()
             first = os.fork()
             if first:
                 _turn_away(0, 1, 2)
                 os.waitpid(first, 0)
                 os._exit(0)
             # Known to be the first process of its world: nothing in there can end it.
-            control(PR_SET_PDEATHSIG, KILL)
-            lay_out(orders.writable, orders.guarded, orders.max_processes)
+            prctl(PR_SET_PDEATHSIG, KILL)
+            mount_sandbox(orders.writable, orders.guarded, orders.max_processes)
     except OSError as error:
         _tell(status_file, f"failed {error}")
-        os._exit(FAILED)
+        os._exit(_FAILED)
     _oversee(orders, status_file)
 
 
-def _oversee(orders: Orders, status_file: int) -> None:
+def _oversee(orders: LaunchSpec, status_file: int) -> None:
     """Start the command and stay until nothing of it is left."""
-    control(PR_SET_CHILD_SUBREAPER, 1)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
     parent = os.getpid()
     child = os.fork()
     if child == 0:
         _become(orders, parent, status_file)
     # The reader is to see the end of the output when the command's processes are gone.
     _turn_away(1, 2)
-    watch = Watch(child, orders.max_processes)
+    watch = SupervisorLoop(child, orders.max_processes)
     watch.run()
-    left = end_descendants()
+    left = kill_descendants()
     if watch.is_crowded:
         _tell(status_file, "crowded")
     _tell(status_file, f"ended {watch.code} {left}")
     os._exit(0)
 
 
-class Watch:
+class SupervisorLoop:
     """Waits for the command to end, or for the agent to want it ended or to be gone."""
 
     def __init__(self, child: int, max_processes: int) -> None:
@@ -96,20 +96,20 @@ class Watch:
                 return
             if self._deadline and time.monotonic() >= self._deadline:
                 return
-            if self._max and is_crowd(self._max):
+            if self._max and has_too_many_descendants(self._max):
                 self.is_crowded = True
                 return
 
     def _pause(self) -> int:
         is_young = time.monotonic() - self._began < 2
-        return int(LOOKS_SECONDS[0 if is_young or self._deadline else 1] * 1000)
+        return int(COUNT_INTERVAL_SECONDS[0 if is_young or self._deadline else 1] * 1000)
 
     def _may_go_on(self) -> bool:
         if not os.read(0, 1):
             return False
-        for pid in descendants(os.getpid()):
+        for pid in list_descendants(os.getpid()):
             _signal(pid, TERM)
-        self._deadline = time.monotonic() + GRACE_SECONDS
+        self._deadline = time.monotonic() + TERMINATION_GRACE_SECONDS
         return True
 
     def _has_ended(self) -> bool:
@@ -127,7 +127,7 @@ class Watch:
                 return False
 
 
-def end_descendants() -> int:
+def kill_descendants() -> int:
     """Kill everything below this process, again and again until there is none; how many were ours.
 
     Where the first process of a namespace is a child, one kill is enough; else, what is stopped forks not.
@@ -135,25 +135,25 @@ def end_descendants() -> int:
     _reap()
     left = _children(os.getpid())
     # From the first process of a namespace one call hits all, whatever forks meanwhile as well.
-    for pid in [-1] if os.getpid() == FIRST else left:
+    for pid in [-1] if os.getpid() == INIT_PID else left:
         _signal(pid, KILL)
-    until = time.monotonic() + LAST_SECONDS
+    until = time.monotonic() + _LAST_SECONDS
     while _reap() and time.monotonic() < until:
-        found = descendants(os.getpid())
+        found = list_descendants(os.getpid())
         for number in (KILL, STOP):
             for pid in found:
                 _signal(pid, number)
-            found = descendants(os.getpid())
+            found = list_descendants(os.getpid())
         time.sleep(0.001)
     return len(left)
 
 
-def is_crowd(most: int) -> bool:
+def has_too_many_descendants(most: int) -> bool:
     """Whether there are more descendants than that."""
-    if os.getpid() == FIRST:
+    if os.getpid() == INIT_PID:
         # It sees nobody but itself and them, which is quick to count.
         return sum(name.isdigit() for name in os.listdir("/proc")) > most + 1
-    return len(descendants(os.getpid(), most + 1)) > most
+    return len(list_descendants(os.getpid(), most + 1)) > most
 
 
 def _reap() -> bool:
@@ -167,7 +167,7 @@ def _reap() -> bool:
             return True
 
 
-def descendants(root: int, most: int = 1_000_000) -> list[int]:
+def list_descendants(root: int, most: int = 1_000_000) -> list[int]:
     """Every process below one, or so many of them."""
     found = _children(root)
     for pid in found:
@@ -200,23 +200,23 @@ def _signal(pid: int, number: int) -> None:
         return
 
 
-def _become(orders: Orders, parent: int, status_file: int) -> None:
+def _become(orders: LaunchSpec, parent: int, status_file: int) -> None:
     """Turn into the command. Never returns: what fails is told, and nothing runs that is not held."""
     try:
         os.setsid()
-        control(PR_SET_PDEATHSIG, KILL)
+        prctl(PR_SET_PDEATHSIG, KILL)
         if os.getppid() != parent:
-            os._exit(FAILED)
+            os._exit(_FAILED)
         os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
         _confine(orders)
         os.execve(orders.argv[0], orders.argv, orders.environ)
     except BaseException as error:
         _tell(status_file, f"failed {error}")
     finally:
-        os._exit(FAILED)
+        os._exit(_FAILED)
 
 
-def _confine(orders: Orders) -> None:
+def _confine(orders: LaunchSpec) -> None:
     os.chdir(orders.cwd)
     if orders.limits:
         import resource
@@ -225,11 +225,11 @@ def _confine(orders: Orders) -> None:
             resource.setrlimit(number, (most, most))
     if orders.has_rules:
         drop_capabilities()
-        restrict(orders.readable, orders.writable)
+        restrict_process(orders.readable, orders.writable)
     if orders.filter_file:
         _lay_out(orders.filter, orders.filter_file)
     elif orders.filter:
-        install(orders.filter)
+        install_seccomp_filter(orders.filter)
 
 
 def _lay_out(program: bytes, number: int) -> None:

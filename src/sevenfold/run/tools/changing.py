@@ -7,21 +7,21 @@ import hashlib
 
 from sevenfold.core.errors import InputError
 from sevenfold.run.tool import ToolOutput
-from sevenfold.run.tools.paths import shown_path
-from sevenfold.run.tools.text_file import TextFile, TextForm, read_text, write_text
-from sevenfold.run.workplace import ReadMark, Workplace
-from sevenfold.store.user_files import FileState, find_state, replace_file
+from sevenfold.run.tools.paths import display_path
+from sevenfold.run.tools.text_file import TextFile, TextFormat, decode_text_file, encode_text_file
+from sevenfold.run.workplace import ReadState, ToolContext
+from sevenfold.store.user_files import FileState, find_file_state, replace_file
 
-MAX_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 """Far beyond what a person edits by hand; larger files are made by programs, and changed by them."""
 
 MAX_DIFF_LINES = 20_000
 """Comparing takes time with the square of it."""
 
 
-def known_state(real: str, place: Workplace) -> FileState | None:
+def read_known_state(real: str, place: ToolContext) -> FileState | None:
     """The file as it is, None where there is none; refused unless it is as the agent last saw it."""
-    state = find_state(real, max_bytes=MAX_BYTES)
+    state = find_file_state(real, max_bytes=_MAX_BYTES)
     if state is None:
         return None
     mark = place.reads.find(real)
@@ -32,20 +32,24 @@ def known_state(real: str, place: Workplace) -> FileState | None:
     return state
 
 
-def put_text(real: str, text: str, before: FileState | None, said: str, place: Workplace) -> ToolOutput:
+def write_text_file(
+    real: str, text: str, before: FileState | None, said: str, place: ToolContext
+) -> ToolOutput:
     """Write the text in the form that the file had, and tell what changed."""
-    old = read_text(before.data, real) if before else TextFile("", TextForm())
-    data = write_text(text, old.form, real)
-    if len(data) > MAX_BYTES:
-        raise InputError(f"{len(data):,} bytes are over the {MAX_BYTES:,} that a file may have here")
-    replace_file(real, data, expected=before, max_bytes=MAX_BYTES)
+    old = decode_text_file(before.data, real) if before else TextFile("", TextFormat())
+    data = encode_text_file(text, old.form, real)
+    if len(data) > _MAX_BYTES:
+        raise InputError(f"{len(data):,} bytes are over the {_MAX_BYTES:,} that a file may have here")
+    replace_file(real, data, expected=before, max_bytes=_MAX_BYTES)
     seen = place.reads.find(real)
-    place.reads.note(real, ReadMark(hashlib.sha256(data).hexdigest(), is_whole=seen is None or seen.is_whole))
+    place.reads.note(
+        real, ReadState(hashlib.sha256(data).hexdigest(), is_whole=seen is None or seen.is_whole)
+    )
     said = " ".join(filter(None, (said, place.on_edit(real))))
-    return ToolOutput(said, diff=diff_of(old.text, text, shown_path(real, place)))
+    return ToolOutput(said, diff=render_unified_diff(old.text, text, display_path(real, place)))
 
 
-def diff_of(old: str, new: str, name: str) -> str:
+def render_unified_diff(old: str, new: str, name: str) -> str:
     """A unified diff for a person."""
     before, after = old.splitlines(), new.splitlines()
     if len(before) + len(after) > MAX_DIFF_LINES:

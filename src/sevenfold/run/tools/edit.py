@@ -6,24 +6,24 @@ from dataclasses import dataclass
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.changing import known_state, put_text
-from sevenfold.run.tools.inputs import answered, flag_of, schema, text_of
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.changing import read_known_state, write_text_file
+from sevenfold.run.tools.inputs import call_in_thread, get_flag, get_string, object_schema
 from sevenfold.run.tools.nearest import find_nearest
-from sevenfold.run.tools.paths import FILE_PATH, allowed_path, asked_path
-from sevenfold.run.tools.text_file import read_text
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tools.paths import FILE_PATH_SCHEMA, allowed_path, resolve_asked_path
+from sevenfold.run.tools.text_file import decode_text_file
+from sevenfold.run.workplace import ToolContext
 
 MAX_NAMED = 10
 """Places that an error names: more than that and the text was too short anyway."""
 
-SPEC = ToolSpec(
+_SPEC = ToolSpec(
     "edit",
     "Replace text in a file that was read. old_string must stand in it exactly once, white space and all "
     "(without the line numbers that read shows); with replace_all every place is changed.",
-    schema(
+    object_schema(
         {
-            "file_path": FILE_PATH,
+            "file_path": FILE_PATH_SCHEMA,
             "old_string": {"type": "string", "description": "The text to replace, exactly as it stands."},
             "new_string": {"type": "string", "description": "The text to put there."},
             "replace_all": {"type": "boolean", "description": "Change every place; false if left out."},
@@ -41,22 +41,22 @@ class _Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    spec: ToolSpec = SPEC
+class EditTool:
+    spec: ToolSpec = _SPEC
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
-        path = asked_path(given, "file_path", place)
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
+        path = resolve_asked_path(given, "file_path", place)
         _change(given)
-        return Need("edit", (path,), said=f"edit {path}")
+        return AccessRequest("edit", (path,), said=f"edit {path}")
 
-    async def run(self, given: JsonObject, place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        asked, change = asked_path(given, "file_path", place), _change(given)
-        return await answered(lambda: _edit(allowed_path(asked, place), change, place))
+    async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        asked, change = resolve_asked_path(given, "file_path", place), _change(given)
+        return await call_in_thread(lambda: _edit(allowed_path(asked, place), change, place))
 
 
 def _change(given: JsonObject) -> _Change:
     change = _Change(
-        text_of(given, "old_string"), text_of(given, "new_string"), flag_of(given, "replace_all")
+        get_string(given, "old_string"), get_string(given, "new_string"), get_flag(given, "replace_all")
     )
     if not change.old:
         raise InputError("old_string is empty; say which text to replace, or use write for a new file")
@@ -65,11 +65,11 @@ def _change(given: JsonObject) -> _Change:
     return change
 
 
-def _edit(real: str, change: _Change, place: Workplace) -> ToolOutput:
-    before = known_state(real, place)
+def _edit(real: str, change: _Change, place: ToolContext) -> ToolOutput:
+    before = read_known_state(real, place)
     if before is None:
         raise FileMissing(f"{real} is not there; check its name with glob, or use write to make it")
-    found = read_text(before.data, real)
+    found = decode_text_file(before.data, real)
     # A model that copies from a file with CR LF may or may not copy the CR.
     old, new = (_unix(change.old), _unix(change.new)) if found.form.is_crlf else (change.old, change.new)
     count = found.text.count(old)
@@ -81,7 +81,7 @@ def _edit(real: str, change: _Change, place: Workplace) -> ToolOutput:
             "the text around the one you mean, or set replace_all"
         )
     said = f"Edited {real}: {count:,} {'place' if count == 1 else 'places'} changed."
-    return put_text(real, found.text.replace(old, new), before, said, place)
+    return write_text_file(real, found.text.replace(old, new), before, said, place)
 
 
 def _unix(text: str) -> str:

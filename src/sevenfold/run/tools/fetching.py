@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.version import __version__
-from sevenfold.run.rules import host_of
+from sevenfold.run.rules import parse_host
 from sevenfold.run.web_settings import WebSettings
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MAX_URL_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class FetchedPage:
     url: str
     status: int
     kind: str
@@ -45,14 +45,14 @@ def check_url(url: str) -> str:
         raise InputError(
             f"{url!r:.120} is no URL; leave out blanks, and keep it under {MAX_URL_CHARS:,} characters"
         )
-    if parts.scheme.lower() not in ("http", "https") or not host_of(url):
+    if parts.scheme.lower() not in ("http", "https") or not parse_host(url):
         raise InputError(f"{url!r:.120} cannot be fetched; expected http:// or https:// and a host")
     if parts.username is not None or parts.password is not None or port == 0:
         raise InputError(f"{url!r:.120} carries a name, a password or port 0; leave that out")
     return url
 
 
-async def fetch_page(url: str, settings: WebSettings) -> Page:
+async def fetch_page(url: str, settings: WebSettings) -> FetchedPage:
     """The page, redirects on the same host followed and each checked anew."""
     import httpx2
 
@@ -65,7 +65,7 @@ async def fetch_page(url: str, settings: WebSettings) -> Page:
         ):
             for _ in range(MAX_REDIRECTS + 1):
                 page = await _get(client, check_url(url), settings)
-                if not page.moved_to or host_of(page.moved_to) != host_of(url):
+                if not page.moved_to or parse_host(page.moved_to) != parse_host(url):
                     return page
                 url = page.moved_to
     except TimeoutError as error:
@@ -77,15 +77,15 @@ async def fetch_page(url: str, settings: WebSettings) -> Page:
     raise InputError(f"{url} was redirected more than {MAX_REDIRECTS} times; try where it leads to")
 
 
-async def find_address(url: str, settings: WebSettings) -> str:
+async def resolve_public_address(url: str, settings: WebSettings) -> str:
     """The address to connect to: every one that the host has must be public, or allowed."""
-    host, port = host_of(url), urlsplit(url).port or 443
+    host, port = parse_host(url), urlsplit(url).port or 443
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise InputError(f"{host} cannot be found: {error}") from error
     addresses = [str(entry[4][0]) for entry in found]
-    barred = [address for address in addresses if not is_public(address)]
+    barred = [address for address in addresses if not is_public_address(address)]
     if barred and not settings.private:
         raise InputError(
             f"{host} is at {barred[0]}, which is no public address; fetch it with a command, or ask the user "
@@ -96,26 +96,26 @@ async def find_address(url: str, settings: WebSettings) -> str:
     return addresses[0]
 
 
-def is_public(address: str) -> bool:
+def is_public_address(address: str) -> bool:
     """Whether an address belongs to the internet, and neither to this machine nor to its network."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         # An IPv4 address in disguise is judged as what it is.
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
         if inner is not None:
-            return is_public(str(inner))
+            return is_public_address(str(inner))
         if ip in _TRANSLATED:
-            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+            return is_public_address(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
     return ip.is_global and not ip.is_multicast
 
 
 _TRANSLATED = ipaddress.IPv6Network("64:ff9b::/96")
 
 
-async def _get(client: httpx2.AsyncClient, url: str, settings: WebSettings) -> Page:
+async def _get(client: httpx2.AsyncClient, url: str, settings: WebSettings) -> FetchedPage:
     import httpx2
 
-    address = await find_address(url, settings)
+    address = await resolve_public_address(url, settings)
     asked = httpx2.URL(url)
     # By address, so that the name cannot mean another machine by the time it is looked up again.
     request = client.build_request(
@@ -127,7 +127,7 @@ async def _get(client: httpx2.AsyncClient, url: str, settings: WebSettings) -> P
             "Accept": "text/html, text/markdown, text/plain, application/json;q=0.9, */*;q=0.1",
             "Accept-Encoding": "identity",
         },
-        extensions={"sni_hostname": host_of(url)},
+        extensions={"sni_hostname": parse_host(url)},
     )
     answer = await client.send(request, stream=True)
     try:
@@ -140,7 +140,7 @@ async def _get(client: httpx2.AsyncClient, url: str, settings: WebSettings) -> P
         await answer.aclose()
     kind, _, rest = answer.headers.get("content-type", "").lower().partition(";")
     moved = answer.headers.get("location", "") if answer.status_code in (301, 302, 303, 307, 308) else ""
-    return Page(
+    return FetchedPage(
         url,
         answer.status_code,
         kind.strip(),

@@ -6,13 +6,13 @@ import hashlib
 from dataclasses import dataclass
 
 from sevenfold.core.errors import FileDamaged, InputError
-from sevenfold.run.tools.text_file import read_text
-from sevenfold.store.disk import SYSTEM_DISK, read_all
+from sevenfold.run.tools.text_file import decode_text_file
+from sevenfold.store.disk import SYSTEM_DISK, read_fully
 
-MAX_CHARS = 100_000
+MAX_READ_CHARS = 100_000
 """Of one answer: about 25,000 tokens."""
 
-MAX_LINE_CHARS = 2_000
+MAX_READ_LINE_CHARS = 2_000
 """Longer lines are minified code or data, of which the beginning tells enough."""
 
 _CHUNK_BYTES = 1024 * 1024
@@ -21,7 +21,7 @@ _WHOLE_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class LineWindow:
     """Which part is wanted."""
 
     offset: int = 1
@@ -38,7 +38,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ReadExcerpt:
     excerpt: Excerpt
     sha256: str
     """Of the whole file."""
@@ -52,39 +52,39 @@ class _Survey:
     """Where the wanted line begins, in bytes."""
 
 
-def read_lines(fd: int, window: Window, name: str, max_bytes: int) -> Shown:
+def read_lines(fd: int, window: LineWindow, name: str, max_bytes: int) -> ReadExcerpt:
     """The wanted lines of an open file."""
     size = SYSTEM_DISK.stat(fd).st_size
     if size > max_bytes:
         raise FileDamaged(f"{name} has {size:,} bytes; read a part of it with grep or a command")
     if size <= _WHOLE_BYTES:
-        data = read_all(SYSTEM_DISK, fd, _WHOLE_BYTES)
-        excerpt = split_lines(read_text(data, name).text, window, name)
-        return Shown(excerpt, hashlib.sha256(data).hexdigest())
+        data = read_fully(SYSTEM_DISK, fd, _WHOLE_BYTES)
+        excerpt = excerpt_lines(decode_text_file(data, name).text, window, name)
+        return ReadExcerpt(excerpt, hashlib.sha256(data).hexdigest())
     survey = _survey(fd, window.offset)
-    reach = MAX_CHARS * 4 if window.from_char == 0 else (window.from_char + MAX_CHARS) * 4
-    part = read_all(SYSTEM_DISK, fd, reach, survey.start).decode("utf-8", "replace")
-    inner = Window(1, window.limit, window.from_char)
-    return Shown(_windowed(_lines(part), inner, window.offset, survey.lines, name), survey.sha256)
+    reach = MAX_READ_CHARS * 4 if window.from_char == 0 else (window.from_char + MAX_READ_CHARS) * 4
+    part = read_fully(SYSTEM_DISK, fd, reach, survey.start).decode("utf-8", "replace")
+    inner = LineWindow(1, window.limit, window.from_char)
+    return ReadExcerpt(_windowed(_lines(part), inner, window.offset, survey.lines, name), survey.sha256)
 
 
-def split_lines(text: str, window: Window, name: str) -> Excerpt:
+def excerpt_lines(text: str, window: LineWindow, name: str) -> Excerpt:
     """The wanted lines of a text, numbered, and where to go on."""
     lines = _lines(text)
     if not lines and window.offset == 1:
         return Excerpt("[the file is empty]", is_whole=True)
     if window.offset > len(lines):
         raise InputError(f"{name} has {len(lines):,} lines; offset {window.offset:,} is past its end")
-    inner = Window(1, window.limit, window.from_char)
+    inner = LineWindow(1, window.limit, window.from_char)
     return _windowed(lines[window.offset - 1 :], inner, window.offset, len(lines), name)
 
 
-def numbered(lines: list[str], first: int) -> str:
+def number_lines(lines: list[str], first: int) -> str:
     """Lines with their numbers, as the agent knows them."""
     return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
 
 
-def _windowed(lines: list[str], window: Window, first: int, total: int, name: str) -> Excerpt:
+def _windowed(lines: list[str], window: LineWindow, first: int, total: int, name: str) -> Excerpt:
     if window.from_char:
         return Excerpt(
             _part_of_line(lines[0] if lines else "", window.from_char, first, name), is_whole=False
@@ -94,7 +94,7 @@ def _windowed(lines: list[str], window: Window, first: int, total: int, name: st
     for number, line in enumerate(lines[: window.limit], first):
         kept = _cut(line, number)
         chars += len(kept) + 8
-        if chars > MAX_CHARS and shown:
+        if chars > MAX_READ_CHARS and shown:
             break
         shown.append(kept)
     last = first + len(shown) - 1
@@ -102,23 +102,23 @@ def _windowed(lines: list[str], window: Window, first: int, total: int, name: st
     note = (
         f"\n[lines {first:,} to {last:,} of {total:,}; go on with offset={last + 1}]" if last < total else ""
     )
-    return Excerpt(numbered(shown, first) + note, is_whole)
+    return Excerpt(number_lines(shown, first) + note, is_whole)
 
 
 def _part_of_line(line: str, start: int, number: int, name: str) -> str:
     if start > len(line):
         raise InputError(f"line {number:,} of {name} has {len(line):,} characters; from_char is past its end")
-    end = start - 1 + MAX_CHARS
+    end = start - 1 + MAX_READ_CHARS
     part = line[start - 1 : end]
     more = f"\n[cut here; go on with offset={number}, from_char={end + 1}]" if end < len(line) else ""
     return part + more
 
 
 def _cut(line: str, number: int) -> str:
-    if len(line) <= MAX_LINE_CHARS:
+    if len(line) <= MAX_READ_LINE_CHARS:
         return line
-    advice = f"go on with offset={number}, from_char={MAX_LINE_CHARS + 1}"
-    return f"{line[:MAX_LINE_CHARS]} [cut: the line goes on; {advice}]"
+    advice = f"go on with offset={number}, from_char={MAX_READ_LINE_CHARS + 1}"
+    return f"{line[:MAX_READ_LINE_CHARS]} [cut: the line goes on; {advice}]"
 
 
 def _lines(text: str) -> list[str]:
@@ -134,7 +134,7 @@ def _survey(fd: int, wanted: int) -> _Survey:
     at = lines = 0
     start = 0 if wanted == 1 else -1
     last = b""
-    while chunk := read_all(SYSTEM_DISK, fd, _CHUNK_BYTES, at):
+    while chunk := read_fully(SYSTEM_DISK, fd, _CHUNK_BYTES, at):
         hashed.update(chunk)
         found = chunk.count(b"\n")
         if start < 0 and lines + found >= wanted - 1:

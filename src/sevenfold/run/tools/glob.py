@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import answered, schema, text_of
-from sevenfold.run.tools.listing import Hides, hide_nothing, list_files, named_by
-from sevenfold.run.tools.paths import allowed_path, asked_path, shown_path
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import call_in_thread, get_string, object_schema
+from sevenfold.run.tools.listing import IsHidden, hide_nothing, list_project_files, make_name_filter
+from sevenfold.run.tools.paths import allowed_path, display_path, resolve_asked_path
+from sevenfold.run.workplace import ToolContext
 
-MAX_SHOWN = 200
+MAX_GLOB_FILES = 200
 
-SPEC = ToolSpec(
+_SPEC = ToolSpec(
     "glob",
     "Find files by name, the most recently changed first. ** stands for any folders, * for part of a name, "
     "{a,b} for either; a pattern without a slash looks in every folder. What git ignores is left out.",
-    schema(
+    object_schema(
         {
             "pattern": {"type": "string", "description": "Such as **/*.py or src/**/test_*.{ts,tsx}."},
             "path": {
@@ -33,34 +33,35 @@ SPEC = ToolSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class Glob:
-    hides: Hides = hide_nothing
+class GlobTool:
+    hides: IsHidden = hide_nothing
     """Files that rules keep from being read are not named either."""
-    spec: ToolSpec = SPEC
+    spec: ToolSpec = _SPEC
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
-        folder = asked_path(given, "path", place, ".")
-        return Need("read", (folder,), said=f"find {_pattern(given)} in {folder}")
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
+        folder = resolve_asked_path(given, "path", place, ".")
+        return AccessRequest("read", (folder,), said=f"find {_pattern(given)} in {folder}")
 
-    async def run(self, given: JsonObject, place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        asked, pattern = asked_path(given, "path", place, "."), _pattern(given)
-        return await answered(lambda: self._find(allowed_path(asked, place), pattern, place))
+    async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        asked, pattern = resolve_asked_path(given, "path", place, "."), _pattern(given)
+        return await call_in_thread(lambda: self._find(allowed_path(asked, place), pattern, place))
 
-    def _find(self, real: str, pattern: str, place: Workplace) -> ToolOutput:
-        listing = list_files(real, named_by(pattern), self.hides)
+    def _find(self, real: str, pattern: str, place: ToolContext) -> ToolOutput:
+        listing = list_project_files(real, make_name_filter(pattern), self.hides)
         newest = sorted(listing.files, key=lambda file: (-file.modified_ns, file.path))
-        lines = [shown_path(f"{real}/{file.path}", place) for file in newest[:MAX_SHOWN]]
+        lines = [display_path(f"{real}/{file.path}", place) for file in newest[:MAX_GLOB_FILES]]
         if listing.is_cut:
             lines.append(f"[{real} is too large to be looked through to its end; name a folder in it]")
-        if len(newest) > MAX_SHOWN:
+        if len(newest) > MAX_GLOB_FILES:
             lines.append(
-                f"[{len(newest):,} files match, and the newest {MAX_SHOWN} are shown; narrow the pattern]"
+                f"[{len(newest):,} files match, and the newest {MAX_GLOB_FILES} are shown; narrow "
+                f"the pattern]"
             )
         return ToolOutput("\n".join(lines) or f"no file in {real} matches {pattern}")
 
 
 def _pattern(given: JsonObject) -> str:
-    pattern = text_of(given, "pattern").removeprefix("./")
+    pattern = get_string(given, "pattern").removeprefix("./")
     if not pattern or pattern.startswith("/") or ".." in pattern.split("/"):
         raise InputError(f"pattern is {pattern!r:.80}; expected one below the folder, which `path` names")
     return pattern

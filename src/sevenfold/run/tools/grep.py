@@ -8,32 +8,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sevenfold.core.errors import FileMissing, InputError, SevenfoldError
-from sevenfold.core.globs import alternatives
+from sevenfold.core.globs import expand_braces
 from sevenfold.core.json import JsonObject
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import failed, flag_of, schema, text_of, whole_of, word_of
-from sevenfold.run.tools.listing import Hides, hide_nothing, list_files, named_by
-from sevenfold.run.tools.paths import allowed_path, asked_path, shown_path
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import (
+    error_output,
+    get_choice,
+    get_flag,
+    get_integer,
+    get_string,
+    object_schema,
+)
+from sevenfold.run.tools.listing import IsHidden, hide_nothing, list_project_files, make_name_filter
+from sevenfold.run.tools.paths import allowed_path, display_path, resolve_asked_path
 from sevenfold.run.tools.searching import (
-    FileHits,
-    Hits,
-    Search,
+    FileMatches,
+    SearchMatches,
+    SearchQuery,
     find_ripgrep,
     search_files,
     search_with_ripgrep,
 )
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.offload import durably
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.offload import run_blocking
 
-MAX_PATTERN_CHARS = 2_000
-MAX_LINES = 400
+_MAX_PATTERN_CHARS = 2_000
+MAX_GREP_LINES = 400
 """Lines of one answer: what does not fit was too wide a search."""
 
-SPEC = ToolSpec(
+_SPEC = ToolSpec(
     "grep",
     "Search files for a regular expression, line by line. What git ignores is left out, and so are binary "
     "and very large files. output: files (names only), content (lines, with context around them), count.",
-    schema(
+    object_schema(
         {
             "pattern": {"type": "string", "description": "A regular expression, matched within a line."},
             "path": {"type": "string", "description": "A file or folder; the working directory if left out."},
@@ -45,7 +52,7 @@ SPEC = ToolSpec(
             },
             "ignore_case": {"type": "boolean"},
             "context": {"type": "integer", "description": "Lines to show around each match."},
-            "limit": {"type": "integer", "description": f"Lines of the answer; {MAX_LINES} at most."},
+            "limit": {"type": "integer", "description": f"Lines of the answer; {MAX_GREP_LINES} at most."},
         },
         ("pattern",),
     ),
@@ -54,29 +61,29 @@ SPEC = ToolSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class Grep:
-    hides: Hides = hide_nothing
+class GrepTool:
+    hides: IsHidden = hide_nothing
     """Files that rules keep from being read are not searched."""
-    spec: ToolSpec = SPEC
+    spec: ToolSpec = _SPEC
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
-        path = asked_path(given, "path", place, ".")
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
+        path = resolve_asked_path(given, "path", place, ".")
         _checked(given)
-        return Need("read", (path,), said=f"search {path} for {text_of(given, 'pattern')}")
+        return AccessRequest("read", (path,), said=f"search {path} for {get_string(given, 'pattern')}")
 
-    async def run(self, given: JsonObject, place: Workplace, _on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         _checked(given)
-        asked = asked_path(given, "path", place, ".")
+        asked = resolve_asked_path(given, "path", place, ".")
         try:
-            search = await durably(lambda: _search(given, allowed_path(asked, place)))
+            search = await run_blocking(lambda: _search(given, allowed_path(asked, place)))
             hits = await self._find(search, place)
         except SevenfoldError as error:
-            return failed(str(error))
+            return error_output(str(error))
         if hits.fault:
-            return failed(f"pattern {search.pattern!r:.80} cannot be used: {hits.fault}")
+            return error_output(f"pattern {search.pattern!r:.80} cannot be used: {hits.fault}")
         return ToolOutput(_answer(given, search, hits, place))
 
-    async def _find(self, search: Search, place: Workplace) -> Hits:
+    async def _find(self, search: SearchQuery, place: ToolContext) -> SearchMatches:
         program = find_ripgrep(place.root, place.environ)
         if program and not search.is_file:
             hits = await search_with_ripgrep(program, search)
@@ -84,9 +91,9 @@ class Grep:
             return hits
         if search.is_file:
             return await search_files(search, () if self.hides(search.real) else ("",))
-        wanted = [named_by(glob) for glob in search.globs]
-        listing = await durably(
-            lambda: list_files(
+        wanted = [make_name_filter(glob) for glob in search.globs]
+        listing = await run_blocking(
+            lambda: list_project_files(
                 search.real, lambda path: not wanted or any(is_named(path) for is_named in wanted), self.hides
             )
         )
@@ -96,41 +103,41 @@ class Grep:
 
 
 def _checked(given: JsonObject) -> None:
-    pattern = text_of(given, "pattern")
-    if not 0 < len(pattern) <= MAX_PATTERN_CHARS or "\n" in pattern:
+    pattern = get_string(given, "pattern")
+    if not 0 < len(pattern) <= _MAX_PATTERN_CHARS or "\n" in pattern:
         raise InputError(
-            f"pattern has {len(pattern):,} characters; expected 1 to {MAX_PATTERN_CHARS:,} on one line"
+            f"pattern has {len(pattern):,} characters; expected 1 to {_MAX_PATTERN_CHARS:,} on one line"
         )
-    word_of(given, "output", ("files", "content", "count"), "content")
-    whole_of(given, "limit", MAX_LINES, at_least=1)
-    whole_of(given, "context", 0, at_least=0, at_most=50)
-    flag_of(given, "ignore_case")
-    text_of(given, "glob", "")
+    get_choice(given, "output", ("files", "content", "count"), "content")
+    get_integer(given, "limit", MAX_GREP_LINES, at_least=1)
+    get_integer(given, "context", 0, at_least=0, at_most=50)
+    get_flag(given, "ignore_case")
+    get_string(given, "glob", "")
 
 
-def _search(given: JsonObject, real: str) -> Search:
+def _search(given: JsonObject, real: str) -> SearchQuery:
     if not os.path.exists(real):
         raise FileMissing(f"{real} is not there; check its name with glob")
-    glob = text_of(given, "glob", "")
-    return Search(
-        text_of(given, "pattern"),
+    glob = get_string(given, "glob", "")
+    return SearchQuery(
+        get_string(given, "pattern"),
         real,
         is_file=not os.path.isdir(real),
-        ignore_case=flag_of(given, "ignore_case"),
-        context=whole_of(given, "context", 0, at_least=0),
-        globs=alternatives(glob) if glob else (),
+        ignore_case=get_flag(given, "ignore_case"),
+        context=get_integer(given, "context", 0, at_least=0),
+        globs=expand_braces(glob) if glob else (),
     )
 
 
-def _real(search: Search, file: FileHits) -> str:
+def _real(search: SearchQuery, file: FileMatches) -> str:
     return f"{search.real}/{file.path}" if file.path else search.real
 
 
-def _answer(given: JsonObject, search: Search, hits: Hits, place: Workplace) -> str:
-    limit = min(MAX_LINES, whole_of(given, "limit", MAX_LINES, at_least=1))
-    output = text_of(given, "output", "content")
+def _answer(given: JsonObject, search: SearchQuery, hits: SearchMatches, place: ToolContext) -> str:
+    limit = min(MAX_GREP_LINES, get_integer(given, "limit", MAX_GREP_LINES, at_least=1))
+    output = get_string(given, "output", "content")
     lines = [
-        line for file in hits.files for line in _lines(file, shown_path(_real(search, file), place), output)
+        line for file in hits.files for line in _lines(file, display_path(_real(search, file), place), output)
     ]
     shown = lines[:limit]
     if len(lines) > limit:
@@ -142,7 +149,7 @@ def _answer(given: JsonObject, search: Search, hits: Hits, place: Workplace) -> 
     return "\n".join(shown) or f"nothing in {Path(search.real)} matches {search.pattern}"
 
 
-def _lines(file: FileHits, name: str, output: str) -> Iterator[str]:
+def _lines(file: FileMatches, name: str, output: str) -> Iterator[str]:
     if output != "content":
         yield name if output == "files" else f"{name}: {file.count}"
         return

@@ -15,17 +15,17 @@ import stat
 import sys
 from typing import cast
 
-MAX_FILE_BYTES = 8 * 1024 * 1024
-MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
-MAX_LINE_CHARS = 500
+_MAX_FILE_BYTES = 8 * 1024 * 1024
+_MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+MAX_GREP_LINE_CHARS = 500
 
 
-def main() -> None:
+def _main() -> None:
     asked: dict[str, object] = json.load(sys.stdin)
     # The default action of the alarm ends the process wherever it is, in the middle of a match too.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, float(str(asked["seconds"])))
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     try:
         pattern = re.compile(str(asked["pattern"]), re.IGNORECASE if asked["ignore_case"] else 0)
     except (re.error, RecursionError, OverflowError) as error:
@@ -44,7 +44,7 @@ def _shown(lines: list[str], found: list[int], context: int) -> list[tuple[int, 
     """The lines that match and those around them: number, text, whether it matches."""
     hits = set(found)
     near = {at for hit in found for at in range(max(0, hit - context), min(len(lines), hit + context + 1))}
-    return [(at + 1, lines[at][:MAX_LINE_CHARS], at in hits) for at in sorted(near)]
+    return [(at + 1, lines[at][:MAX_GREP_LINE_CHARS], at in hits) for at in sorted(near)]
 
 
 def _read_lines(root: str, path: str) -> list[str]:
@@ -55,10 +55,10 @@ def _read_lines(root: str, path: str) -> list[str]:
         return []
     try:
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MAX_FILE_BYTES:
             return []
         with os.fdopen(os.dup(fd), "rb") as file:
-            data = file.read(MAX_FILE_BYTES)
+            data = file.read(_MAX_FILE_BYTES)
     finally:
         os.close(fd)
     if b"\0" in data[:8192]:
@@ -89,4 +89,4 @@ def _say(found: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sevenfold.core.globs import matches_parts
 
-MAX_LINES = 5_000
+_MAX_LINES = 5_000
 
 _ESCAPED = re.compile(r"\\(.)")
 
@@ -30,9 +30,9 @@ class IgnoreRule:
         return tuple(parts[:depth]) == self.above and matches_parts(self.pattern, parts[depth:])
 
 
-def read_rules(text: str, above: tuple[str, ...]) -> tuple[IgnoreRule, ...]:
+def parse_ignore_rules(text: str, above: tuple[str, ...]) -> tuple[IgnoreRule, ...]:
     """The rules of one ignore file."""
-    lines = (line.removesuffix("\r") for line in text.split("\n")[:MAX_LINES])
+    lines = (line.removesuffix("\r") for line in text.split("\n")[:_MAX_LINES])
     return tuple(rule for rule in (_rule(line, above) for line in lines) if rule)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.run.tool import ToolOutput
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
 
-def schema(properties: Mapping[str, object], required: tuple[str, ...] = ()) -> JsonObject:
+def object_schema(properties: Mapping[str, object], required: tuple[str, ...] = ()) -> JsonObject:
     """The schema of an input that is an object with these properties and no others."""
     return freeze_object(
         {
@@ -22,7 +22,7 @@ def schema(properties: Mapping[str, object], required: tuple[str, ...] = ()) -> 
     )
 
 
-def text_of(given: JsonObject, key: str, default: str | None = None) -> str:
+def get_string(given: JsonObject, key: str, default: str | None = None) -> str:
     """A string; required where there is no default."""
     value = given.get(key)
     if value is None and default is not None:
@@ -32,7 +32,7 @@ def text_of(given: JsonObject, key: str, default: str | None = None) -> str:
     return value
 
 
-def whole_of(given: JsonObject, key: str, default: int, *, at_least: int, at_most: int = 10**9) -> int:
+def get_integer(given: JsonObject, key: str, default: int, *, at_least: int, at_most: int = 10**9) -> int:
     """A whole number. Models also write one as text."""
     value = given.get(key)
     if value is None:
@@ -44,7 +44,7 @@ def whole_of(given: JsonObject, key: str, default: int, *, at_least: int, at_mos
     return value
 
 
-def flag_of(given: JsonObject, key: str) -> bool:
+def get_flag(given: JsonObject, key: str) -> bool:
     """True or false; false where it is left out."""
     value = given.get(key)
     if isinstance(value, str) and value.lower() in ("true", "false"):
@@ -54,23 +54,23 @@ def flag_of(given: JsonObject, key: str) -> bool:
     return bool(value)
 
 
-def word_of(given: JsonObject, key: str, words: tuple[str, ...], default: str | None = None) -> str:
+def get_choice(given: JsonObject, key: str, words: tuple[str, ...], default: str | None = None) -> str:
     """One word of a few."""
-    value = text_of(given, key, default)
+    value = get_string(given, key, default)
     if value not in words:
         raise InputError(f"{key} is {_said(value)}; expected one of {', '.join(words)}")
     return value
 
 
-async def answered(work: Callable[[], ToolOutput]) -> ToolOutput:
+async def call_in_thread(work: Callable[[], ToolOutput]) -> ToolOutput:
     """Do the work of a call in a thread; what goes wrong on purpose becomes an answer that says so."""
     try:
-        return await durably(work)
+        return await run_blocking(work)
     except SevenfoldError as error:
-        return failed(str(error))
+        return error_output(str(error))
 
 
-def failed(reason: str) -> ToolOutput:
+def error_output(reason: str) -> ToolOutput:
     return ToolOutput(reason, is_error=True)
 
 

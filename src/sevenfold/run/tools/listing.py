@@ -10,24 +10,24 @@ from pathlib import Path, PurePosixPath
 from time import monotonic
 from typing import TypeAlias
 
-from sevenfold.core.globs import alternatives, matches
-from sevenfold.run.tools.ignores import IgnoreRule, is_ignored, read_rules
-from sevenfold.store.disk import READ_FLAGS, SYSTEM_DISK, mapped_errors, read_all
+from sevenfold.core.globs import expand_braces, matches_path
+from sevenfold.run.tools.ignores import IgnoreRule, is_ignored, parse_ignore_rules
+from sevenfold.store.disk import READ_FLAGS, SYSTEM_DISK, map_os_errors, read_fully
 from sevenfold.store.settings_files import find_checkout
-from sevenfold.store.user_files import opened_folder
+from sevenfold.store.user_files import open_user_folder
 
-MAX_ENTRIES = 300_000
+MAX_LISTED_ENTRIES = 300_000
 """More than any project that a person works on; a listing of / ends here and says so."""
 
-MAX_SECONDS = 20
+_MAX_SECONDS = 20
 """On a slow disk; what was found until then is shown."""
 
 MAX_IGNORE_BYTES = 256 * 1024
 
-Hides: TypeAlias = Callable[[str], bool]
+IsHidden: TypeAlias = Callable[[str], bool]
 """Whether a file, by its real path, is kept from the agent."""
 
-Wanted: TypeAlias = Callable[[str], bool]
+FileFilter: TypeAlias = Callable[[str], bool]
 """Whether a file is looked for, by its path below the folder."""
 
 
@@ -43,16 +43,16 @@ class FoundFile:
 
 
 @dataclass(slots=True)
-class Listing:
+class FileListing:
     files: list[FoundFile] = field(default_factory=list[FoundFile])
     is_cut: bool = False
     """The folder was too large to be looked through."""
 
 
-def list_files(real: str, wanted: Wanted, hides: Hides = hide_nothing) -> Listing:
+def list_project_files(real: str, wanted: FileFilter, hides: IsHidden = hide_nothing) -> FileListing:
     """The plain files below a folder, by name."""
-    listing, started, seen = Listing(), monotonic(), 0
-    with opened_folder(real) as top, mapped_errors(f"list {real}"):
+    listing, started, seen = FileListing(), monotonic(), 0
+    with open_user_folder(real) as top, map_os_errors(f"list {real}"):
         ignores = _Ignores.above(real)
         for folder, folders, names, fd in os.fwalk(".", dir_fd=top, follow_symlinks=False):
             below = PurePosixPath(folder).parts
@@ -67,19 +67,19 @@ def list_files(real: str, wanted: Wanted, hides: Hides = hide_nothing) -> Listin
                 if not is_left_out and not hides(f"{real}/{path}"):
                     _add(listing, path, name, fd)
             seen += len(folders) + len(names)
-            if seen > MAX_ENTRIES or monotonic() - started > MAX_SECONDS:
+            if seen > MAX_LISTED_ENTRIES or monotonic() - started > _MAX_SECONDS:
                 listing.is_cut = True
                 break
     return listing
 
 
-def named_by(pattern: str) -> Wanted:
+def make_name_filter(pattern: str) -> FileFilter:
     """Files that a pattern names; one without a slash names files at any depth."""
-    patterns = alternatives(pattern if "/" in pattern else f"**/{pattern}")
-    return lambda path: any(matches(one, path) for one in patterns)
+    patterns = expand_braces(pattern if "/" in pattern else f"**/{pattern}")
+    return lambda path: any(matches_path(one, path) for one in patterns)
 
 
-def _add(listing: Listing, path: str, name: str, fd: int) -> None:
+def _add(listing: FileListing, path: str, name: str, fd: int) -> None:
     try:
         found = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:
@@ -108,7 +108,7 @@ class _Ignores:
         parts = Path(real).relative_to(top).parts
         rules = _excluded(top)
         for depth in range(len(parts)):
-            with opened_folder(str(top.joinpath(*parts[:depth]))) as fd:
+            with open_user_folder(str(top.joinpath(*parts[:depth]))) as fd:
                 rules += _rules_in(fd, ".gitignore", parts[:depth])
         return cls(parts, {(): rules})
 
@@ -138,7 +138,7 @@ def _excluded(top: Path) -> tuple[IgnoreRule, ...]:
     info = os.path.realpath(top / ".git/info")
     if not os.path.isdir(info):
         return ()
-    with opened_folder(info) as fd:
+    with open_user_folder(info) as fd:
         return _rules_in(fd, "exclude", ())
 
 
@@ -150,6 +150,8 @@ def _rules_in(folder: int, name: str, above: tuple[str, ...]) -> tuple[IgnoreRul
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return ()
-        return read_rules(read_all(SYSTEM_DISK, fd, MAX_IGNORE_BYTES).decode("utf-8", "replace"), above)
+        return parse_ignore_rules(
+            read_fully(SYSTEM_DISK, fd, MAX_IGNORE_BYTES).decode("utf-8", "replace"), above
+        )
     finally:
         os.close(fd)

@@ -9,38 +9,38 @@ from typing import Protocol
 
 from sevenfold.core.errors import FileMissing, InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.core.memories import KINDS, read_memory, rewrite_memory, write_memory
+from sevenfold.core.memories import MEMORY_KINDS, read_memory, rewrite_memory, write_memory
 from sevenfold.core.memories import Memory as Remembered
 from sevenfold.core.memory_secrets import refuse_secrets
 from sevenfold.core.provenance import Origin, join_taint
-from sevenfold.layers.extract_gate import Draft, find_unsaved
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import answered, schema, text_of, word_of
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.memory_asked import ASKED
+from sevenfold.layers.extract_gate import MemoryDraft, find_unsaved_rule
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import call_in_thread, get_choice, get_string, object_schema
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.memory_asked import ALREADY_ASKED
 from sevenfold.store.memory_changes import Remove, Write
-from sevenfold.store.memory_dir import DEFAULT_SCAN, MemoryDir
+from sevenfold.store.memory_dir import DEFAULT_SCAN_LIMIT, MemoryDir
 
-MAX_BYTES = 64 * 1024
+MAX_WRITTEN_MEMORY_BYTES = 64 * 1024
 """Of one memory: eight times what is ever put before a model at once."""
 
-ACTIONS = ("list", "read", "write", "delete")
+_ACTIONS = ("list", "read", "write", "delete")
 
 _SAVED = Origin("agent", "saved by the agent", said_by="model")
 _FORGETTING = ("forget", "delete", "remove", "drop")
 
 _NAME = re.compile(r"(?:team/)?[a-z0-9][a-z0-9_-]{0,79}")
 
-SPEC = ToolSpec(
+MEMORY_TOOL_SPEC = ToolSpec(
     "memory",
     "What is remembered of this project from session to session, one topic a memory. Save when the user asks "
     "for it, and only what neither code, history nor instruction files say. Check what it claims before "
     "acting on it.",
-    schema(
+    object_schema(
         {
-            "action": {"type": "string", "enum": list(ACTIONS)},
+            "action": {"type": "string", "enum": list(_ACTIONS)},
             "name": {"type": "string", "description": "The topic in lower case, such as release-steps."},
-            "type": {"type": "string", "enum": list(KINDS), "description": "With write."},
+            "type": {"type": "string", "enum": list(MEMORY_KINDS), "description": "With write."},
             "description": {
                 "type": "string",
                 "description": "With write: one line that says when it matters.",
@@ -61,7 +61,7 @@ SPEC = ToolSpec(
 )
 
 
-class Conversation(Protocol):
+class ConversationJudge(Protocol):
     """Whose words and wishes there are, by what was said."""
 
     def judge_change(self, before: Remembered | None, after: Remembered, /) -> Origin:
@@ -72,12 +72,12 @@ class Conversation(Protocol):
         """Who said this."""
         ...
 
-    def with_own_head(self, draft: Draft, known: Collection[str], /) -> Draft:
+    def with_own_head(self, draft: MemoryDraft, known: Collection[str], /) -> MemoryDraft:
         """The same memory under a head of its own words, beside memories of these names."""
         ...
 
 
-class Unheard:
+class UnknownConversation:
     """For whoever knows nothing of the conversation."""
 
     def judge_change(self, _before: Remembered | None, _after: Remembered, /) -> Origin:
@@ -86,34 +86,34 @@ class Unheard:
     def judge_wish(self, _words: str, /) -> Origin:
         return _SAVED
 
-    def with_own_head(self, draft: Draft, _known: Collection[str], /) -> Draft:
+    def with_own_head(self, draft: MemoryDraft, _known: Collection[str], /) -> MemoryDraft:
         return draft
 
 
 @dataclass(slots=True)
-class Memory:
+class MemoryTool:
     """The tool, over a project's memories."""
 
     memory: MemoryDir
-    conversation: Conversation = field(default_factory=Unheard)
+    conversation: ConversationJudge = field(default_factory=UnknownConversation)
     """Set once there is one to ask."""
-    spec: ToolSpec = SPEC
+    spec: ToolSpec = MEMORY_TOOL_SPEC
 
-    def need(self, given: JsonObject, _place: Workplace) -> Need:
-        action = word_of(given, "action", ACTIONS)
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        action = get_choice(given, "action", _ACTIONS)
         if action == "list":
-            return Need("read", (str(self.memory.path),), said="list memories")
+            return AccessRequest("read", (str(self.memory.path),), said="list memories")
         key = _key(given)
         if action == "write":
             _draft(given)
         kind = "read" if action == "read" else "edit"
-        return Need(kind, (f"{self.memory.path}/{key}",), said=f"{action} the memory {key}")
+        return AccessRequest(kind, (f"{self.memory.path}/{key}",), said=f"{action} the memory {key}")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        return await answered(lambda: ToolOutput(self._do(given)))
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        return await call_in_thread(lambda: ToolOutput(self._do(given)))
 
     def _do(self, given: JsonObject) -> str:
-        match word_of(given, "action", ACTIONS):
+        match get_choice(given, "action", _ACTIONS):
             case "list":
                 return "\n".join(self._list()) or "nothing is remembered yet"
             case "read":
@@ -128,16 +128,16 @@ class Memory:
         for stored in self.memory.scan():
             memory = stored.memory
             yield f"- [{memory.kind or 'memory'}] {memory.key.removesuffix('.md')}: {memory.description}"
-        if count > DEFAULT_SCAN:
+        if count > DEFAULT_SCAN_LIMIT:
             yield f"[{count:,} in all]"
 
-    def _write(self, draft: Draft, *, keeps_conditions: bool) -> str:
+    def _write(self, draft: MemoryDraft, *, keeps_conditions: bool) -> str:
         stored = self.memory.find(draft.key)
         there = stored.memory if stored else None
         if there and keeps_conditions:
             draft = replace(draft, applies_to=there.applies_to)
         memory = _written(draft, there)
-        unsaved = find_unsaved(draft)
+        unsaved = find_unsaved_rule(draft)
         if unsaved is not None:
             raise InputError(f"{unsaved.reason}; if the user wants it all the same: `sevenfold memory add`")
         refuse_secrets(memory.text)
@@ -147,7 +147,7 @@ class Memory:
             memory = _written(self.conversation.with_own_head(draft, self.memory.keys()), there)
         change = Write(memory.key, memory.text, stored.sha256 if stored else None)
         if not origin.is_trusted and self.memory.was_asked([change]):
-            return f"{memory.key} stays as it is: {ASKED}; `sevenfold memory review` shows what waits"
+            return f"{memory.key} stays as it is: {ALREADY_ASKED}; `sevenfold memory review` shows what waits"
         if not origin.is_trusted:
             self.memory.propose([change], origin, "the agent wrote it from what it had read elsewhere")
             return (
@@ -168,7 +168,7 @@ class Memory:
         wishes = [self.conversation.judge_wish(f"{verb} {name}") for verb in _FORGETTING]
         origin = next((wish for wish in wishes if wish.is_trusted), wishes[0])
         if not origin.is_trusted and self.memory.was_asked([change]):
-            return f"{key} stays as it is: {ASKED}; `sevenfold memory review` shows what waits"
+            return f"{key} stays as it is: {ALREADY_ASKED}; `sevenfold memory review` shows what waits"
         if not origin.is_trusted:
             self.memory.propose([change], origin, "the agent wants it forgotten, and the user did not say so")
             return (
@@ -180,25 +180,25 @@ class Memory:
 
 
 def _key(given: JsonObject) -> str:
-    name = text_of(given, "name").removesuffix(".md")
+    name = get_string(given, "name").removesuffix(".md")
     if not _NAME.fullmatch(name):
         raise InputError(f"name is {name!r:.80}; use 1 to 80 lower-case letters, digits, '-' and '_'")
     return f"{name}.md"
 
 
-def _draft(given: JsonObject) -> Draft:
-    description = " ".join(text_of(given, "description").split())
+def _draft(given: JsonObject) -> MemoryDraft:
+    description = " ".join(get_string(given, "description").split())
     if not description:
         raise InputError("description is empty; say in one line when this memory matters")
     key = _key(given)
     name = key.rpartition("/")[2].removesuffix(".md")
-    kind, content = word_of(given, "type", KINDS, "project"), text_of(given, "content")
-    draft = Draft(key, name, description, kind, content, _conditions(given))
+    kind, content = get_choice(given, "type", MEMORY_KINDS, "project"), get_string(given, "content")
+    draft = MemoryDraft(key, name, description, kind, content, _conditions(given))
     _written(draft, None)
     return draft
 
 
-def _written(draft: Draft, before: Remembered | None) -> Remembered:
+def _written(draft: MemoryDraft, before: Remembered | None) -> Remembered:
     """The memory as its file will say it; what the draft does not speak of stays."""
     if before:
         conditions = draft.applies_to
@@ -208,8 +208,10 @@ def _written(draft: Draft, before: Remembered | None) -> Remembered:
             draft.name, draft.description, draft.kind, draft.body, applies_to=draft.applies_to
         )
     size = len(text.encode("utf-8", "replace"))
-    if size > MAX_BYTES:
-        raise InputError(f"a memory of {size:,} bytes is over the limit of {MAX_BYTES:,}; split it by topic")
+    if size > MAX_WRITTEN_MEMORY_BYTES:
+        raise InputError(
+            f"a memory of {size:,} bytes is over the limit of {MAX_WRITTEN_MEMORY_BYTES:,}; split it by topic"
+        )
     return read_memory(draft.key, text)
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-MAX_LINES = 5_000
+_MAX_LINES = 5_000
 """Comparing words with every line takes a while; the beginning of a longer file has to do."""
 
-MAX_LINE_CHARS = 300
+_MAX_LINE_CHARS = 300
 
 _NUMBERED = re.compile(r"\s*\d+\t")
 
 
 def find_nearest(text: str, wanted: str) -> str:
     """A sentence about what is there instead."""
-    lines = text.split("\n")[:MAX_LINES]
+    lines = text.split("\n")[:_MAX_LINES]
     asked = wanted.split("\n")
     if wanted.strip() and all(_NUMBERED.match(line) for line in asked if line):
         return "It begins with line numbers, which are not part of the file; leave them out."
@@ -37,8 +37,8 @@ def _find_spaced(lines: list[str], asked: list[str]) -> int:
 
 
 def _close_line(lines: list[str], asked: list[str]) -> str:
-    first = next((line.strip() for line in asked if line.strip()), "")[:MAX_LINE_CHARS]
-    places = {line.strip()[:MAX_LINE_CHARS]: number for number, line in reversed([*enumerate(lines, 1)])}
+    first = next((line.strip() for line in asked if line.strip()), "")[:_MAX_LINE_CHARS]
+    places = {line.strip()[:_MAX_LINE_CHARS]: number for number, line in reversed([*enumerate(lines, 1)])}
     close = get_close_matches(first, list(places), 1, 0.6) if first else []
     if not close:
         return "Nothing like it is there; read the file again."

@@ -10,20 +10,20 @@ import resource
 import signal
 import sys
 
-MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
-LEFT_OUT = ("script", "style", "noscript", "template", "svg", "iframe", "nav", "footer")
+_MAX_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
+_LEFT_OUT = ("script", "style", "noscript", "template", "svg", "iframe", "nav", "footer")
 
 
-def main() -> None:
+def _main() -> None:
     # Not at the top: whoever looks through our modules does not need them.
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     page = BeautifulSoup(sys.stdin.buffer.read().decode("utf-8", "replace"), "html.parser")
-    for node in page(LEFT_OUT):
+    for node in page(_LEFT_OUT):
         node.decompose()
     try:
         text = MarkdownConverter(heading_style="ATX", strip=["img"]).convert_soup(page)
@@ -33,4 +33,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    _main()

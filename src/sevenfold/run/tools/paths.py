@@ -7,17 +7,20 @@ from pathlib import Path
 
 from sevenfold.core.errors import AccessDenied, InputError
 from sevenfold.core.json import JsonObject
-from sevenfold.run.tools.inputs import text_of
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tools.inputs import get_string
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.keys import check_path
-from sevenfold.store.user_files import find_real
+from sevenfold.store.user_files import resolve_path
 
-FILE_PATH = {"type": "string", "description": "The file: absolute, or relative to the working directory."}
+FILE_PATH_SCHEMA = {
+    "type": "string",
+    "description": "The file: absolute, or relative to the working directory.",
+}
 
 
-def asked_path(given: JsonObject, key: str, place: Workplace, default: str | None = None) -> str:
+def resolve_asked_path(given: JsonObject, key: str, place: ToolContext, default: str | None = None) -> str:
     """The path that a call names, made absolute and otherwise as it stands: links and `..` are kept."""
-    text = text_of(given, key, default)
+    text = get_string(given, key, default)
     if not text:
         raise InputError(f"{key} is empty; name a file")
     check_path(text)
@@ -27,9 +30,9 @@ def asked_path(given: JsonObject, key: str, place: Workplace, default: str | Non
     return os.path.join(place.cwd, text)
 
 
-def allowed_path(asked: str, place: Workplace) -> str:
+def allowed_path(asked: str, place: ToolContext) -> str:
     """Where the path leads now; refused unless that is what was allowed."""
-    real = find_real(asked)
+    real = resolve_path(asked)
     if place.admitted is not None:
         if real not in place.admitted:
             raise AccessDenied(
@@ -44,7 +47,7 @@ def allowed_path(asked: str, place: Workplace) -> str:
     return real
 
 
-def shown_path(real: str, place: Workplace) -> str:
+def display_path(real: str, place: ToolContext) -> str:
     """The path as a person would say it: relative where it lies in the working directory."""
     path = Path(real)
     return str(path.relative_to(place.cwd)) if path.is_relative_to(place.cwd) else real

@@ -9,22 +9,22 @@ from sevenfold.core.errors import FileMissing, InputError, SevenfoldError
 from sevenfold.core.json import JsonObject
 from sevenfold.core.messages import ToolUse, ToolUseId
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.run.kept_state import PLAN
-from sevenfold.run.permissions import Guard, Mode, Question
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import failed, schema, text_of, word_of
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.kept_state import PLAN_FILE
+from sevenfold.run.permissions import Guard, PermissionMode, PermissionRequest
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import error_output, get_choice, get_string, object_schema
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.folder import Folder
-from sevenfold.store.offload import durably
+from sevenfold.store.offload import run_blocking
 
-MAX_CHARS = 100_000
+_MAX_CHARS = 100_000
 
-SPEC = ToolSpec(
+_SPEC = ToolSpec(
     "plan",
     "Plan before a change that is large or hard to undo. action enter: from then on nothing is changed, only "
     "read. action present: hand in the plan in markdown; the user approves it, and changes are possible "
     "again, or says what is wrong with it.",
-    schema(
+    object_schema(
         {
             "action": {"type": "string", "enum": ["enter", "present"]},
             "plan": {"type": "string", "description": "With present: the whole plan."},
@@ -43,50 +43,50 @@ class PlanFile:
 
     @property
     def name(self) -> str:
-        return str(self.folder / PLAN) if self.folder else "the plan"
+        return str(self.folder / PLAN_FILE) if self.folder else "the plan"
 
     def write(self, text: str) -> None:
         self.text = text
         if self.folder:
             with Folder.open(self.folder) as folder:
-                folder.replace(PLAN, text.encode("utf-8", "backslashreplace"))
+                folder.replace(PLAN_FILE, text.encode("utf-8", "backslashreplace"))
 
     def read(self) -> str:
         """The plan, also one of an earlier run of the session; empty: there is none."""
         if not self.text and self.folder:
             try:
                 with Folder.open(self.folder) as folder:
-                    self.text = folder.read(PLAN, max_bytes=MAX_CHARS * 4).decode("utf-8", "replace")
+                    self.text = folder.read(PLAN_FILE, max_bytes=_MAX_CHARS * 4).decode("utf-8", "replace")
             except FileMissing:
                 return ""
         return self.text
 
 
 @dataclass(slots=True)
-class Plan:
+class PlanTool:
     """The tool. It changes the mode of the guard it is given: each agent has its own."""
 
     guard: Guard
     file: PlanFile
-    spec: ToolSpec = SPEC
-    _before: Mode | None = field(default=None)
+    spec: ToolSpec = _SPEC
+    _before: PermissionMode | None = field(default=None)
     """The mode that planning began in."""
 
-    def begin(self, place: Workplace) -> None:
+    def begin(self, place: ToolContext) -> None:
         """Keep the plan with the session from now on."""
         self.file.folder = place.session_folder
 
-    def need(self, given: JsonObject, _place: Workplace) -> Need:
-        return Need("nothing", said=f"{_action(given)} a plan")
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        return AccessRequest("nothing", said=f"{_action(given)} a plan")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         if _action(given) == "enter":
             return self._enter()
-        plan = text_of(given, "plan")
+        plan = get_string(given, "plan")
         try:
-            await durably(lambda: self.file.write(plan))
+            await run_blocking(lambda: self.file.write(plan))
         except SevenfoldError as error:
-            return failed(f"the plan could not be stored: {error}")
+            return error_output(f"the plan could not be stored: {error}")
         return await self._present(given)
 
     def extras(self) -> tuple[Extra, ...]:
@@ -102,22 +102,22 @@ class Plan:
         return ToolOutput("nothing can be changed now; look around, then present a plan")
 
     async def _present(self, given: JsonObject) -> ToolOutput:
-        need = Need("nothing", said="approve this plan")
+        need = AccessRequest("nothing", said="approve this plan")
         use = ToolUse(ToolUseId("plan"), self.spec.name, given)
         async with self.guard.grants.asking:
-            answer = await self.guard.ask(Question(use, need, "the plan is ready for approval"))
+            answer = await self.guard.ask(PermissionRequest(use, need, "the plan is ready for approval"))
         said = f" The user says: {answer.words}" if answer.words else ""
         if not answer.is_allowed:
-            return failed(f"the plan was not approved; mend it and present it again.{said}")
+            return error_output(f"the plan was not approved; mend it and present it again.{said}")
         if self.guard.mode == "plan":
-            after: Mode = "accept-edits" if answer.lasts != "once" else self._before or "ask"
+            after: PermissionMode = "accept-edits" if answer.lasts != "once" else self._before or "ask"
             self.guard.mode, self._before = after, None
         return ToolOutput(f"the plan was approved, and is kept in {self.file.name}; carry it out.{said}")
 
 
 def _action(given: JsonObject) -> str:
-    action = word_of(given, "action", ("enter", "present"))
-    plan = text_of(given, "plan", "")
-    if action == "present" and not 0 < len(plan.strip()) <= MAX_CHARS:
-        raise InputError(f"plan has {len(plan):,} characters; expected 1 to {MAX_CHARS:,}, in markdown")
+    action = get_choice(given, "action", ("enter", "present"))
+    plan = get_string(given, "plan", "")
+    if action == "present" and not 0 < len(plan.strip()) <= _MAX_CHARS:
+        raise InputError(f"plan has {len(plan):,} characters; expected 1 to {_MAX_CHARS:,}, in markdown")
     return action

@@ -15,9 +15,9 @@ from typing import TypeAlias
 from sevenfold.core.errors import WireError
 from sevenfold.core.json import Json, JsonObject, freeze_object, read_object, write_json
 from sevenfold.run.tools import grep_worker
-from sevenfold.store.user_files import opened_folder
+from sevenfold.store.user_files import open_user_folder
 
-MAX_SECONDS = 15
+MAX_SEARCH_SECONDS = 15
 """Long enough for a hundred thousand files; a pattern that takes longer goes round in circles."""
 
 MAX_OUTPUT_BYTES = 8 * 1024 * 1024
@@ -25,7 +25,7 @@ MAX_OUTPUT_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchQuery:
     pattern: str
     real: str
     """The file or folder, links followed."""
@@ -37,29 +37,29 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class HitLine:
+class MatchLine:
     number: int
     text: str
     is_match: bool
 
 
 @dataclass(frozen=True, slots=True)
-class FileHits:
+class FileMatches:
     path: str
     """Below the folder; empty: the file itself."""
     count: int
-    lines: tuple[HitLine, ...]
+    lines: tuple[MatchLine, ...]
 
 
 @dataclass(slots=True)
-class Hits:
-    files: list[FileHits] = field(default_factory=list[FileHits])
+class SearchMatches:
+    files: list[FileMatches] = field(default_factory=list[FileMatches])
     is_cut: bool = False
     """Time or room ran out."""
     fault: str = ""
 
 
-_Read: TypeAlias = Callable[[JsonObject, Hits], None]
+_Read: TypeAlias = Callable[[JsonObject, SearchMatches], None]
 
 
 def find_ripgrep(root: Path, environ: Mapping[str, str]) -> str | None:
@@ -70,7 +70,7 @@ def find_ripgrep(root: Path, environ: Mapping[str, str]) -> str | None:
     return None if found is None or Path(os.path.realpath(found)).is_relative_to(root) else found
 
 
-async def search_files(search: Search, files: Sequence[str]) -> Hits:
+async def search_files(search: SearchQuery, files: Sequence[str]) -> SearchMatches:
     """Search these files, named from the folder, with Python's own expressions."""
     asked = freeze_object(
         {
@@ -79,20 +79,20 @@ async def search_files(search: Search, files: Sequence[str]) -> Hits:
             "context": search.context,
             "root": search.real,
             "files": list(files),
-            "seconds": MAX_SECONDS,
+            "seconds": MAX_SEARCH_SECONDS,
         }
     )
     command = [sys.executable, "-I", "-S", grep_worker.__file__]
     return await _run(command, write_json(asked), _read_own)
 
 
-async def search_with_ripgrep(program: str, search: Search) -> Hits:
+async def search_with_ripgrep(program: str, search: SearchQuery) -> SearchMatches:
     """Search the folder by ripgrep, which lists files itself."""
     options = ["--no-config", "--json", "--hidden", "--sort=path", "--max-filesize=8M"]
     options += [f"--context={search.context}", *(["--ignore-case"] if search.ignore_case else [])]
     chosen = [word for glob in search.globs for word in ("--glob", glob)]
     command = [program, *options, *chosen, "--glob", "!.git", "--regexp", search.pattern, "--", "./"]
-    with opened_folder(search.real) as fd:
+    with open_user_folder(search.real) as fd:
         # By its handle, so that it is the folder that was allowed whatever its name leads to meanwhile.
         cwd = f"/proc/self/fd/{fd}" if sys.platform == "linux" else search.real
         return await _run(command, b"", _Ripgrep().read, cwd=cwd)
@@ -102,9 +102,9 @@ class _Ripgrep:
     """Reads ripgrep's lines: a file begins, its matches and what stands around them, the file ends."""
 
     def __init__(self) -> None:
-        self._lines: list[HitLine] = []
+        self._lines: list[MatchLine] = []
 
-    def read(self, line: JsonObject, hits: Hits) -> None:
+    def read(self, line: JsonObject, hits: SearchMatches) -> None:
         kind, data = line.get("type"), line.get("data")
         if not isinstance(data, JsonObject):
             return
@@ -112,28 +112,28 @@ class _Ripgrep:
             text = _text(data.get("lines")).removesuffix("\n").removesuffix("\r")
             number = data.get("line_number")
             if isinstance(number, int):
-                cut = text[: grep_worker.MAX_LINE_CHARS]
-                self._lines.append(HitLine(number, cut, kind == "match"))
+                cut = text[: grep_worker.MAX_GREP_LINE_CHARS]
+                self._lines.append(MatchLine(number, cut, kind == "match"))
         elif kind == "end":
             path = _text(data.get("path")).removeprefix("./")
             count = sum(line.is_match for line in self._lines)
             if count:
-                hits.files.append(FileHits(path, count, tuple(self._lines)))
+                hits.files.append(FileMatches(path, count, tuple(self._lines)))
             self._lines = []
 
 
-def _read_own(line: JsonObject, hits: Hits) -> None:
+def _read_own(line: JsonObject, hits: SearchMatches) -> None:
     fault, path, count, lines = (line.get(key) for key in ("error", "path", "count", "lines"))
     if isinstance(fault, str):
         hits.fault = fault
     if isinstance(path, str) and isinstance(count, int) and isinstance(lines, tuple):
-        hits.files.append(FileHits(path, count, tuple(_hit(item) for item in lines)))
+        hits.files.append(FileMatches(path, count, tuple(_hit(item) for item in lines)))
 
 
-def _hit(item: Json) -> HitLine:
+def _hit(item: Json) -> MatchLine:
     match item:
         case (int(number), str(text), bool(is_match)):
-            return HitLine(number, text, is_match)
+            return MatchLine(number, text, is_match)
         case _:
             raise WireError(f"no line of a search: {item!r:.80}")
 
@@ -143,9 +143,9 @@ def _text(value: Json) -> str:
     return found if isinstance(found, str) else ""
 
 
-async def _run(command: Sequence[str], given: bytes, read: _Read, *, cwd: str = "/") -> Hits:
+async def _run(command: Sequence[str], given: bytes, read: _Read, *, cwd: str = "/") -> SearchMatches:
     """Run a search to its end, or to the end of its time or room. It never outlives this call."""
-    hits = Hits()
+    hits = SearchMatches()
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=PIPE if given else DEVNULL,
@@ -156,7 +156,7 @@ async def _run(command: Sequence[str], given: bytes, read: _Read, *, cwd: str = 
         limit=MAX_OUTPUT_BYTES,
     )
     try:
-        async with asyncio.timeout(MAX_SECONDS + 2):
+        async with asyncio.timeout(MAX_SEARCH_SECONDS + 2):
             await asyncio.gather(_feed(process, given), _listen(process, read, hits))
             errors = await process.stderr.read(2_000) if process.stderr else b""
             code = await process.wait()
@@ -186,7 +186,7 @@ async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
         process.stdin.close()
 
 
-async def _listen(process: asyncio.subprocess.Process, read: _Read, hits: Hits) -> None:
+async def _listen(process: asyncio.subprocess.Process, read: _Read, hits: SearchMatches) -> None:
     size = 0
     while process.stdout and (line := await process.stdout.readline()):
         read(read_object(line), hits)

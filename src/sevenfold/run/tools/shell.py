@@ -10,25 +10,32 @@ from contextlib import suppress
 from sevenfold.core.errors import InputError
 from sevenfold.core.events import SandboxFailed
 from sevenfold.core.json import JsonObject
-from sevenfold.core.sound import sound_text
-from sevenfold.run.confine.supervise import GRACE_SECONDS
-from sevenfold.run.held_book import HeldBook
-from sevenfold.run.job import Job, Wish
-from sevenfold.run.permissions import Mode
-from sevenfold.run.profile import Profile
+from sevenfold.core.sound import replace_lone_surrogates
+from sevenfold.run.confine.supervise import TERMINATION_GRACE_SECONDS
+from sevenfold.run.held_book import SandboxRunStore
+from sevenfold.run.job import CommandRequest, SandboxJob
+from sevenfold.run.permissions import PermissionMode
+from sevenfold.run.profile import SandboxProfile
 from sevenfold.run.sandbox import Sandbox
 from sevenfold.run.shell_settings import ShellSettings
-from sevenfold.run.tasks import Tasks
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import failed, flag_of, schema, text_of, whole_of, word_of
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tasks import BackgroundTasks
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import (
+    error_output,
+    get_choice,
+    get_flag,
+    get_integer,
+    get_string,
+    object_schema,
+)
+from sevenfold.run.workplace import ToolContext
 
-MAX_COMMAND = 100_000
+MAX_COMMAND_BYTES = 100_000
 """Bytes. The kernel takes 131,072 as one argument."""
 
-ACCESS: dict[str, Profile] = {"read": "read-only", "write": "workspace", "open": "open"}
-STRICTEST_FIRST: tuple[Profile, ...] = ("read-only", "workspace", "open")
-BY_MODE: dict[Mode, Profile] = {
+ACCESS_PROFILES: dict[str, SandboxProfile] = {"read": "read-only", "write": "workspace", "open": "open"}
+STRICTEST_FIRST: tuple[SandboxProfile, ...] = ("read-only", "workspace", "open")
+DEFAULT_PROFILES: dict[PermissionMode, SandboxProfile] = {
     "plan": "read-only",
     "read-only": "read-only",
     "ask": "workspace",
@@ -38,7 +45,7 @@ BY_MODE: dict[Mode, Profile] = {
 """What holds a command that does not say what it needs."""
 
 
-DESCRIPTION = """\
+_DESCRIPTION = """\
 Run a command line with bash, in the project's folder. Each call starts there anew: `cd` and variables do \
 not last. Its input is empty, so that nothing can be typed. Output and errors come back together, with the \
 exit code if it is not 0. Processes that still run when the command ends are ended too: use `background` for \
@@ -52,58 +59,64 @@ Ask for no more than is needed: `read`, and often `write`, run without asking. T
 files, use the tools for that."""
 
 
-def choose_profile(wanted: Profile | None, mode: Mode, most: Profile, sandbox: Sandbox) -> Profile:
+def choose_profile(
+    wanted: SandboxProfile | None, mode: PermissionMode, most: SandboxProfile, sandbox: Sandbox
+) -> SandboxProfile:
     """What is to hold a command: what it says it needs, or what the mode gives; never more than `most`."""
-    chosen: Profile = wanted or BY_MODE[mode]
+    chosen: SandboxProfile = wanted or DEFAULT_PROFILES[mode]
     if wanted is None and mode in ("ask", "accept-edits") and not sandbox.holds(chosen):
         # It will be asked for, where a mode that asks nobody would refuse it.
         chosen = "open"
     return next(profile for profile in STRICTEST_FIRST if profile in (chosen, most))
 
 
-class Shell:
+class ShellTool:
     """Runs commands for one agent. `mode` is asked at each call, since people change it."""
 
     def __init__(
         self,
         sandbox: Sandbox,
-        tasks: Tasks,
-        mode: Callable[[], Mode],
+        tasks: BackgroundTasks,
+        mode: Callable[[], PermissionMode],
         settings: ShellSettings | None = None,
-        book: HeldBook | None = None,
+        book: SandboxRunStore | None = None,
     ) -> None:
         self._sandbox, self._tasks, self._mode, self._book = sandbox, tasks, mode, book
         self._settings = settings or ShellSettings()
-        self._spec = ToolSpec("shell", DESCRIPTION, self._schema())
+        self._spec = ToolSpec("shell", _DESCRIPTION, self._schema())
 
     @property
     def spec(self) -> ToolSpec:
         return self._spec
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
         wish = self._wish(given, place)
         self._seconds(given)
-        flag_of(given, "background")
-        return Need("run", command=wish.line, profile=wish.profile, said=wish.description or wish.line)
+        get_flag(given, "background")
+        return AccessRequest(
+            "run", command=wish.line, profile=wish.profile, said=wish.description or wish.line
+        )
 
-    async def run(self, given: JsonObject, place: Workplace, on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, place: ToolContext, on_progress: OnProgress) -> ToolOutput:
         wish = self._wish(given, place)
         if os.uname().sysname != "Linux":
-            return failed(f"not run: commands run on Linux only so far, and this is {os.uname().sysname}")
+            return error_output(
+                f"not run: commands run on Linux only so far, and this is {os.uname().sysname}"
+            )
         if wish.profile != "open" and not self._sandbox.holds(wish.profile):
             place.emit(SandboxFailed(wish.profile, self._sandbox.why_not))
-            return failed(
+            return error_output(
                 f"not run: a command cannot be held to {wish.profile} access on this machine "
                 f"({self._sandbox.why_not}). Use other tools, or tell the user"
             )
         self._tasks.take_back()
-        if flag_of(given, "background"):
-            task = self._tasks.start(lambda: Job(wish, self._sandbox, place, self._book))
+        if get_flag(given, "background"):
+            task = self._tasks.start(lambda: SandboxJob(wish, self._sandbox, place, self._book))
             return ToolOutput(f"{task.id} runs in the background; its end will be told, task_output reads it")
-        job = Job(wish, self._sandbox, place, self._book)
+        job = SandboxJob(wish, self._sandbox, place, self._book)
         return await self._run_to_end(job, self._seconds(given), on_progress)
 
-    async def _run_to_end(self, job: Job, seconds: int, on_progress: OnProgress) -> ToolOutput:
+    async def _run_to_end(self, job: SandboxJob, seconds: int, on_progress: OnProgress) -> ToolOutput:
         is_late = False
         try:
             async with asyncio.timeout(seconds):
@@ -112,39 +125,40 @@ class Shell:
             is_late = True
             job.cut(f"it was ended after {seconds} s")
             with suppress(TimeoutError):
-                async with asyncio.timeout(GRACE_SECONDS):
+                async with asyncio.timeout(TERMINATION_GRACE_SECONDS):
                     await job.watch(on_progress)
         finally:
             ended = await job.close()
             self._tasks.take_back()
         return ToolOutput(job.told(job.output.text()), is_error=is_late or ended.code != 0)
 
-    def _wish(self, given: JsonObject, place: Workplace) -> Wish:
-        line = sound_text(text_of(given, "command"))
+    def _wish(self, given: JsonObject, place: ToolContext) -> CommandRequest:
+        line = replace_lone_surrogates(get_string(given, "command"))
         size = len(line.encode())
-        if not line.strip() or "\0" in line or size > MAX_COMMAND:
+        if not line.strip() or "\0" in line or size > MAX_COMMAND_BYTES:
             raise InputError(
-                f"command has {size:,} bytes; expected a command line of up to {MAX_COMMAND:,} without NUL; "
+                f"command has {size:,} bytes; expected a command line of up to "
+                f"{MAX_COMMAND_BYTES:,} without NUL; "
                 "put a longer one into a file"
             )
-        access = word_of(given, "access", ("", *ACCESS), "")
-        profile = choose_profile(ACCESS.get(access), self._mode(), place.confined_to, self._sandbox)
-        return Wish(line, profile, text_of(given, "description", ""))
+        access = get_choice(given, "access", ("", *ACCESS_PROFILES), "")
+        profile = choose_profile(ACCESS_PROFILES.get(access), self._mode(), place.confined_to, self._sandbox)
+        return CommandRequest(line, profile, get_string(given, "description", ""))
 
     def _seconds(self, given: JsonObject) -> int:
         settings = self._settings
         usual = min(settings.timeout_seconds, settings.longest_seconds)
-        return whole_of(given, "timeout_seconds", usual, at_least=1, at_most=settings.longest_seconds)
+        return get_integer(given, "timeout_seconds", usual, at_least=1, at_most=settings.longest_seconds)
 
     def _schema(self) -> JsonObject:
         usual, most = self._settings.timeout_seconds, self._settings.longest_seconds
-        return schema(
+        return object_schema(
             {
                 "command": {"type": "string", "description": "The command line."},
                 "description": {"type": "string", "description": "What it does, in five to ten words."},
                 "access": {
                     "type": "string",
-                    "enum": list(ACCESS),
+                    "enum": list(ACCESS_PROFILES),
                     "description": "What it needs; left out: what the user's mode gives.",
                 },
                 "timeout_seconds": {

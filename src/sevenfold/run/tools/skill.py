@@ -9,22 +9,22 @@ from sevenfold.core.errors import InputError, SevenfoldError
 from sevenfold.core.json import JsonObject, freeze_object
 from sevenfold.layers.compact_restore import Extra
 from sevenfold.layers.context_sources import ContextSource
-from sevenfold.run.kept_state import SKILLS, KeptState
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import answered, schema, text_of
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.kept_state import SKILLS_FILE, ToolState
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import call_in_thread, get_string, object_schema
+from sevenfold.run.workplace import ToolContext
 from sevenfold.store.skills import SkillFile, read_skill
 
-MAX_DESCRIPTION_CHARS = 300
+_MAX_DESCRIPTION_CHARS = 300
 """Of each skill in the list: enough to tell when it is wanted."""
 
-ARGUMENTS = "$ARGUMENTS"
+ARGUMENTS_VARIABLE = "$ARGUMENTS"
 
-SPEC = ToolSpec(
+_SPEC = ToolSpec(
     "skill",
     "Load a skill: instructions, and often scripts, for one kind of work. The skills there are stand in the "
     "context; load one before work that it is meant for.",
-    schema(
+    object_schema(
         {
             "name": {"type": "string", "description": "The skill's name."},
             "arguments": {"type": "string", "description": "What to use it on, where it asks for that."},
@@ -35,18 +35,18 @@ SPEC = ToolSpec(
 
 
 @dataclass(slots=True)
-class Skill:
+class SkillTool:
     """The tool, and what it has loaded so far."""
 
     skills: tuple[SkillFile, ...]
-    spec: ToolSpec = SPEC
+    spec: ToolSpec = _SPEC
     _loaded: dict[str, str] = field(default_factory=dict[str, str])
     """By name, the newest last."""
     _arguments: dict[str, str] = field(default_factory=dict[str, str])
     """What each was loaded with."""
-    _kept: KeptState = field(default_factory=lambda: KeptState(SKILLS))
+    _kept: ToolState = field(default_factory=lambda: ToolState(SKILLS_FILE))
 
-    def begin(self, place: Workplace) -> None:
+    def begin(self, place: ToolContext) -> None:
         """Load again what the session had loaded, as it is now, and keep the names from now on."""
         self._kept.place = place
         state = self._kept.read()
@@ -56,18 +56,18 @@ class Skill:
             except SevenfoldError as error:
                 self._kept.lose(f"the skill {name} is not in use again: {error}")
 
-    def need(self, given: JsonObject, _place: Workplace) -> Need:
-        return Need("nothing", said=f"load the skill {self._find(given).name}")
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        return AccessRequest("nothing", said=f"load the skill {self._find(given).name}")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        skill, arguments = self._find(given), text_of(given, "arguments", "")
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        skill, arguments = self._find(given), get_string(given, "arguments", "")
 
         def load() -> ToolOutput:
             text = self._load(skill, arguments)
             self._kept.write(freeze_object(self._arguments))
             return ToolOutput(text)
 
-        return await answered(load)
+        return await call_in_thread(load)
 
     def sources(self) -> tuple[ContextSource, ...]:
         """The list of skills, for the context."""
@@ -81,7 +81,7 @@ class Skill:
         return tuple(Extra("skill", name, text) for name, text in reversed(self._loaded.items()))
 
     def _find(self, given: JsonObject) -> SkillFile:
-        name = text_of(given, "name")
+        name = get_string(given, "name")
         found = next((skill for skill in self.skills if skill.name == name), None)
         if found is None:
             there = ", ".join(skill.name for skill in self.skills) or "none"
@@ -90,8 +90,8 @@ class Skill:
 
     def _load(self, skill: SkillFile, arguments: str) -> str:
         body = read_skill(skill).body.strip()
-        if ARGUMENTS in body:
-            body = body.replace(ARGUMENTS, arguments)
+        if ARGUMENTS_VARIABLE in body:
+            body = body.replace(ARGUMENTS_VARIABLE, arguments)
         elif arguments:
             body = f"{body}\n\nTo be used on: {arguments}"
         text = f"Skill {skill.name}, from {Path(skill.path).parent} (paths in it start there)\n\n{body}"
@@ -103,4 +103,4 @@ class Skill:
 
 def _short(description: str) -> str:
     line = " ".join(description.split())
-    return line if len(line) <= MAX_DESCRIPTION_CHARS else f"{line[: MAX_DESCRIPTION_CHARS - 1]}…"
+    return line if len(line) <= _MAX_DESCRIPTION_CHARS else f"{line[: _MAX_DESCRIPTION_CHARS - 1]}…"

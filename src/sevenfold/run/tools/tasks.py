@@ -8,46 +8,46 @@ from contextlib import suppress
 
 from sevenfold.core.json import JsonObject
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.run.tasks import Task, Tasks
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import schema, text_of, whole_of
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tasks import BackgroundTask, BackgroundTasks
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import get_integer, get_string, object_schema
+from sevenfold.run.workplace import ToolContext
 
-MOST_SECONDS = 600
+_MOST_SECONDS = 600
 """To wait for an end: as long as a call in the foreground may take."""
 
 _TASK = {"type": "string", "description": "Its id, such as task-1."}
 
 
-class TaskOutput:
+class TaskOutputTool:
     """Reads what a task has printed since it was last read; without a task, lists them."""
 
     spec = ToolSpec(
         "task_output",
         "What a background task has printed since this was last asked, and whether it still runs. Without a "
         "task: all tasks of the session. With wait_seconds: wait so long for its end first.",
-        schema(
+        object_schema(
             {
                 "task": _TASK,
-                "wait_seconds": {"type": "integer", "description": f"0 to {MOST_SECONDS}; 0 if left out."},
+                "wait_seconds": {"type": "integer", "description": f"0 to {_MOST_SECONDS}; 0 if left out."},
             }
         ),
     )
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: BackgroundTasks) -> None:
         self.tasks = tasks
 
-    def need(self, given: JsonObject, _place: Workplace) -> Need:
-        name = text_of(given, "task", "")
-        whole_of(given, "wait_seconds", 0, at_least=0, at_most=MOST_SECONDS)
-        return Need("nothing", said=f"output of {name}" if name else "list of tasks")
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        name = get_string(given, "task", "")
+        get_integer(given, "wait_seconds", 0, at_least=0, at_most=_MOST_SECONDS)
+        return AccessRequest("nothing", said=f"output of {name}" if name else "list of tasks")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        name = text_of(given, "task", "")
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        name = get_string(given, "task", "")
         if not name:
             return ToolOutput("\n".join(task.line for task in self.tasks.all()) or "there are no tasks")
         task = self.tasks.find(name)
-        seconds = whole_of(given, "wait_seconds", 0, at_least=0, at_most=MOST_SECONDS)
+        seconds = get_integer(given, "wait_seconds", 0, at_least=0, at_most=_MOST_SECONDS)
         if seconds and task.ended is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -58,22 +58,22 @@ class TaskOutput:
         return self.tasks.extras()
 
 
-class TaskStop:
+class TaskStopTool:
     """Ends a task with everything that it started."""
 
-    spec = ToolSpec("task_stop", "End a background task.", schema({"task": _TASK}, ("task",)))
+    spec = ToolSpec("task_stop", "End a background task.", object_schema({"task": _TASK}, ("task",)))
 
-    def __init__(self, tasks: Tasks) -> None:
+    def __init__(self, tasks: BackgroundTasks) -> None:
         self.tasks = tasks
 
-    def need(self, given: JsonObject, _place: Workplace) -> Need:
-        return Need("nothing", said=f"stop {text_of(given, 'task')}")
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        return AccessRequest("nothing", said=f"stop {get_string(given, 'task')}")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        return ToolOutput(_told(await self.tasks.stop(text_of(given, "task"))))
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        return ToolOutput(_told(await self.tasks.stop(get_string(given, "task"))))
 
 
-def _told(task: Task) -> str:
+def _told(task: BackgroundTask) -> str:
     news = task.job.output.news()
     printed = task.job.told(news) if task.ended else news.rstrip("\n")
     return f"{task.line}\n{printed or '[nothing new was printed]'}"

@@ -12,7 +12,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass(frozen=True, slots=True)
-class TextForm:
+class TextFormat:
     """How a text stands in its file."""
 
     encoding: str = "utf-8"
@@ -26,7 +26,7 @@ class TextForm:
 class TextFile:
     text: str
     """Lines end with LF alone where all of them ended alike."""
-    form: TextForm
+    form: TextFormat
 
 
 def is_binary(head: bytes) -> bool:
@@ -34,7 +34,7 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head[:_SNIFFED] and not head.startswith(_UTF16)
 
 
-def read_text(data: bytes, name: str) -> TextFile:
+def decode_text_file(data: bytes, name: str) -> TextFile:
     """The text of a file. One that is not UTF-8 is read byte by byte, so that it goes back as it came."""
     if is_binary(data):
         raise FileDamaged(f"{name} is no text ({len(data):,} bytes); look at it with a command")
@@ -45,10 +45,10 @@ def read_text(data: bytes, name: str) -> TextFile:
     except UnicodeDecodeError:
         mark, encoding, text = b"", "latin-1", data.decode("latin-1")
     is_crlf = "\r\n" in text and text.count("\n") == text.count("\r\n")
-    return TextFile(text.replace("\r\n", "\n") if is_crlf else text, TextForm(encoding, mark, is_crlf))
+    return TextFile(text.replace("\r\n", "\n") if is_crlf else text, TextFormat(encoding, mark, is_crlf))
 
 
-def write_text(text: str, form: TextForm, name: str) -> bytes:
+def encode_text_file(text: str, form: TextFormat, name: str) -> bytes:
     """The bytes of a text in this form."""
     if form.is_crlf:
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -8,32 +8,32 @@ from typing import Literal, TypeAlias, cast, get_args
 from sevenfold.core.errors import InputError
 from sevenfold.core.json import Json, JsonObject, freeze_object
 from sevenfold.layers.compact_restore import Extra
-from sevenfold.run.kept_state import TODO, KeptState
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.inputs import schema, text_of, word_of
-from sevenfold.run.workplace import Workplace
-from sevenfold.store.offload import durably
+from sevenfold.run.kept_state import TODO_FILE, ToolState
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.inputs import get_choice, get_string, object_schema
+from sevenfold.run.workplace import ToolContext
+from sevenfold.store.offload import run_blocking
 
-Status: TypeAlias = Literal["pending", "in_progress", "done"]
-STATUSES: tuple[Status, ...] = get_args(Status)
-_SIGNS: dict[Status, str] = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
+TodoStatus: TypeAlias = Literal["pending", "in_progress", "done"]
+TODO_STATUSES: tuple[TodoStatus, ...] = get_args(TodoStatus)
+_SIGNS: dict[TodoStatus, str] = {"pending": "[ ]", "in_progress": "[>]", "done": "[x]"}
 
-MAX_ITEMS = 100
-MAX_CHARS = 500
+MAX_TODO_ITEMS = 100
+_MAX_CHARS = 500
 
-SPEC = ToolSpec(
+_SPEC = ToolSpec(
     "todo",
     "Keep a list of what is to be done in a task of several steps. Each call gives the whole list as it is "
     "now: one item in_progress at a time, done as soon as it is.",
-    schema(
+    object_schema(
         {
             "items": {
                 "type": "array",
-                "description": f"All items, {MAX_ITEMS} at most.",
-                "items": schema(
+                "description": f"All items, {MAX_TODO_ITEMS} at most.",
+                "items": object_schema(
                     {
                         "content": {"type": "string", "description": "What is to be done, in a few words."},
-                        "status": {"type": "string", "enum": list(STATUSES)},
+                        "status": {"type": "string", "enum": list(TODO_STATUSES)},
                     },
                     ("content", "status"),
                 ),
@@ -47,7 +47,7 @@ SPEC = ToolSpec(
 @dataclass(frozen=True, slots=True)
 class TodoItem:
     content: str
-    status: Status
+    status: TodoStatus
 
 
 @dataclass(slots=True)
@@ -59,14 +59,14 @@ class TodoList:
 
 
 @dataclass(frozen=True, slots=True)
-class Todo:
+class TodoTool:
     """The tool. The list outlives it, and is shown by whoever holds it."""
 
     todos: TodoList = field(default_factory=TodoList)
-    spec: ToolSpec = SPEC
-    kept: KeptState = field(default_factory=lambda: KeptState(TODO))
+    spec: ToolSpec = _SPEC
+    kept: ToolState = field(default_factory=lambda: ToolState(TODO_FILE))
 
-    def begin(self, place: Workplace) -> None:
+    def begin(self, place: ToolContext) -> None:
         """Take up the list that the session has kept, and keep it there from now on."""
         self.kept.place = place
         try:
@@ -74,12 +74,12 @@ class Todo:
         except InputError as error:
             self.kept.lose(str(error))
 
-    def need(self, given: JsonObject, _place: Workplace) -> Need:
-        return Need("nothing", said=f"todo list of {len(_items(given))}")
+    def need(self, given: JsonObject, _place: ToolContext) -> AccessRequest:
+        return AccessRequest("nothing", said=f"todo list of {len(_items(given))}")
 
-    async def run(self, given: JsonObject, _place: Workplace, _on_progress: OnProgress) -> ToolOutput:
+    async def run(self, given: JsonObject, _place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
         self.todos.items = _items(given)
-        await durably(lambda: self.kept.write(freeze_object({"items": given["items"]})))
+        await run_blocking(lambda: self.kept.write(freeze_object({"items": given["items"]})))
         return ToolOutput(self.todos.render() or "the list is empty")
 
     def extras(self) -> tuple[Extra, ...]:
@@ -89,18 +89,18 @@ class Todo:
 
 def _items(given: JsonObject) -> tuple[TodoItem, ...]:
     listed = given.get("items")
-    if not isinstance(listed, tuple) or len(listed) > MAX_ITEMS:
-        raise InputError(f"items is {_said(listed)}; expected a list of at most {MAX_ITEMS} items")
+    if not isinstance(listed, tuple) or len(listed) > MAX_TODO_ITEMS:
+        raise InputError(f"items is {_said(listed)}; expected a list of at most {MAX_TODO_ITEMS} items")
     return tuple(_item(item) for item in listed)
 
 
 def _item(item: Json) -> TodoItem:
     if not isinstance(item, JsonObject):
         raise InputError(f"an item is {_said(item)}; expected an object with content and status")
-    content = " ".join(text_of(item, "content").split())
-    if not 0 < len(content) <= MAX_CHARS:
-        raise InputError(f"an item's content has {len(content):,} characters; expected 1 to {MAX_CHARS}")
-    return TodoItem(content, cast("Status", word_of(item, "status", STATUSES, "pending")))
+    content = " ".join(get_string(item, "content").split())
+    if not 0 < len(content) <= _MAX_CHARS:
+        raise InputError(f"an item's content has {len(content):,} characters; expected 1 to {_MAX_CHARS}")
+    return TodoItem(content, cast("TodoStatus", get_choice(item, "status", TODO_STATUSES, "pending")))
 
 
 def _said(value: Json) -> str:

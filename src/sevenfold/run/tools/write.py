@@ -5,39 +5,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sevenfold.core.json import JsonObject
-from sevenfold.run.tool import Need, OnProgress, ToolOutput, ToolSpec
-from sevenfold.run.tools.changing import known_state, put_text
-from sevenfold.run.tools.inputs import answered, schema, text_of
-from sevenfold.run.tools.paths import FILE_PATH, allowed_path, asked_path
-from sevenfold.run.workplace import Workplace
+from sevenfold.run.tool import AccessRequest, OnProgress, ToolOutput, ToolSpec
+from sevenfold.run.tools.changing import read_known_state, write_text_file
+from sevenfold.run.tools.inputs import call_in_thread, get_string, object_schema
+from sevenfold.run.tools.paths import FILE_PATH_SCHEMA, allowed_path, resolve_asked_path
+from sevenfold.run.workplace import ToolContext
 
-SPEC = ToolSpec(
+_SPEC = ToolSpec(
     "write",
     "Write a whole file, making the folders it needs. A file that is there already must have been read "
     "first; to change a part of one, use edit.",
-    schema(
-        {"file_path": FILE_PATH, "content": {"type": "string", "description": "All of the file's text."}},
+    object_schema(
+        {
+            "file_path": FILE_PATH_SCHEMA,
+            "content": {"type": "string", "description": "All of the file's text."},
+        },
         ("file_path", "content"),
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    spec: ToolSpec = SPEC
+class WriteTool:
+    spec: ToolSpec = _SPEC
 
-    def need(self, given: JsonObject, place: Workplace) -> Need:
-        path = asked_path(given, "file_path", place)
-        text_of(given, "content")
-        return Need("edit", (path,), said=f"write {path}")
+    def need(self, given: JsonObject, place: ToolContext) -> AccessRequest:
+        path = resolve_asked_path(given, "file_path", place)
+        get_string(given, "content")
+        return AccessRequest("edit", (path,), said=f"write {path}")
 
-    async def run(self, given: JsonObject, place: Workplace, _on_progress: OnProgress) -> ToolOutput:
-        asked, content = asked_path(given, "file_path", place), text_of(given, "content")
-        return await answered(lambda: _write(allowed_path(asked, place), content, place))
+    async def run(self, given: JsonObject, place: ToolContext, _on_progress: OnProgress) -> ToolOutput:
+        asked, content = resolve_asked_path(given, "file_path", place), get_string(given, "content")
+        return await call_in_thread(lambda: _write(allowed_path(asked, place), content, place))
 
 
-def _write(real: str, content: str, place: Workplace) -> ToolOutput:
-    before = known_state(real, place)
+def _write(real: str, content: str, place: ToolContext) -> ToolOutput:
+    before = read_known_state(real, place)
     lines = len(content.splitlines())
     said = f"{'Created' if before is None else 'Wrote'} {real} ({lines:,} lines)."
-    return put_text(real, content, before, said, place)
+    return write_text_file(real, content, before, said, place)

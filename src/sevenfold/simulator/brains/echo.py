@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sevenfold.simulator.brain import Prompt, Reply, result_text, say
 
-MOST_CHARS = 2_000
+MAX_ECHO_CHARS = 2_000
 """An echo of a whole file would double the conversation at every turn."""
 
 
@@ -25,4 +25,4 @@ class EchoBrain:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]}…"
+    return text if len(text) <= MAX_ECHO_CHARS else f"{text[:MAX_ECHO_CHARS]}…"

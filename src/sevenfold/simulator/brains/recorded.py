@@ -12,8 +12,8 @@ from sevenfold.core.errors import CallUnexpected, ScriptError
 from sevenfold.core.messages import Block, Message, RedactedThinking, Thinking
 from sevenfold.core.wire import write_block
 from sevenfold.simulator.brain import Prompt, Reply, say
-from sevenfold.store.foreign.detect import detect
-from sevenfold.store.foreign.entries import Agent, Answered, LineKey, Said
+from sevenfold.store.foreign.detect import detect_agent
+from sevenfold.store.foreign.entries import ForeignAgent, ForeignInput, ForeignOutput, LineKey
 from sevenfold.store.foreign.transcripts import LineTally, read_transcript
 
 
@@ -61,7 +61,7 @@ class RecordedBrain:
 
 def read_recording(path: Path) -> RecordedBrain:
     """The answers in a file. Lines that are no messages are passed over; a file without any is refused."""
-    agent = detect(path)
+    agent = detect_agent(path)
     answers = _answers(path, agent) if agent else ()
     if not answers:
         raise ScriptError(
@@ -71,15 +71,15 @@ def read_recording(path: Path) -> RecordedBrain:
     return RecordedBrain(answers)
 
 
-def _answers(path: Path, agent: Agent) -> tuple[Message, ...]:
+def _answers(path: Path, agent: ForeignAgent) -> tuple[Message, ...]:
     """One message a model call, in the order in which the calls began; sub-agents' among the others."""
     found: dict[object, list[Block]] = {}
     seen: set[LineKey] = set()
     spoken = 0
     for at, entry in enumerate(read_transcript(path, agent, LineTally())):
-        spoken += isinstance(entry, Said)
+        spoken += isinstance(entry, ForeignInput)
         # A session that was resumed repeats lines, and so do sub-agents' in their parent's file.
-        if not isinstance(entry, Answered) or (entry.key and entry.key in seen):
+        if not isinstance(entry, ForeignOutput) or (entry.key and entry.key in seen):
             continue
         seen.add(entry.key)
         # Only Anthropic's calls have ids of their own; the others' are counted, where the log has counts. So

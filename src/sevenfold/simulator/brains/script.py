@@ -54,13 +54,13 @@ class Match:
         return next((f"{name} {getattr(self, name)!r}" for name, holds in found.items() if not holds), None)
 
 
-REPLY = Match()
+ANY_REPLY = Match()
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     reply: Reply
-    match: Match = REPLY
+    match: Match = ANY_REPLY
     times: int = 1
     """How often it is asked for; `ANY_TIMES` for any number, none included."""
     name: str = ""
@@ -80,7 +80,7 @@ class Script:
             if step.times < 0:
                 raise ScriptError(f"{_named(at, step)}: times must be 0 (any) or more, not {step.times}")
             if step.reply.stop_reason not in {None, *STOP_REASONS}:
-                raise ScriptError(f"{_named(at, step)}: {unknown_reason(step.reply.stop_reason)}")
+                raise ScriptError(f"{_named(at, step)}: {explain_unknown_reason(step.reply.stop_reason)}")
 
     async def reply(self, prompt: Prompt) -> Reply:
         refused: list[str] = []
@@ -113,16 +113,16 @@ class Script:
 
 def script(*replies: Reply | str | Step) -> Script:
     """A script of replies in order: texts, replies or whole steps."""
-    return Script(tuple(as_step(item) for item in replies))
+    return Script(tuple(make_script_step(item) for item in replies))
 
 
-def as_step(item: Reply | str | Step) -> Step:
+def make_script_step(item: Reply | str | Step) -> Step:
     if isinstance(item, Step):
         return item
     return Step(say(item) if isinstance(item, str) else item)
 
 
-def unknown_reason(reason: str | None) -> str:
+def explain_unknown_reason(reason: str | None) -> str:
     """What is said of a stop reason that no answer has."""
     return f"stop_reason {reason!r} is unknown; expected one of {', '.join(STOP_REASONS)}"
 

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, cast
 from sevenfold.core.errors import ScriptError, WireError
 from sevenfold.core.json import Json, JsonObject, freeze
 from sevenfold.core.messages import Block, RedactedThinking, Text, Thinking
-from sevenfold.simulator.billing import OVERRIDES
+from sevenfold.simulator.billing import USAGE_OVERRIDES
 from sevenfold.simulator.brain import STOP_REASONS, Purpose, Reply, call_tool
-from sevenfold.simulator.brains.script import ANY_TIMES, Match, Script, Step, unknown_reason
-from sevenfold.store.disk import mapped_errors
+from sevenfold.simulator.brains.script import ANY_TIMES, Match, Script, Step, explain_unknown_reason
+from sevenfold.store.disk import map_os_errors
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
 
 STEP_KEYS = ("name", "match", "think", "redacted", "text", "tools", "stop_reason", "usage", "times")
-SAID_KEYS = ("think", "redacted", "text", "tools", "stop_reason")
+STEP_CONTENT_KEYS = ("think", "redacted", "text", "tools", "stop_reason")
 """A step has one of these at least; a stop reason alone is an answer without content."""
 MATCH_KEYS = ("text", "pattern", "result", "tool", "system", "model", "purpose")
 TOOL_KEYS = ("name", "input", "id")
-PURPOSES: Mapping[str, Purpose] = {"reply": "reply", "summary": "summary"}
+PURPOSE_NAMES: Mapping[str, Purpose] = {"reply": "reply", "summary": "summary"}
 
 
 def read_script(path: Path) -> Script:
     """The script in a file; every mistake in it is a `ScriptError`."""
-    with mapped_errors(f"read the script {path}"):
+    with map_os_errors(f"read the script {path}"):
         data = path.read_bytes()
     try:
         return parse_script(data.decode("utf-8-sig"), str(path))
@@ -97,9 +97,9 @@ def _step(where: str, value: Json) -> Step:
     blocks += [_tool(f"{where}.tools.{at}", item) for at, item in enumerate(_list(where, step, "tools"))]
     reason = _text(where, step, "stop_reason") if "stop_reason" in step else None
     if reason not in {None, *STOP_REASONS}:
-        raise ScriptError(f"{where}: {unknown_reason(reason)}")
-    if not any(key in step for key in SAID_KEYS):
-        raise ScriptError(f"{where}: answers nothing; give it some of {', '.join(SAID_KEYS)}")
+        raise ScriptError(f"{where}: {explain_unknown_reason(reason)}")
+    if not any(key in step for key in STEP_CONTENT_KEYS):
+        raise ScriptError(f"{where}: answers nothing; give it some of {', '.join(STEP_CONTENT_KEYS)}")
     reply = Reply(tuple(blocks), reason, _usage(f"{where}.usage", step.get("usage")))
     name = _text(where, step, "name") if "name" in step else ""
     return Step(reply, _match(f"{where}.match", step.get("match")), _times(where, step.get("times", 1)), name)
@@ -118,7 +118,7 @@ def _match(where: str, value: Json) -> Match:
         return Match()
     match = _object(where, value)
     _known(where, match, MATCH_KEYS)
-    purpose = PURPOSES.get(str(match.get("purpose", "reply")))
+    purpose = PURPOSE_NAMES.get(str(match.get("purpose", "reply")))
     if purpose is None:
         raise ScriptError(f"{where}.purpose: {match.get('purpose')!r} is unknown; expected reply or summary")
     texts = {key: _text(where, match, key) for key in match if key != "purpose"}
@@ -132,7 +132,7 @@ def _usage(where: str, value: Json) -> Mapping[str, int]:
     if value is None:
         return {}
     usage = _object(where, value)
-    _known(where, usage, tuple(OVERRIDES))
+    _known(where, usage, tuple(USAGE_OVERRIDES))
     for key, count in usage.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise ScriptError(f"{where}.{key}: expected a count of 0 or more, not {count!r}")

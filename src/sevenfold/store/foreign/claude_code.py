@@ -13,34 +13,34 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.messages import ToolUseId
 from sevenfold.core.usage import Usage, read_usage
 from sevenfold.store.foreign.entries import (
-    MAIN,
-    NO_KEY,
-    Answered,
+    MAIN_CONVERSATION,
+    NO_LINE_KEY,
     CallId,
-    Cleared,
-    Compacted,
-    Entry,
+    ConversationId,
+    ForeignClearing,
+    ForeignCompaction,
+    ForeignEntry,
+    ForeignInput,
+    ForeignOutput,
     ForeignSession,
-    LaneId,
+    ForeignSource,
     LineKey,
-    Said,
-    Source,
-    Unknown,
+    UnknownLine,
 )
 from sevenfold.store.foreign.fields import (
-    NOTHING,
-    Fields,
+    NO_JSON_FIELDS,
+    JsonFields,
+    as_blocks,
     as_fields,
-    blocks,
-    inner,
-    listed,
-    moment,
-    name,
-    text,
-    whole,
+    get_int,
+    get_list,
+    get_name,
+    get_object,
+    get_text,
+    get_time,
 )
 
-CHATTER = frozenset(
+SESSION_LINE_TYPES = frozenset(
     [
         *("agent-name", "ai-title", "api-request", "api-request-blob", "api-request-shape", "atis-latch"),
         *("cost-state", "custom-title", "file-history-snapshot", "last-prompt", "mode", "pr-link"),
@@ -59,7 +59,7 @@ PROGRAM_TEXT = (
 )
 """How text begins that the program put in on the user's behalf."""
 
-NO_CALL = "<synthetic>"
+_NO_CALL = "<synthetic>"
 """The model of an answer that Claude Code wrote itself, such as an error message."""
 
 
@@ -70,13 +70,13 @@ class ClaudeReader:
 
     def __init__(self) -> None:
         self._session = ForeignSession()
-        self._chains: dict[str, LaneId] = {}
+        self._chains: dict[str, ConversationId] = {}
         self._usage: Usage | None = None
-        self._usage_wire: Fields = NOTHING
+        self._usage_wire: JsonFields = NO_JSON_FIELDS
 
-    def read(self, line: Fields) -> Iterator[Entry]:
+    def read(self, line: JsonFields) -> Iterator[ForeignEntry]:
         """What one line says; usually one entry, or none."""
-        kind = name(line, "type")
+        kind = get_name(line, "type")
         lane = self._lane(line)
         if kind in {"user", "assistant", "system", "attachment"}:
             yield from self._introduce(line, lane)
@@ -90,65 +90,69 @@ class ClaudeReader:
             case "attachment":
                 yield from _attached(line, lane)
             case "progress":
-                yield from self._mirrored(inner(line, "data"))
-            case _ if kind not in CHATTER:
-                yield Unknown(kind or "(no type)")
+                yield from self._mirrored(get_object(line, "data"))
+            case _ if kind not in SESSION_LINE_TYPES:
+                yield UnknownLine(kind or "(no type)")
             case _:
                 pass
 
-    def _introduce(self, line: Fields, lane: LaneId) -> Iterator[ForeignSession]:
-        if lane != MAIN and self._session.session:
+    def _introduce(self, line: JsonFields, lane: ConversationId) -> Iterator[ForeignSession]:
+        if lane != MAIN_CONVERSATION and self._session.session:
             return
         found = ForeignSession(
-            name(line, "sessionId", "session_id") or self._session.session,
-            name(line, "cwd") or self._session.project,
-            name(line, "version") or self._session.version,
+            get_name(line, "sessionId", "session_id") or self._session.session,
+            get_name(line, "cwd") or self._session.project,
+            get_name(line, "version") or self._session.version,
         )
         if found != self._session:
             self._session = found
             yield found
 
-    def _lane(self, line: Fields) -> LaneId:
-        agent = name(line, "agentId", "parent_tool_use_id")
+    def _lane(self, line: JsonFields) -> ConversationId:
+        agent = get_name(line, "agentId", "parent_tool_use_id")
         if line.get("isSidechain") is not True:
-            return LaneId(agent) if "parent_tool_use_id" in line else MAIN
-        own = name(line, "uuid")
-        lane = LaneId(agent) if agent else self._chains.get(name(line, "parentUuid")) or LaneId(own)
+            return ConversationId(agent) if "parent_tool_use_id" in line else MAIN_CONVERSATION
+        own = get_name(line, "uuid")
+        lane = (
+            ConversationId(agent)
+            if agent
+            else self._chains.get(get_name(line, "parentUuid")) or ConversationId(own)
+        )
         if not agent:
             # Several sub-agents may take turns in one file: only the chain of parents keeps them apart.
             self._chains[own] = lane
         return lane
 
-    def _answered(self, line: Fields, lane: LaneId) -> Iterator[Entry]:
-        message = inner(line, "message")
-        said, model = blocks(message.get("content")), name(message, "model")
-        key, at = LineKey(name(line, "uuid")), moment(line, "timestamp")
-        if model == NO_CALL:
-            yield Said(lane, key, at, "assistant", said, "attachment")
+    def _answered(self, line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
+        message = get_object(line, "message")
+        said, model = as_blocks(message.get("content")), get_name(message, "model")
+        key, at = LineKey(get_name(line, "uuid")), get_time(line, "timestamp")
+        if model == _NO_CALL:
+            yield ForeignInput(lane, key, at, "assistant", said, "attachment")
             return
-        yield Answered(
+        yield ForeignOutput(
             lane,
             key,
             at,
-            CallId(name(message, "id")),
+            CallId(get_name(message, "id")),
             model,
             said,
-            self._read_usage(inner(message, "usage")),
-            is_complete=bool(text(message, "stop_reason")),
+            self._read_usage(get_object(message, "usage")),
+            is_complete=bool(get_text(message, "stop_reason")),
             cleared_tokens=_cleared(message),
         )
 
-    def _mirrored(self, shown: Fields) -> Iterator[Entry]:
+    def _mirrored(self, shown: JsonFields) -> Iterator[ForeignEntry]:
         """A sub-agent's line, repeated in its parent's file for the screen."""
-        line, lane = inner(shown, "message"), LaneId(name(shown, "agentId"))
-        if name(shown, "type") != "agent_progress" or lane == MAIN:
+        line, lane = get_object(shown, "message"), ConversationId(get_name(shown, "agentId"))
+        if get_name(shown, "type") != "agent_progress" or lane == MAIN_CONVERSATION:
             return
-        if name(line, "type") == "assistant":
+        if get_name(line, "type") == "assistant":
             yield from self._answered(line, lane)
-        elif name(line, "type") == "user":
+        elif get_name(line, "type") == "user":
             yield from _said(line, lane)
 
-    def _read_usage(self, wire: Fields) -> Usage | None:
+    def _read_usage(self, wire: JsonFields) -> Usage | None:
         if wire == self._usage_wire:
             return self._usage  # the lines of one call repeat it
         try:
@@ -159,63 +163,70 @@ class ClaudeReader:
         return self._usage
 
 
-def _said(line: Fields, lane: LaneId) -> Iterator[Said]:
-    message = inner(line, "message")
-    said = blocks(message.get("content"))
-    if said and name(message, "role") != "assistant":
-        yield Said(
-            lane, LineKey(name(line, "uuid")), moment(line, "timestamp"), "user", said, _source(line, message)
+def _said(line: JsonFields, lane: ConversationId) -> Iterator[ForeignInput]:
+    message = get_object(line, "message")
+    said = as_blocks(message.get("content"))
+    if said and get_name(message, "role") != "assistant":
+        yield ForeignInput(
+            lane,
+            LineKey(get_name(line, "uuid")),
+            get_time(line, "timestamp"),
+            "user",
+            said,
+            _source(line, message),
         )
 
 
-def _source(line: Fields, message: Fields) -> Source:
+def _source(line: JsonFields, message: JsonFields) -> ForeignSource:
     if line.get("isCompactSummary") is True:
         return "summary"
     content = message.get("content")
     first = (
         content
         if isinstance(content, str)
-        else text(as_fields(next(iter(listed(message, "content")), None)), "text")
+        else get_text(as_fields(next(iter(get_list(message, "content")), None)), "text")
     )
     return "attachment" if line.get("isMeta") is True or first.startswith(PROGRAM_TEXT) else "human"
 
 
-def _attached(line: Fields, lane: LaneId) -> Iterator[Said]:
+def _attached(line: JsonFields, lane: ConversationId) -> Iterator[ForeignInput]:
     """What the program added by itself. Without its rendered form nobody knows what was sent."""
-    said = blocks(line.get("rendered")) or blocks(inner(line, "attachment").get("content"))
-    kind = name(inner(line, "attachment"), "type")
-    source: Source = "memory" if kind == "instructions" or "memor" in kind else "attachment"
+    said = as_blocks(line.get("rendered")) or as_blocks(get_object(line, "attachment").get("content"))
+    kind = get_name(get_object(line, "attachment"), "type")
+    source: ForeignSource = "memory" if kind == "instructions" or "memor" in kind else "attachment"
     if said:
-        yield Said(lane, LineKey(name(line, "uuid")), moment(line, "timestamp"), "system", said, source)
+        yield ForeignInput(
+            lane, LineKey(get_name(line, "uuid")), get_time(line, "timestamp"), "system", said, source
+        )
 
 
-def _boundary(line: Fields, lane: LaneId) -> Iterator[Entry]:
-    at = moment(line, "timestamp")
-    match name(line, "subtype"):
+def _boundary(line: JsonFields, lane: ConversationId) -> Iterator[ForeignEntry]:
+    at = get_time(line, "timestamp")
+    match get_name(line, "subtype"):
         case "compact_boundary":
-            about = inner(line, "compactMetadata") or inner(line, "compact_metadata")
-            kept = _keys(inner(about, "preservedMessages"), "allUuids", "uuids")
-            first = LineKey(name(inner(about, "preservedSegment"), "headUuid"))
-            yield Compacted(
+            about = get_object(line, "compactMetadata") or get_object(line, "compact_metadata")
+            kept = _keys(get_object(about, "preservedMessages"), "allUuids", "uuids")
+            first = LineKey(get_name(get_object(about, "preservedSegment"), "headUuid"))
+            yield ForeignCompaction(
                 lane,
                 at,
-                whole(about, "preTokens") or whole(about, "pre_tokens"),
+                get_int(about, "preTokens") or get_int(about, "pre_tokens"),
                 kept,
-                NO_KEY if kept else first,
+                NO_LINE_KEY if kept else first,
             )
         case "microcompact_boundary":
-            about = inner(line, "microcompactMetadata")
+            about = get_object(line, "microcompactMetadata")
             cleared = frozenset(ToolUseId(item) for item in _keys(about, "compactedToolIds"))
-            yield Cleared(lane, at, cleared, whole(about, "tokensSaved"))
+            yield ForeignClearing(lane, at, cleared, get_int(about, "tokensSaved"))
         case _:
             pass
 
 
-def _keys(about: Fields, *lists: str) -> frozenset[LineKey]:
-    return frozenset(LineKey(item) for key in lists for item in listed(about, key) if isinstance(item, str))
+def _keys(about: JsonFields, *lists: str) -> frozenset[LineKey]:
+    return frozenset(LineKey(item) for key in lists for item in get_list(about, key) if isinstance(item, str))
 
 
-def _cleared(message: Fields) -> int:
+def _cleared(message: JsonFields) -> int:
     """Tokens that the provider's context edits removed from the request."""
-    edits = [as_fields(item) for item in listed(inner(message, "context_management"), "applied_edits")]
-    return sum(whole(edit, "cleared_input_tokens") or 0 for edit in edits)
+    edits = [as_fields(item) for item in get_list(get_object(message, "context_management"), "applied_edits")]
+    return sum(get_int(edit, "cleared_input_tokens") or 0 for edit in edits)

@@ -24,29 +24,37 @@ from sevenfold.core.messages import (
 )
 from sevenfold.core.usage import Usage, read_openai_usage
 from sevenfold.store.foreign.entries import (
-    MAIN,
-    NO_KEY,
-    Answered,
+    MAIN_CONVERSATION,
+    NO_LINE_KEY,
     CallId,
-    Compacted,
-    Entry,
+    ForeignCompaction,
+    ForeignEntry,
+    ForeignInput,
+    ForeignOutput,
     ForeignSession,
-    Said,
-    Source,
-    Unknown,
+    ForeignSource,
+    UnknownLine,
 )
-from sevenfold.store.foreign.fields import Fields, as_fields, inner, listed, moment, name, text
+from sevenfold.store.foreign.fields import (
+    JsonFields,
+    as_fields,
+    get_list,
+    get_name,
+    get_object,
+    get_text,
+    get_time,
+)
 
-CALLS = frozenset(
+_CALLS = frozenset(
     [
         *("custom_tool_call", "function_call", "image_generation_call", "local_shell_call"),
         *("mcp_call", "tool_search_call", "web_search_call"),
     ]
 )
 OUTPUTS = frozenset({"custom_tool_call_output", "function_call_output", "tool_search_output"})
-ITEMS = CALLS | OUTPUTS | {"compaction", "compaction_summary", "ghost_snapshot", "message", "reasoning"}
+_ITEMS = _CALLS | OUTPUTS | {"compaction", "compaction_summary", "ghost_snapshot", "message", "reasoning"}
 
-SCREEN = (
+_SCREEN = (
     *("agent_", "context_compacted", "deprecation_notice", "entered_", "error", "exec_command_", "exited_"),
     *("item_", "mcp_", "patch_apply_", "plan_", "stream_error", "task_", "thread_", "turn_", "undo_"),
     *("user_message", "view_image_", "warning", "web_search_"),
@@ -65,62 +73,64 @@ class CodexReader:
     def __init__(self) -> None:
         self._model = ""
         self._count = 0
-        self._total: Fields | None = None
+        self._total: JsonFields | None = None
 
-    def read(self, line: Fields) -> Iterator[Entry]:
+    def read(self, line: JsonFields) -> Iterator[ForeignEntry]:
         """What one line says."""
-        kind, about = name(line, "type"), inner(line, "payload")
+        kind, about = get_name(line, "type"), get_object(line, "payload")
         match kind:
             case "response_item":
                 yield from self._item(about, line)
             case "event_msg":
                 yield from self._event(about, line)
             case "turn_context":
-                self._model = name(about, "model") or self._model
+                self._model = get_name(about, "model") or self._model
             case "session_meta":
                 yield from _introduced(about)
                 yield from _instructed(about, line)
             case "compacted":
-                yield Compacted(MAIN, moment(line, "timestamp"))
+                yield ForeignCompaction(MAIN_CONVERSATION, get_time(line, "timestamp"))
                 yield from self._replaced(about, line)
-            case _ if kind in ITEMS:
+            case _ if kind in _ITEMS:
                 yield from self._item(line, line)
             case "" if "instructions" in line or "record_type" in line:
                 yield from _introduced(line)
             case _:
-                yield Unknown(kind or "(no type)")
+                yield UnknownLine(kind or "(no type)")
 
     @property
     def _call(self) -> CallId:
         return CallId(f"call {self._count}")
 
-    def _item(self, item: Fields, line: Fields) -> Iterator[Entry]:
-        kind, at = name(item, "type"), moment(line, "timestamp")
-        if kind == "message" and name(item, "role") != "assistant":
+    def _item(self, item: JsonFields, line: JsonFields) -> Iterator[ForeignEntry]:
+        kind, at = get_name(item, "type"), get_time(line, "timestamp")
+        if kind == "message" and get_name(item, "role") != "assistant":
             said = _spoken(item)
             if said:
-                yield Said(MAIN, NO_KEY, at, _role(item), said, _source(item, said))
+                yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, _role(item), said, _source(item, said))
         elif kind in OUTPUTS:
-            yield Said(MAIN, NO_KEY, at, "user", (_output(item),))
-        elif kind in ITEMS:
+            yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, "user", (_output(item),))
+        elif kind in _ITEMS:
             made = _made(kind, item)
             if made:
-                yield Answered(MAIN, NO_KEY, at, self._call, self._model, made, dialect="openai")
+                yield ForeignOutput(
+                    MAIN_CONVERSATION, NO_LINE_KEY, at, self._call, self._model, made, dialect="openai"
+                )
         else:
-            yield Unknown(f"response_item/{kind or '(no type)'}")
+            yield UnknownLine(f"response_item/{kind or '(no type)'}")
 
-    def _event(self, event: Fields, line: Fields) -> Iterator[Entry]:
-        kind = name(event, "type")
+    def _event(self, event: JsonFields, line: JsonFields) -> Iterator[ForeignEntry]:
+        kind = get_name(event, "type")
         if kind != "token_count":
-            if not kind.startswith(SCREEN):
-                yield Unknown(f"event_msg/{kind or '(no type)'}")
+            if not kind.startswith(_SCREEN):
+                yield UnknownLine(f"event_msg/{kind or '(no type)'}")
             return
-        usage = self._read_usage(inner(event, "info"))
+        usage = self._read_usage(get_object(event, "info"))
         if usage is not None:
-            yield Answered(
-                MAIN,
-                NO_KEY,
-                moment(line, "timestamp"),
+            yield ForeignOutput(
+                MAIN_CONVERSATION,
+                NO_LINE_KEY,
+                get_time(line, "timestamp"),
                 self._call,
                 self._model,
                 (),
@@ -130,7 +140,7 @@ class CodexReader:
             )
             self._count += 1
 
-    def _read_usage(self, about: Fields) -> Usage | None:
+    def _read_usage(self, about: JsonFields) -> Usage | None:
         """The last call's usage; None where the count was only said again, as it is with new rate limits."""
         total = about.get("total_token_usage")
         if total is None or total == self._total:
@@ -141,45 +151,56 @@ class CodexReader:
         except WireError:
             return None
 
-    def _replaced(self, about: Fields, line: Fields) -> Iterator[Entry]:
+    def _replaced(self, about: JsonFields, line: JsonFields) -> Iterator[ForeignEntry]:
         """What stands in for the history after compaction."""
-        at = moment(line, "timestamp")
-        summary = text(about, "message")
+        at = get_time(line, "timestamp")
+        summary = get_text(about, "message")
         if summary:
-            yield Said(MAIN, NO_KEY, at, "user", (Text(summary),), "summary")
-        for item in map(as_fields, listed(about, "replacement_history")):
-            said = _spoken(item) if name(item, "type") == "message" else _made(name(item, "type"), item)
+            yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, "user", (Text(summary),), "summary")
+        for item in map(as_fields, get_list(about, "replacement_history")):
+            said = (
+                _spoken(item) if get_name(item, "type") == "message" else _made(get_name(item, "type"), item)
+            )
             if said:
-                yield Said(MAIN, NO_KEY, at, _role(item), said, _source(item, said))
+                yield ForeignInput(MAIN_CONVERSATION, NO_LINE_KEY, at, _role(item), said, _source(item, said))
 
 
-def _introduced(about: Fields) -> Iterator[ForeignSession]:
-    yield ForeignSession(name(about, "id", "session_id"), name(about, "cwd"), name(about, "cli_version"))
+def _introduced(about: JsonFields) -> Iterator[ForeignSession]:
+    yield ForeignSession(
+        get_name(about, "id", "session_id"), get_name(about, "cwd"), get_name(about, "cli_version")
+    )
 
 
-def _instructed(about: Fields, line: Fields) -> Iterator[Said]:
-    told = text(inner(about, "base_instructions"), "text") or text(about, "instructions")
+def _instructed(about: JsonFields, line: JsonFields) -> Iterator[ForeignInput]:
+    told = get_text(get_object(about, "base_instructions"), "text") or get_text(about, "instructions")
     if told:
-        yield Said(MAIN, NO_KEY, moment(line, "timestamp"), "system", (Text(told),), "system_prompt")
+        yield ForeignInput(
+            MAIN_CONVERSATION,
+            NO_LINE_KEY,
+            get_time(line, "timestamp"),
+            "system",
+            (Text(told),),
+            "system_prompt",
+        )
 
 
-def _role(item: Fields) -> Role:
+def _role(item: JsonFields) -> Role:
     roles: Mapping[str, Role] = {"assistant": "assistant", "developer": "system", "system": "system"}
-    return roles.get(name(item, "role"), "user")
+    return roles.get(get_name(item, "role"), "user")
 
 
-def _source(item: Fields, said: tuple[Block, ...]) -> Source:
+def _source(item: JsonFields, said: tuple[Block, ...]) -> ForeignSource:
     first = said[0]
     is_injected = isinstance(first, Text) and first.text.startswith(INJECTED)
     return "attachment" if is_injected or _role(item) == "system" else "human"
 
 
-def _spoken(item: Fields) -> tuple[Block, ...]:
-    parts = map(as_fields, listed(item, "content"))
-    return tuple(Text(said) for part in parts if (said := text(part, "text")))
+def _spoken(item: JsonFields) -> tuple[Block, ...]:
+    parts = map(as_fields, get_list(item, "content"))
+    return tuple(Text(said) for part in parts if (said := get_text(part, "text")))
 
 
-def _made(kind: str, item: Fields) -> tuple[Block, ...]:
+def _made(kind: str, item: JsonFields) -> tuple[Block, ...]:
     """What the model produced, as blocks."""
     match kind:
         case "message":
@@ -187,26 +208,26 @@ def _made(kind: str, item: Fields) -> tuple[Block, ...]:
         case "reasoning":
             return _reasoned(item)
         case "compaction" | "compaction_summary":
-            return (Compaction(text(item, "encrypted_content") or None),)
-        case _ if kind in CALLS:
-            return (ToolUse(ToolUseId(name(item, "call_id", "id")), _tool(kind, item), _arguments(item)),)
+            return (Compaction(get_text(item, "encrypted_content") or None),)
+        case _ if kind in _CALLS:
+            return (ToolUse(ToolUseId(get_name(item, "call_id", "id")), _tool(kind, item), _arguments(item)),)
         case _:
             return ()
 
 
-def _reasoned(item: Fields) -> tuple[Block, ...]:
-    shown = [text(as_fields(part), "text") for part in listed(item, "summary")]
-    sealed = text(item, "encrypted_content")
+def _reasoned(item: JsonFields) -> tuple[Block, ...]:
+    shown = [get_text(as_fields(part), "text") for part in get_list(item, "summary")]
+    sealed = get_text(item, "encrypted_content")
     if sealed:
         return (RedactedThinking(sealed),)
     return (Thinking("\n".join(shown)),) if any(shown) else ()
 
 
-def _tool(kind: str, item: Fields) -> str:
-    return name(item, "name") or kind.removesuffix("_call")
+def _tool(kind: str, item: JsonFields) -> str:
+    return get_name(item, "name") or kind.removesuffix("_call")
 
 
-def _arguments(item: Fields) -> JsonObject:
+def _arguments(item: JsonFields) -> JsonObject:
     for key in ("arguments", "input", "action"):
         value = item.get(key)
         if isinstance(value, str):
@@ -224,7 +245,7 @@ def _parsed(arguments: str) -> JsonObject | None:
         return None
 
 
-def _frozen(value: Fields) -> JsonObject:
+def _frozen(value: JsonFields) -> JsonObject:
     try:
         frozen = freeze(value)
     except WireError:
@@ -232,7 +253,7 @@ def _frozen(value: Fields) -> JsonObject:
     return frozen if isinstance(frozen, JsonObject) else JsonObject()
 
 
-def _output(item: Fields) -> ToolResult:
-    parts = (text(as_fields(part), "text") for part in listed(item, "output"))
-    said = text(item, "output") or text(inner(item, "output"), "content") or "\n".join(parts)
-    return ToolResult(ToolUseId(name(item, "call_id")), said)
+def _output(item: JsonFields) -> ToolResult:
+    parts = (get_text(as_fields(part), "text") for part in get_list(item, "output"))
+    said = get_text(item, "output") or get_text(get_object(item, "output"), "content") or "\n".join(parts)
+    return ToolResult(ToolUseId(get_name(item, "call_id")), said)

@@ -13,19 +13,19 @@ from typing import Literal, NewType, TypeAlias
 from sevenfold.core.messages import Block, Role, ToolUseId
 from sevenfold.core.usage import Usage
 
-Agent: TypeAlias = Literal["claude-code", "codex", "messages"]
-Dialect: TypeAlias = Literal["anthropic", "openai"]
+ForeignAgent: TypeAlias = Literal["claude-code", "codex", "messages"]
+CacheDialect: TypeAlias = Literal["anthropic", "openai"]
 """Whose way of caching: a marker's prefix is kept, or every prompt is."""
-Source: TypeAlias = Literal["human", "attachment", "memory", "summary", "system_prompt"]
+ForeignSource: TypeAlias = Literal["human", "attachment", "memory", "summary", "system_prompt"]
 """Who wrote what stands on the user's side of a conversation."""
 
-LaneId = NewType("LaneId", str)
+ConversationId = NewType("ConversationId", str)
 CallId = NewType("CallId", str)
 LineKey = NewType("LineKey", str)
 """A line's own id, by which a boundary names what it kept; "" where lines have none."""
 
-MAIN = LaneId("")
-NO_KEY = LineKey("")
+MAIN_CONVERSATION = ConversationId("")
+NO_LINE_KEY = LineKey("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +40,22 @@ class ForeignSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ForeignInput:
     """Something joined the conversation that no model call produced."""
 
-    lane: LaneId
+    lane: ConversationId
     key: LineKey
     at: datetime | None
     role: Role
     blocks: tuple[Block, ...]
-    source: Source = "human"
+    source: ForeignSource = "human"
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ForeignOutput:
     """Part of what a model call produced. All parts of it have its id; usage is repeated, or comes last."""
 
-    lane: LaneId
+    lane: ConversationId
     key: LineKey
     at: datetime | None
     call: CallId
@@ -65,39 +65,41 @@ class Answered:
     usage: Usage | None = None
     is_complete: bool = False
     """The log says why it stopped, so its output count is final and not a stream's first value."""
-    dialect: Dialect = "anthropic"
+    dialect: CacheDialect = "anthropic"
     cleared_tokens: int = 0
     """What the provider took out of this request by itself (`context_management`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class ForeignCompaction:
     """The history before this was replaced by what comes next."""
 
-    lane: LaneId
+    lane: ConversationId
     at: datetime | None
     before_tokens: int | None = None
     kept: frozenset[LineKey] = frozenset()
     """Lines that stay in the context as they were."""
-    kept_from: LineKey = NO_KEY
+    kept_from: LineKey = NO_LINE_KEY
     """Or the first of a run of such lines, up to the boundary."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cleared:
+class ForeignClearing:
     """Old tool results were taken out of the context."""
 
-    lane: LaneId
+    lane: ConversationId
     at: datetime | None
     tool_use_ids: frozenset[ToolUseId] = frozenset()
     saved_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownLine:
     """A line of a type that no reader knows."""
 
     type: str
 
 
-Entry: TypeAlias = ForeignSession | Said | Answered | Compacted | Cleared | Unknown
+ForeignEntry: TypeAlias = (
+    ForeignSession | ForeignInput | ForeignOutput | ForeignCompaction | ForeignClearing | UnknownLine
+)

@@ -11,47 +11,47 @@ from sevenfold.core.errors import WireError
 from sevenfold.core.messages import Block, Text
 from sevenfold.core.wire import read_block
 
-Fields: TypeAlias = Mapping[str, object]
+JsonFields: TypeAlias = Mapping[str, object]
 
-NOTHING: Fields = MappingProxyType({})
-MAX_NAME_CHARS = 200
+NO_JSON_FIELDS: JsonFields = MappingProxyType({})
+_MAX_NAME_CHARS = 200
 """No id, model or type is longer; what is longer is no name, and would fill the report."""
 
 
-def as_fields(value: object) -> Fields:
+def as_fields(value: object) -> JsonFields:
     """The object itself, or an empty one."""
-    return cast("Fields", value) if isinstance(value, dict) else NOTHING
+    return cast("JsonFields", value) if isinstance(value, dict) else NO_JSON_FIELDS
 
 
-def inner(fields: Fields, key: str) -> Fields:
+def get_object(fields: JsonFields, key: str) -> JsonFields:
     return as_fields(fields.get(key))
 
 
-def listed(fields: Fields, key: str) -> list[object]:
+def get_list(fields: JsonFields, key: str) -> list[object]:
     value = fields.get(key)
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def text(fields: Fields, key: str) -> str:
+def get_text(fields: JsonFields, key: str) -> str:
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
-def name(fields: Fields, *keys: str) -> str:
+def get_name(fields: JsonFields, *keys: str) -> str:
     """The first of these that is a short text: an id, a model, a type."""
     for key in keys:
         value = fields.get(key)
         if isinstance(value, str) and value:
-            return value[:MAX_NAME_CHARS]
+            return value[:_MAX_NAME_CHARS]
     return ""
 
 
-def whole(fields: Fields, key: str) -> int | None:
+def get_int(fields: JsonFields, key: str) -> int | None:
     value = fields.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def moment(fields: Fields, *keys: str) -> datetime | None:
+def get_time(fields: JsonFields, *keys: str) -> datetime | None:
     """A time in UTC, from ISO text or from seconds since 1970."""
     for key in keys:
         value = fields.get(key)
@@ -66,7 +66,7 @@ def moment(fields: Fields, *keys: str) -> datetime | None:
     return None
 
 
-def blocks(content: object) -> tuple[Block, ...]:
+def as_blocks(content: object) -> tuple[Block, ...]:
     """Content as blocks: text alone is one; what is no block is left out."""
     if isinstance(content, str):
         return (Text(content),) if content else ()

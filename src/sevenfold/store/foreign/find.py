@@ -9,11 +9,11 @@ from pathlib import Path
 
 from sevenfold.core.errors import InputError
 
-SUFFIX = ".jsonl"
+_SUFFIX = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TranscriptFile:
     """A file that may be a transcript."""
 
     path: Path
@@ -22,20 +22,20 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFile:
     path: Path
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class TranscriptSearch:
     """What a search came upon, newest first."""
 
-    found: tuple[Found, ...]
-    unreadable: tuple[Unreadable, ...] = ()
+    found: tuple[TranscriptFile, ...]
+    unreadable: tuple[UnreadableFile, ...] = ()
 
 
-def usual_places(environ: Mapping[str, str], user_home: Path) -> tuple[Path, ...]:
+def list_default_folders(environ: Mapping[str, str], user_home: Path) -> tuple[Path, ...]:
     """The folders in which Claude Code and Codex keep sessions, those that are there."""
     claude = environ.get("CLAUDE_CONFIG_DIR")
     codex = Path(environ.get("CODEX_HOME") or user_home / ".codex")
@@ -44,21 +44,21 @@ def usual_places(environ: Mapping[str, str], user_home: Path) -> tuple[Path, ...
     return tuple(place for place in places if place.is_dir())
 
 
-def find_transcripts(paths: Iterable[Path]) -> Search:
+def find_transcripts(paths: Iterable[Path]) -> TranscriptSearch:
     """Every file that is named, and every `.jsonl` below a folder that is named; each once."""
-    found: dict[str, Found] = {}
-    unreadable: list[Unreadable] = []
+    found: dict[str, TranscriptFile] = {}
+    unreadable: list[UnreadableFile] = []
     for path in paths:
         for item in _below(path):
-            if isinstance(item, Unreadable):
+            if isinstance(item, UnreadableFile):
                 unreadable.append(item)
             else:
                 found.setdefault(os.path.realpath(item.path), item)
     newest = sorted(found.values(), key=lambda item: (-item.modified_ns, str(item.path)))
-    return Search(tuple(newest), tuple(unreadable))
+    return TranscriptSearch(tuple(newest), tuple(unreadable))
 
 
-def _below(path: Path) -> Iterator[Found | Unreadable]:
+def _below(path: Path) -> Iterator[TranscriptFile | UnreadableFile]:
     try:
         is_folder = path.is_dir()
         if not is_folder and not path.exists():
@@ -72,15 +72,15 @@ def _below(path: Path) -> Iterator[Found | Unreadable]:
     for folder, folders, names in os.walk(path, onerror=failures.append):
         folders.sort()
         for name in sorted(names):
-            if name.endswith(SUFFIX):
+            if name.endswith(_SUFFIX):
                 yield _measured(Path(folder, name))
     for failure in failures:
-        yield Unreadable(Path(str(failure.filename)), failure.strerror or type(failure).__name__)
+        yield UnreadableFile(Path(str(failure.filename)), failure.strerror or type(failure).__name__)
 
 
-def _measured(path: Path) -> Found | Unreadable:
+def _measured(path: Path) -> TranscriptFile | UnreadableFile:
     try:
         about = path.stat()
     except OSError as error:
-        return Unreadable(path, error.strerror or type(error).__name__)
-    return Found(path, about.st_size, about.st_mtime_ns)
+        return UnreadableFile(path, error.strerror or type(error).__name__)
+    return TranscriptFile(path, about.st_size, about.st_mtime_ns)

@@ -11,41 +11,41 @@ from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
 from sevenfold.core.errors import NotRegular
-from sevenfold.store.disk import mapped_errors
-from sevenfold.store.foreign.fields import Fields, as_fields
+from sevenfold.store.disk import map_os_errors
+from sevenfold.store.foreign.fields import JsonFields, as_fields
 
-MAX_LINE_BYTES = 32 * 1024 * 1024
+MAX_FOREIGN_LINE_BYTES = 32 * 1024 * 1024
 """Pasted images make lines of a few MB. Ten times that is no line, and parsing it would take the memory of
 everything else."""
 
 BUFFER_BYTES = 1024 * 1024
 
-Fault: TypeAlias = Literal["not JSON", "no object", "too long", "half-written"]
+LineFault: TypeAlias = Literal["not JSON", "no object", "too long", "half-written"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    fields: Fields
+class ForeignLine:
+    fields: JsonFields
     """Empty where there is a fault."""
     length_bytes: int
-    fault: Fault | None = None
+    fault: LineFault | None = None
 
 
-def scan(path: Path) -> Iterator[Line]:
+def scan_lines(path: Path) -> Iterator[ForeignLine]:
     """Every line that is not blank. A last line without its end may be half-written: the agent is at work."""
-    with mapped_errors(f"read {path}"), _opened(path) as file:
-        while raw := file.readline(MAX_LINE_BYTES + 1):
-            if len(raw) > MAX_LINE_BYTES:
-                yield Line({}, len(raw) + _skip_rest(file, raw), "too long")
+    with map_os_errors(f"read {path}"), _opened(path) as file:
+        while raw := file.readline(MAX_FOREIGN_LINE_BYTES + 1):
+            if len(raw) > MAX_FOREIGN_LINE_BYTES:
+                yield ForeignLine({}, len(raw) + _skip_rest(file, raw), "too long")
             elif raw.strip():
                 yield _decode(raw)
 
 
-def scan_raw(path: Path) -> Iterator[bytes]:
+def scan_raw_lines(path: Path) -> Iterator[bytes]:
     """The same lines undecoded, without those that are too long."""
-    with mapped_errors(f"read {path}"), _opened(path) as file:
-        while raw := file.readline(MAX_LINE_BYTES + 1):
-            if len(raw) > MAX_LINE_BYTES:
+    with map_os_errors(f"read {path}"), _opened(path) as file:
+        while raw := file.readline(MAX_FOREIGN_LINE_BYTES + 1):
+            if len(raw) > MAX_FOREIGN_LINE_BYTES:
                 _skip_rest(file, raw)
             else:
                 yield raw
@@ -68,11 +68,11 @@ def _skip_rest(file: BinaryIO, raw: bytes) -> int:
     return skipped
 
 
-def _decode(raw: bytes) -> Line:
+def _decode(raw: bytes) -> ForeignLine:
     try:
         # Anything but UTF-8 is replaced rather than refused: a report on the rest is worth more.
         value: object = json.loads(raw.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
-        return Line({}, len(raw), "not JSON" if raw.endswith(b"\n") else "half-written")
+        return ForeignLine({}, len(raw), "not JSON" if raw.endswith(b"\n") else "half-written")
     fields = as_fields(value)
-    return Line(fields, len(raw), None if isinstance(value, dict) else "no object")
+    return ForeignLine(fields, len(raw), None if isinstance(value, dict) else "no object")

@@ -12,24 +12,33 @@ from datetime import datetime
 
 from sevenfold.core.errors import WireError
 from sevenfold.core.messages import Block, Text, ToolUseId
-from sevenfold.core.usage import Usage, read_billed
+from sevenfold.core.usage import Usage, read_stored_usage
 from sevenfold.store.foreign.entries import (
-    MAIN,
-    Answered,
+    MAIN_CONVERSATION,
+    CacheDialect,
     CallId,
-    Cleared,
-    Compacted,
-    Dialect,
-    Entry,
+    ForeignClearing,
+    ForeignCompaction,
+    ForeignEntry,
+    ForeignInput,
+    ForeignOutput,
     ForeignSession,
+    ForeignSource,
     LineKey,
-    Said,
-    Source,
-    Unknown,
+    UnknownLine,
 )
-from sevenfold.store.foreign.fields import Fields, blocks, inner, listed, moment, name, text, whole
+from sevenfold.store.foreign.fields import (
+    JsonFields,
+    as_blocks,
+    get_int,
+    get_list,
+    get_name,
+    get_object,
+    get_text,
+    get_time,
+)
 
-ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
+PLAIN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
 OPENAI_KEYS = ("prompt_tokens", "cached_input_tokens", "input_tokens_details")
 
 
@@ -39,80 +48,89 @@ class PlainReader:
     __slots__ = ("_count", "_dialect")
 
     def __init__(self) -> None:
-        self._dialect: Dialect = "anthropic"
+        self._dialect: CacheDialect = "anthropic"
         self._count = 0
 
-    def read(self, line: Fields) -> Iterator[Entry]:
+    def read(self, line: JsonFields) -> Iterator[ForeignEntry]:
         """What one line says."""
-        message = line if "role" in line else inner(line, "message")
-        role = name(message, "role")
-        if role not in ROLES:
-            yield Unknown(name(line, "type") or "(no role)")
+        message = line if "role" in line else get_object(line, "message")
+        role = get_name(message, "role")
+        if role not in PLAIN_ROLES:
+            yield UnknownLine(get_name(line, "type") or "(no role)")
             return
-        meta = inner(line, "meta")
+        meta = get_object(line, "meta")
         yield from _introduced(line, meta)
-        said = blocks(message.get("content"))
+        said = as_blocks(message.get("content"))
         before, after = said[: _place(meta)], said[_place(meta) :]
-        key, at = LineKey(name(meta, "uuid", "id")), _moment(line, meta)
+        key, at = LineKey(get_name(meta, "uuid", "id")), _moment(line, meta)
         if before:
-            yield Said(MAIN, key, at, "user", before)
-        yield from _boundary(inner(meta, "boundary"), meta)
+            yield ForeignInput(MAIN_CONVERSATION, key, at, "user", before)
+        yield from _boundary(get_object(meta, "boundary"), meta)
         if role == "assistant":
             yield self._answered(line, message, after)
         elif after:
-            yield Said(
-                MAIN, key, at, "user" if role == "user" else "system", after, _source(role, after, meta)
+            yield ForeignInput(
+                MAIN_CONVERSATION,
+                key,
+                at,
+                "user" if role == "user" else "system",
+                after,
+                _source(role, after, meta),
             )
 
-    def _answered(self, line: Fields, message: Fields, said: tuple[Block, ...]) -> Answered:
-        meta = inner(line, "meta")
-        wire = inner(message, "usage") or inner(line, "usage") or inner(meta, "usage")
+    def _answered(self, line: JsonFields, message: JsonFields, said: tuple[Block, ...]) -> ForeignOutput:
+        meta = get_object(line, "meta")
+        wire = get_object(message, "usage") or get_object(line, "usage") or get_object(meta, "usage")
         if wire and any(key in wire for key in OPENAI_KEYS):
             self._dialect = "openai"
-        call = name(message, "id") if "usage" in message else ""
+        call = get_name(message, "id") if "usage" in message else ""
         if self._dialect == "openai" and not call:
             call = f"call {self._count}"
         usage = _read_usage(wire, self._dialect)
         self._count += usage is not None
-        return Answered(
-            MAIN,
-            LineKey(name(meta, "uuid", "id")),
+        return ForeignOutput(
+            MAIN_CONVERSATION,
+            LineKey(get_name(meta, "uuid", "id")),
             _moment(line, meta),
             CallId(call),
-            name(message, "model") or name(line, "model") or name(meta, "model"),
+            get_name(message, "model") or get_name(line, "model") or get_name(meta, "model"),
             said,
             usage,
-            is_complete=bool(text(message, "stop_reason")) or self._dialect == "openai",
+            is_complete=bool(get_text(message, "stop_reason")) or self._dialect == "openai",
             dialect=self._dialect,
         )
 
 
-def _introduced(line: Fields, meta: Fields) -> Iterator[Entry]:
-    told = text(meta, "system")
+def _introduced(line: JsonFields, meta: JsonFields) -> Iterator[ForeignEntry]:
+    told = get_text(meta, "system")
     if told:
-        yield Said(MAIN, LineKey(""), _moment(line, meta), "system", (Text(told),), "system_prompt")
-    session = name(meta, "session", "session_id") or name(line, "session_id")
+        yield ForeignInput(
+            MAIN_CONVERSATION, LineKey(""), _moment(line, meta), "system", (Text(told),), "system_prompt"
+        )
+    session = get_name(meta, "session", "session_id") or get_name(line, "session_id")
     if session:
-        yield ForeignSession(session, name(meta, "cwd"))
+        yield ForeignSession(session, get_name(meta, "cwd"))
 
 
-def _place(meta: Fields) -> int:
+def _place(meta: JsonFields) -> int:
     """How many blocks of a merged message were said before the boundary that fell within it."""
-    return (whole(meta, "merged_at") or 0) if "boundary" in meta else 0
+    return (get_int(meta, "merged_at") or 0) if "boundary" in meta else 0
 
 
-def _boundary(boundary: Fields, meta: Fields) -> Iterator[Entry]:
+def _boundary(boundary: JsonFields, meta: JsonFields) -> Iterator[ForeignEntry]:
     if not boundary:
         return
-    at = moment(meta, "ts")
-    if "micro" in name(boundary, "kind"):
-        ids = (item for item in listed(boundary, "cleared_tool_ids") if isinstance(item, str))
-        yield Cleared(MAIN, at, frozenset(map(ToolUseId, ids)), whole(boundary, "tokens_saved"))
+    at = get_time(meta, "ts")
+    if "micro" in get_name(boundary, "kind"):
+        ids = (item for item in get_list(boundary, "cleared_tool_ids") if isinstance(item, str))
+        yield ForeignClearing(
+            MAIN_CONVERSATION, at, frozenset(map(ToolUseId, ids)), get_int(boundary, "tokens_saved")
+        )
     else:
-        yield Compacted(MAIN, at, whole(boundary, "pre_tokens"))
+        yield ForeignCompaction(MAIN_CONVERSATION, at, get_int(boundary, "pre_tokens"))
 
 
-def _source(role: str, said: tuple[Block, ...], meta: Fields) -> Source:
+def _source(role: str, said: tuple[Block, ...], meta: JsonFields) -> ForeignSource:
     if meta.get("compact_summary") is True:
         return "summary"
     first = said[0]
@@ -120,14 +138,14 @@ def _source(role: str, said: tuple[Block, ...], meta: Fields) -> Source:
     return "attachment" if role != "user" or meta.get("is_meta") is True or is_program else "human"
 
 
-def _moment(line: Fields, meta: Fields) -> datetime | None:
-    return moment(meta, "ts", "timestamp") or moment(line, "timestamp", "ts", "created_at", "time")
+def _moment(line: JsonFields, meta: JsonFields) -> datetime | None:
+    return get_time(meta, "ts", "timestamp") or get_time(line, "timestamp", "ts", "created_at", "time")
 
 
-def _read_usage(wire: Fields, dialect: Dialect) -> Usage | None:
+def _read_usage(wire: JsonFields, dialect: CacheDialect) -> Usage | None:
     """None where no call was made: some programs log an answer of their own, with a bill of nothing."""
     try:
-        usage = read_billed(wire, dialect) if wire else None
+        usage = read_stored_usage(wire, dialect) if wire else None
     except WireError:
         return None
     return usage if usage and (usage.prompt or usage.iterations) else None

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from sevenfold.store.foreign.entries import CallId
-from sevenfold.store.foreign.lines import scan_raw
+from sevenfold.store.foreign.lines import scan_raw_lines
 
 _ID = re.compile(rb'"id": ?"((?!toolu_)[^"\\]{6,100})"')
 _MIRROR = b'"agent_progress"'
@@ -29,7 +29,7 @@ class FileCalls:
     """Of sub-agents, whose own files go first."""
 
 
-def digest(call: CallId | bytes) -> int:
+def hash_call_id(call: CallId | bytes) -> int:
     """A call's id in eight bytes, the same in every process."""
     raw = call if isinstance(call, bytes) else call.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "big")
@@ -39,12 +39,12 @@ def scan_calls(path: Path, on_bytes: Callable[[int], None] | None = None) -> Fil
     """The ids beside a usage, in one pass over the bytes."""
     own: set[int] = set()
     mirrored: set[int] = set()
-    for raw in scan_raw(path):
+    for raw in scan_raw_lines(path):
         if on_bytes:
             on_bytes(len(raw))
         if b'"usage"' in raw:
             found = mirrored if _MIRROR in raw else own
-            found.update(digest(item) for item in _ID.findall(raw))
+            found.update(hash_call_id(item) for item in _ID.findall(raw))
     return FileCalls(array("Q", sorted(own)), array("Q", sorted(mirrored - own)))
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sevenfold.store.foreign.detect import READERS
-from sevenfold.store.foreign.entries import Agent, Entry, Unknown
-from sevenfold.store.foreign.lines import Fault, scan
+from sevenfold.store.foreign.detect import FOREIGN_READERS
+from sevenfold.store.foreign.entries import ForeignAgent, ForeignEntry, UnknownLine
+from sevenfold.store.foreign.lines import LineFault, scan_lines
 
 MAX_UNKNOWN_TYPES = 50
 """A file of random types would otherwise fill the report; the rest are counted together."""
-OTHER = "(other types)"
+OTHER_TYPES = "(other types)"
 
 
 @dataclass(slots=True)
@@ -24,16 +24,16 @@ class LineTally:
     length_bytes: int = 0
     unknown: Counter[str] = field(default_factory=Counter[str])
     """Lines that no reader knows, by type."""
-    faults: Counter[Fault] = field(default_factory=Counter[Fault])
+    faults: Counter[LineFault] = field(default_factory=Counter[LineFault])
     """Lines that could not be read, by what is wrong with them."""
 
 
 def read_transcript(
-    path: Path, agent: Agent, tally: LineTally, on_bytes: Callable[[int], None] | None = None
-) -> Iterator[Entry]:
+    path: Path, agent: ForeignAgent, tally: LineTally, on_bytes: Callable[[int], None] | None = None
+) -> Iterator[ForeignEntry]:
     """Every entry in file order. Nothing in a line's content stops it; only the disk can."""
-    reader = READERS[agent]()
-    for line in scan(path):
+    reader = FOREIGN_READERS[agent]()
+    for line in scan_lines(path):
         tally.lines += 1
         tally.length_bytes += line.length_bytes
         if on_bytes:
@@ -42,8 +42,8 @@ def read_transcript(
             tally.faults[line.fault] += 1
             continue
         for entry in reader.read(line.fields):
-            if isinstance(entry, Unknown):
+            if isinstance(entry, UnknownLine):
                 is_room = entry.type in tally.unknown or len(tally.unknown) < MAX_UNKNOWN_TYPES
-                tally.unknown[entry.type if is_room else OTHER] += 1
+                tally.unknown[entry.type if is_room else OTHER_TYPES] += 1
             else:
                 yield entry
