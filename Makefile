@@ -4,9 +4,12 @@ PYTHON ?= python3
 DATA ?= ../shared/data
 JOBS ?= auto
 MOST_JOBS ?= 4
+RUNS ?= 10
+TESTS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --maxprocesses $(MOST_JOBS) --dist worksteal --inline-snapshot=disable
+SPREAD := -n $(JOBS) --maxprocesses $(MOST_JOBS) --dist worksteal --inline-snapshot=disable
+PYTEST := $(BIN)/python -m pytest $(SPREAD)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TOOLS := $(VENV)/.tools-installed
 READY := $(VENV)/.package-installed
@@ -16,7 +19,7 @@ UV := uv==0.13.7
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help try test stories check format models torture bench constraints clean
+.PHONY: help try test repeat stories check format models torture bench constraints clean
 
 help:  ## say what there is
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -26,6 +29,9 @@ try: $(READY)  ## a tour: a real session in which the layers act, and its bill. 
 
 test: $(READY)  ## run every test and gate but the stories
 	$(PYTEST) -m "not story and not torture"
+
+repeat: $(READY)  ## run the tests RUNS=10 times under load, and report each that failed (TESTS=tests/engine narrows it)
+	$(BIN)/python -m tests.repeat --runs $(RUNS) -- $(SPREAD) -m "not story and not torture" $(TESTS)
 
 stories: $(READY)  ## the long tests: real terminals, a browser, real processes and servers, every model, and every rig of torture in its shortest form
 	$(PYTEST) -m "story or torture"

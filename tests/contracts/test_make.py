@@ -33,7 +33,7 @@ def bare(tmp_path: Path) -> Path:
 def test_make_alone_says_what_there_is() -> None:
     code, told, _ = make()
     assert code == 0
-    for target in ("test", "check", "format", "torture", "bench", "constraints", "clean", "help"):
+    for target in ("test", "repeat", "check", "format", "torture", "bench", "constraints", "clean", "help"):
         assert re.search(rf"^  make {target} +\S", told, re.MULTILINE)
 
 
